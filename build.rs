@@ -1,4 +1,4 @@
-//! Puts `charts/` and `matrix-index/index.yaml` into the binary, as a table of `include_bytes!`.
+//! Puts `charts/` and `matrix-index` into the binary, as a table of `include_bytes!`.
 
 #![expect(
     clippy::disallowed_methods,

@@ -38,9 +38,21 @@ cluster() {
     printf '== %s: context %s (%s)\n' "$1" "$context" "$(kubectl config view --minify -o 'jsonpath={.clusters[0].cluster.server}')"
 }
 
+# API servers before Kubernetes 1.30 serve no admission policies. For $1/kustomization.yaml.
+# shellcheck disable=SC2016 # the function is also sent to a node
+without_what_is_not_served='
+for_this_server() {
+    kubectl get --raw /apis/admissionregistration.k8s.io/v1 | grep -q "\"ValidatingAdmissionPolicy\"" && return 0
+    echo "Without an admission policy for the operator, which this API server does not serve."
+    grep -v "admission-policy.yaml" "$1/kustomization.yaml" >"$1/kustomization.new"
+    mv "$1/kustomization.new" "$1/kustomization.yaml"
+}'
+eval "$without_what_is_not_served"
+
 deploy() {
     copy
     cluster "deploy the operator"
+    for_this_server "$work"
     kubectl apply --server-side -f "$work/namespace.yaml"
     kubectl apply --server-side -k "$work"
     printf '%s\n' "The operator is deployed. Next, a connection and a VDOConfig: vdoctl deploy, or deploy/samples."
@@ -59,18 +71,23 @@ undeploy() {
     drivers=$(kubectl get deployments,daemonsets -n vmware-system-csi -o name &&
         kubectl get daemonsets -n kube-system vsphere-cloud-controller-manager --ignore-not-found -o name)
     files=(-f "$here/operator.yaml" -f "$here/network-policy.yaml" -f "$here/service.yaml" -f "$here/rbac.yaml" -f "$here/crds")
-    if [[ -z $drivers ]]; then
-        files+=(-f "$here/drivers-rbac.yaml")
-    else
-        printf '%s\n' "The namespace and the rights of the drivers stay, because these run:" "$drivers"
+    if kubectl get --raw /apis/admissionregistration.k8s.io/v1 | grep -q '"ValidatingAdmissionPolicy"'; then
+        files+=(-f "$here/admission-policy.yaml")
     fi
     printf '%s\n' "The namespace $namespace is deleted with the connections and Secrets in it."
-    kubectl delete --ignore-not-found "${files[@]}" -f "$here/namespace.yaml"
+    if [[ -z $drivers ]]; then
+        kubectl delete --ignore-not-found "${files[@]}" -f "$here/drivers-rbac.yaml" -f "$here/namespace.yaml"
+    else
+        printf '%s\n' "The namespace and the rights of the drivers stay, because these run:" "$drivers"
+        kubectl delete --ignore-not-found "${files[@]}"
+        kubectl delete --ignore-not-found namespace "$namespace"
+    fi
 }
 
 # What the node runs. It gets the manifests as a tar archive on its standard input.
 # shellcheck disable=SC2016 # its variables are those of the node
-on_the_node='set -eu
+on_the_node="set -eu
+$without_what_is_not_served"'
 PATH=$PATH:/usr/local/bin:/var/lib/rancher/rke2/bin
 command -v kubectl >/dev/null || { echo "kubectl is missing on the node" >&2; exit 2; }
 admin=/etc/kubernetes/admin.conf
@@ -78,6 +95,7 @@ if [ -z "${KUBECONFIG:-}" ] && [ ! -e "$HOME/.kube/config" ] && [ -r "$admin" ];
 work=$(mktemp -d)
 trap "rm -rf \"$work\"" EXIT
 tar -x -C "$work" -f -
+for_this_server "$work"
 kubectl apply --server-side -f "$work/namespace.yaml"
 kubectl apply --server-side -k "$work"'
 

@@ -81,7 +81,16 @@ pub const PART_OF_LABEL: &str = "applyset.kubernetes.io/part-of";
 /// On owned objects: the digest of what was applied. A render with another digest is applied, one with this digest is not.
 pub const APPLIED_ANNOTATION: &str = "vdo.vmware.com/applied";
 
-/// On ConfigMaps that hold a matrix: the name of the one that lists the files of it.
+/// The type of the Secret in which the operator keeps its state, as Helm keeps its releases in a type of its own.
+pub const STATE_TYPE: &str = "vdo.vmware.com/state";
+
+/// The name of that Secret. There is one in a namespace, because one VDOConfig acts; so the operator's right to write is a right to this name.
+pub const STATE: &str = "vdo-state";
+
+/// On the Secret with the state: the UID of the namespace kube-system of the cluster that the state is about.
+pub const CLUSTER_ANNOTATION: &str = "vdo.vmware.com/cluster";
+
+/// On ConfigMaps that hold a matrix: the name of the Secret that lists the files of it.
 pub const MATRIX_LABEL: &str = "vdo.vmware.com/matrix";
 
 /// On a ConfigMap that names a Secret: a checksum of that Secret.

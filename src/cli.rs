@@ -21,6 +21,7 @@ mod context;
 mod delete;
 mod deploy;
 mod diff;
+mod digests;
 mod doctor;
 mod driver_fields;
 mod error;
@@ -181,7 +182,9 @@ async fn run(cli: &Cli, printer: &mut Printer) -> Exit {
         Verb::Wait(args) => waiting::run(args, global, printer).await,
         Verb::Diff(args) => within(global, diff::run(args, global)).await,
         Verb::Render(args) => within(global, render::run(args, global)).await,
-        Verb::Rights(args) => within(global, rights::run(args, global)).await,
+        Verb::Rights(args) => rights::run(args, global).await,
+        // How long it takes depends on the images.
+        Verb::Matrix(args) if matrix::asks_registries(args) => matrix::run(args, global).await,
         Verb::Matrix(args) => within(global, matrix::run(args, global)).await,
         // How long it takes depends on the images.
         Verb::Mirror(args) => mirror::run(args, global, printer).await,
@@ -196,7 +199,10 @@ async fn run(cli: &Cli, printer: &mut Printer) -> Exit {
         Verb::Explain(args) => explain::run(args),
         Verb::Version(args) => version::run(args, global).await,
         Verb::Completion(args) => Ok(completion::run(args)),
-        Verb::Options => Ok(Answer::text(args::options().render_help().ansi().to_string())),
+        Verb::Options => {
+            let bare = args::options().styles(Styles::plain()).render_help();
+            Ok(Answer::text(printer::help(&args::options().render_help(), &bare)))
+        }
     };
     match result {
         Ok(answer) => printer.answer(&answer),
@@ -205,8 +211,8 @@ async fn run(cli: &Cli, printer: &mut Printer) -> Exit {
 }
 
 /// A verb that speaks to a cluster, with the deadline of `--timeout`.
-async fn within(global: &args::Global, verb: impl Future<Output = Result<Answer, CliError>>) -> Result<Answer, CliError> {
-    match tokio::time::timeout(global.timeout(), verb).await {
+async fn within<T>(global: &args::Global, work: impl Future<Output = Result<T, CliError>>) -> Result<T, CliError> {
+    match tokio::time::timeout(global.timeout(), work).await {
         Ok(result) => result,
         Err(_) => Err(CliError::timed_out(global.timeout())),
     }

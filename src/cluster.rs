@@ -3,6 +3,8 @@
 //! Layer 2: may use `types`, `api`, `manifest` and `plan`; not `fetch`, not `vcenter`.
 
 mod access_review;
+mod arrived;
+mod bounded;
 mod cache;
 mod client;
 mod contents;
@@ -11,32 +13,36 @@ mod fence;
 mod in_use;
 mod leader_election;
 mod logs;
+mod message;
 mod read;
 mod reader;
 mod served;
 mod watch;
 mod write;
 
-pub use access_review::{Permissions, rights};
+pub use access_review::{Permissions, may, rights};
+pub use bounded::Bounded;
 pub use cache::{Cache, InSync};
 pub use client::{ClientError, Connection, KubeOptions};
 pub use contents::contents;
 pub use error::{ApiMessage, ClusterError, FieldConflict};
 pub use fence::Fence;
 pub use in_use::holder;
-pub use leader_election::{Election, LEASE_NAME, LEASE_NAMESPACE};
+pub use leader_election::{Election, LEASE_NAME, LEASE_NAMESPACE, Standing};
 pub use logs::{metrics_of, pod_log, pod_log_tail};
-pub use read::{get, list, server_version, with_managers};
+pub use message::without_values;
+pub use read::{get, list, list_kept, server_version, with_managers};
 pub use reader::{Reader, View};
 pub use served::unserved;
 pub use watch::{Select, Watch};
 pub use write::{DryRunResult, Verb, Writer};
 
+use arrived::Arrived;
 use kube::Client;
-use kube::api::{Api, ApiResource, DynamicObject, GroupVersionKind};
+use kube::api::{Api, ApiResource, GroupVersionKind};
 
-/// The API for objects of this version and kind. Kinds of the charts have regular plurals, so no discovery is needed.
-fn api(client: &Client, api_version: &str, kind: &str, namespace: &str) -> Api<DynamicObject> {
+/// The API for objects of this version and kind, of which these fields are read. Kinds of the charts have regular plurals, so no discovery is needed.
+fn api<const FIELDS: usize>(client: &Client, api_version: &str, kind: &str, namespace: &str) -> Api<Arrived<FIELDS>> {
     let resource = resource(api_version, kind);
     if namespace.is_empty() {
         Api::all_with(client.clone(), &resource)

@@ -15,7 +15,9 @@ mod vdoconfig;
 mod vsphere_cloud_config;
 
 use crate::api::{VDOConfig, VsphereCloudConfig};
-use crate::cluster::{Cache, ClientError, ClusterError, Connection, Election, Fence, KubeOptions, LEASE_NAME, Reader, Writer};
+use crate::cluster::{
+    Bounded, Cache, ClientError, ClusterError, Connection, Election, Fence, KubeOptions, LEASE_NAME, Reader, Standing, Writer,
+};
 use crate::fetch::ChartRepository;
 use crate::reconcile::{CrashLogs, DryRunCache, Ports, RenderCache};
 use crate::runtime::args::Args;
@@ -133,6 +135,7 @@ pub async fn run(args: &Args) -> Result<(), StartError> {
             writer: Writer::new(client.clone(), move |verb, kind| counted.wrote(verb.as_str(), kind)).behind(fence.clone()),
             renders: RenderCache::default(),
             permitted: crate::reconcile::Permitted::default(),
+            contents: crate::reconcile::SoundContents::default(),
             evidence: CrashLogs::default(),
             repository: ChartRepository::at(source, args.matrix_keys.clone(), args.matrix_credentials.clone()),
             dry_runs: args.server_dry_run.then(DryRunCache::default),
@@ -179,7 +182,7 @@ pub async fn run(args: &Args) -> Result<(), StartError> {
         let synced = futures::future::join(config_store.wait_until_ready(), connection_store.wait_until_ready()).await;
         if synced.0.is_ok() && synced.1.is_ok() {
             tracing::info!("ready");
-            readiness.set(true);
+            readiness.synced();
         }
         std::future::pending::<()>().await;
     };
@@ -191,7 +194,7 @@ pub async fn run(args: &Args) -> Result<(), StartError> {
                 () = ready => {}
                 () = pulse::beat(&heartbeats) => {}
                 _ = port.join_next() => {}
-                () = election.run(|| changed.send_replace(())) => {}
+                () = election.run(|standing| stands(standing, &readiness, &context.metrics, &changed)) => {}
                 () = matrix::follow(&context.ports.repository, &fence, args.matrix_interval, context.asked.subscribe(), || changed.send_replace(())) => {}
                 () = context.version.follow(interrupted, || changed.send_replace(())) => {}
             }
@@ -200,6 +203,20 @@ pub async fn run(args: &Args) -> Result<(), StartError> {
     };
     say_goodbye(finished.then_some(&mut election), &context.sessions).await;
     Ok(())
+}
+
+/// Shows how the election stands, and wakes the loops when it is won.
+fn stands(standing: Standing, readiness: &Readiness, metrics: &Metrics, changed: &watch::Sender<()>) {
+    metrics.lease(
+        matches!(standing, Standing::Won | Standing::Leads),
+        standing == Standing::Leaderless,
+    );
+    if standing != Standing::Leaderless {
+        readiness.led();
+    }
+    if standing == Standing::Won {
+        changed.send_replace(());
+    }
 }
 
 /// Works until the signal to stop. Then no write begins any more, and those under way are finished. Whether all are.
@@ -266,7 +283,7 @@ fn identity(args: &Args) -> String {
 }
 
 /// A loop over all objects of a kind in a namespace that is also woken by the cache.
-fn controller<K>(client: &Client, namespace: &str, changes: &watch::Receiver<()>, at_once: u16) -> Controller<K>
+fn controller<K>(client: &Client, namespace: &str, changes: &watch::Receiver<()>, at_once: u16) -> Controller<Bounded<K>>
 where
     K: kube::Resource<DynamicType = (), Scope = NamespaceResourceScope>
         + Clone
@@ -276,7 +293,7 @@ where
         + Sync
         + 'static,
 {
-    Controller::new(Api::<K>::namespaced(client.clone(), namespace), watcher::Config::default())
+    Controller::new(Api::<Bounded<K>>::namespaced(client.clone(), namespace), watcher::Config::default())
         .with_config(Config::default().concurrency(at_once).debounce(DEBOUNCE))
         .reconcile_all_on(wakes(changes.clone()))
 }
@@ -306,7 +323,7 @@ impl Context {
     /// Ends the watches that neither loop has asked for in its last two runs, such as those on volumes during an upgrade or a removal.
     fn sweep(&self) {
         if let Some(cache) = self.ports.reader.cache() {
-            cache.sweep(self.resync.max(self.connection_interval) * 2);
+            cache.sweep(self.resync.max(self.connection_interval).saturating_mul(2));
         }
     }
 }

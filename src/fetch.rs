@@ -7,6 +7,7 @@ mod config_maps;
 mod credentials;
 mod directory;
 pub mod embedded;
+mod kept;
 mod keys;
 mod records;
 mod registry;
@@ -20,12 +21,13 @@ mod web;
 pub use config_maps::{ConfigMaps, ConfigMapsError, INDEX_FILE, Stock};
 pub use credentials::credentials;
 pub use directory::{chart_file, index_file};
+pub use kept::Kept;
 pub use keys::KeyStore;
 pub use records::{Floor, Records, RolledBack};
 pub use registry::RegistrySource;
 pub use repository::{ChartRepository, LoadedIndex, Polled};
 pub use repository_error::{Problem, RepositoryError};
-pub use settings::{CONFIG_MAPS, Named, Origin, SettingsError, settings};
+pub use settings::{CONFIG_MAPS, Named, Naming, Origin, SOURCE_SECRET, SettingsError, named_source, settings};
 pub use source::MatrixSource;
 pub use source_state::{Signed, SourceState, Validators};
 pub use web::Web;
@@ -98,6 +100,17 @@ pub enum FetchError {
         #[source]
         source: ConfigMapsError,
     },
+    /// The cluster does not keep a chart of the matrix that it keeps.
+    #[error("chart {chart} is not in use, so the cluster keeps no copy of it; the operator takes it from {source_name}")]
+    NotKept {
+        /// Its first location.
+        chart: String,
+        /// Where the operator has the matrix from.
+        source_name: String,
+        /// Why that does not give it here, where it was asked.
+        #[source]
+        cause: Option<Box<FetchError>>,
+    },
     /// A registry does not give it.
     #[error(transparent)]
     Registry(Box<RegistryError>),
@@ -163,6 +176,9 @@ impl Remedy for FetchError {
             Self::TooLarge { .. } => Some("Check that it is the right file.".into()),
             Self::Web { source, .. } => source.remedy(),
             Self::ConfigMaps { source, .. } => source.remedy(),
+            Self::NotKept { .. } => {
+                Some("Name that matrix or a copy of it with --matrix SOURCE, and what opens it with --matrix-credentials FOLDER.".into())
+            }
             Self::Registry(error) => error.remedy(),
             Self::Access(_) => Some("Correct the files of --matrix-credentials.".into()),
             Self::Package { .. } => None,

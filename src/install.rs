@@ -9,6 +9,6 @@ mod schema;
 mod version;
 
 pub use manifests::{EmbeddedError, FILES, HELM_RELEASE, HostNetwork, OPERATOR, Settings, VDOCTL, objects, released_image};
-pub use matrix::{MATRIX_CREDENTIALS, MATRIX_FILES, MATRIX_KEYS, Mounts, companion, matrix_source};
-pub use schema::{Field, Place, spec_fields, unknown_field};
+pub use matrix::{MATRIX_CREDENTIALS, MATRIX_FILES, MATRIX_KEYS, Mounts, companion, companion_secret, matrix_source};
+pub use schema::{Field, FieldError, Place, spec_fields, typed_spec, unknown_field};
 pub use version::{Change, change, operator_version};

@@ -18,7 +18,7 @@ pub use reader::BlobFile;
 pub use sweep::Swept;
 
 use crate::oci::{Descriptor, Index, Kind, REF_NAME, children};
-use crate::types::Digest;
+use crate::types::{Digest, from_json, total};
 use error::io;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
@@ -67,7 +67,7 @@ impl Layout {
         };
         layout.set_index(&Index::new(Vec::new()))?;
         // Last: what has the mark is a layout.
-        fs::write(&mark, MARK).map_err(io(&mark))?;
+        blob::replace(root, &mark, MARK.as_bytes())?;
         Ok(layout)
     }
 
@@ -95,7 +95,7 @@ impl Layout {
             }
             Err(other) => return Err(other),
         }
-        let version: serde_json::Value = serde_json::from_slice(&text).unwrap_or_default();
+        let version: serde_json::Value = from_json(&text).unwrap_or_default();
         if version.get("imageLayoutVersion").and_then(|version| version.as_str()) != Some("1.0.0") {
             return Err(LayoutError::Version {
                 path: store.name("oci-layout"),
@@ -172,7 +172,7 @@ impl Layout {
     /// # Errors
     /// As [`Layout::read`], and when it is not JSON of that type or larger than any registry accepts.
     pub fn read_json<T: DeserializeOwned>(&self, descriptor: &Descriptor) -> Result<T, LayoutError> {
-        serde_json::from_slice(&self.document(descriptor)?).map_err(json(descriptor))
+        from_json(&self.document(descriptor)?).map_err(json(descriptor))
     }
 
     /// What the layout holds.
@@ -188,7 +188,7 @@ impl Layout {
         if bytes.len() as u64 > INDEX_LIMIT {
             return Err(LayoutError::TooLarge { what, limit: INDEX_LIMIT });
         }
-        serde_json::from_slice(&bytes).map_err(|source| LayoutError::Json { what, source })
+        from_json(&bytes).map_err(|source| LayoutError::Json { what, source })
     }
 
     /// Says what the layout holds. The blobs have to be there already.
@@ -242,7 +242,7 @@ impl Layout {
     /// Bytes of these blobs together.
     #[must_use]
     pub fn bytes(&self, blobs: &BTreeSet<Digest>) -> u64 {
-        blobs.iter().filter_map(|digest| self.store.size(&blob_name(digest))).sum()
+        total(blobs.iter().filter_map(|digest| self.store.size(&blob_name(digest))))
     }
 
     /// What belongs to a manifest: signatures, bills of materials. They are listed without a name.

@@ -8,14 +8,16 @@
 //! | layer | rooms | may use |
 //! |---|---|---|
 //! | 0 vocabulary | [`types`], [`api`], [`facts`] | serde, semver, kube-core |
-//! | 1 pure core | [`yaml`], [`oci`], [`matrix`], [`chart`], [`driverconfig`], [`manifest`], [`health`], [`vsphere`], [`accounts`], [`fixes`], [`certificate`], [`plan`], [`publish`], [`status`] | layer 0; no client, clock, environment, file or await |
-//! | 2 ports | [`cluster`], [`web`], [`registry`], [`fetch`], [`vcenter`], [`layout`] | layers 0 and 1; not each other, except `web` and `registry` |
+//! | 1 pure core | [`yaml`], [`oci`], [`matrix`], [`chart`], [`driverconfig`], [`manifest`], [`admission`], [`health`], [`vsphere`], [`accounts`], [`fixes`], [`certificate`], [`plan`], [`publish`], [`status`] | layer 0; no client, clock, environment, file or await |
+//! | 2 ports | [`cluster`], [`files`], [`web`], [`registry`], [`fetch`], [`vcenter`], [`layout`] | layers 0 and 1; not each other, except `files`, `web` and `registry` |
 //! | 3 drivers | [`reconcile`], [`controller`], [`runtime`], [`cli`] | everything below |
 //!
 //! Imports point downwards; `tests/pure/layering.rs` holds the code to the table in `docs/architecture.md`. The pure core builds
 //! without the feature `io`.
+#![cfg_attr(not(test), warn(clippy::arithmetic_side_effects))]
 
 pub mod accounts;
+pub mod admission;
 pub mod api;
 pub mod certificate;
 pub mod chart;
@@ -30,6 +32,8 @@ pub mod drivers;
 pub mod facts;
 #[cfg(feature = "io")]
 pub mod fetch;
+#[cfg(feature = "io")]
+pub mod files;
 pub mod fixes;
 pub mod health;
 pub mod install;

@@ -11,7 +11,7 @@ mod patch;
 
 pub use diff::{Difference, changes, differences, object_differences};
 pub use early_start::{UNINITIALIZED, start_early};
-pub use labels::{Owner, apply_set_id, is_owned, remember_configuration, stamp};
+pub use labels::{Owner, apply_set_id, is_owned, is_sealed, remember_configuration, stamp};
 pub use managed_fields::{handed_over, is_installer};
 pub use object::{ManifestError, Object};
 pub use patch::merge_patch;

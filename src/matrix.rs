@@ -13,9 +13,12 @@ mod format;
 mod index;
 mod legacy_format;
 pub mod lint;
+mod not_yet;
 mod parse;
 mod parts;
+mod privileges;
 mod rejection;
+mod released;
 mod resolve;
 mod schema;
 mod skew;
@@ -31,11 +34,14 @@ pub use index::{
     BuildFloor, Confidence, Driver, Entry, Facts, Feature, Image, Index, RequiredWhen, Requirement, Source, State, Support, UpgradesFrom,
     Verdict,
 };
-pub use parse::IndexError;
+pub use not_yet::NotYet;
+pub use parse::{INDEX_LIMIT, IndexError};
 pub use parts::{Parts, PartsError, Shelf};
+pub use privileges::{PrivilegeRule, PrivilegeRules};
 pub use rejection::{Cause, NoFit, Rejected, Rejection};
+pub use released::{KUBERNETES, Released, is_old, knowledge, known_up_to};
 pub use resolve::{Candidates, DriverRequest, Pick, Query, Resolution, UpdatePolicy, candidates, resolve};
 pub use skew::apart;
-pub use stored::StoredMatrix;
+pub use stored::{EMBEDDED, StoredMatrix};
 pub use upgrade_path::Step;
 pub use what_if::{Change, Outlook, Stage, Upgradeable, When, next_minor, outlook, upgradeable};

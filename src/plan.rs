@@ -8,6 +8,7 @@
 mod approval;
 mod check;
 mod conflict;
+mod data;
 mod dependencies;
 mod drift;
 mod foreign;
@@ -33,9 +34,10 @@ mod waves;
 
 pub use approval::{RandomContent, hash, target};
 pub use check::{PlanRejected, check};
+pub use data::StorageData;
 pub use dependencies::dependencies;
 pub use drift::{Contention, Drift, RepairHistory, attribute};
-pub use foreign::{Foreigner, ORIGINAL_OPERATOR, foreigners};
+pub use foreign::{Claim, Foreigner, ORIGINAL_OPERATOR, foreigners};
 pub use gates::{Gate, Held, Needs};
 pub use inventory::{Entry, Inventory, InventoryError, InventoryTooLarge, Stored, applied};
 pub use managed_fields::is_own_spelling;

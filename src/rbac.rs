@@ -1,15 +1,13 @@
-//! Rights as data: what the administrator brings for the drivers, whether it is enough, and what its workloads may be.
+//! Rights as data: what the administrator brings for the drivers, and whether it is enough.
 //!
 //! The operator writes no Role, binding or Namespace: a process that may grant rights holds them. These objects are installed with it, and it
 //! compares what the charts ask for with what is there.
 //!
 //! Layer 1: may use `types` and `manifest`.
 
-mod admission;
 mod prerequisite;
 mod rules;
 
-pub use admission::policy;
 pub use prerequisite::{Mismatch, is_prerequisite, lacking, union};
 pub use rules::{Rules, SingleRule};
 

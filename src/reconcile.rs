@@ -21,6 +21,7 @@ mod approval;
 mod choose;
 mod cluster_id;
 pub mod connection;
+mod content;
 mod decide;
 mod drift;
 mod dry_run;
@@ -47,15 +48,16 @@ mod write_status;
 
 pub use apply::inventory::inventory;
 pub use choose::policy;
+pub use content::SoundContents;
 pub use decide::{Decision, decide};
 pub use dry_run::cache::{DryRunCache, Refusal};
 pub use dry_run::{DryRun, Scope, dry_run};
 pub use error::ReconcileError;
 pub use matrix_source::{CONTENTS, PART, named, supply};
-pub use observe::cluster::{configs, inventory_name, nodes};
+pub use observe::cluster::{apply_set, configs, nodes};
 pub use observe::connections::{connection_objects, connections_watch, neighbours, port, trust, vcenter_version};
 pub use observe::crash_logs::CrashLogs;
-pub use observe::{ClusterState, observe};
+pub use observe::{ClusterState, Recovered, observe};
 pub use phase::{Phase, Stopped};
 pub use preconditions::shared_volumes::hold_attached;
 pub use preconditions::snapshots;
@@ -68,12 +70,12 @@ pub use served::unserved_kinds;
 pub use uninstall::uninstallation;
 pub use write_status::{Requeue, due, write_status};
 
-use apply::{Place, apply, delete};
+use apply::{Place, apply, delete, former};
 use observe::{crash_logs, definitions, recover_inventory};
 use phase::Collect;
 use stopwatch::Stopwatch;
 
-use crate::api::{Class, ManagementState, Reason, VDOConfig};
+use crate::api::{Class, ManagementState, Reason, STATE, VDOConfig};
 use crate::cluster::{Reader, Writer};
 use crate::fetch::ChartRepository;
 use crate::plan::{self, Contention, Plan, RepairHistory, Step, Wait};
@@ -98,6 +100,8 @@ pub struct Ports {
     pub renders: RenderCache,
     /// The charts that the operator has the rights for.
     pub permitted: Permitted,
+    /// The objects that have the content of their charts.
+    pub contents: SoundContents,
     /// What containers that fail said last.
     pub evidence: CrashLogs,
     /// What the server answered in dry runs; `None` without dry runs.
@@ -182,9 +186,12 @@ async fn advance(input: &ReconcileInput<'_>, ports: &Ports) -> Phase<()> {
     found.stages.push(watch.lap("observe"));
     found.drivers = state.reports();
     let paused = config.spec.management_state == ManagementState::Paused;
-    if state.recovered && !paused {
+    if state.recovered.is_some() && !paused {
         found.take(recover_inventory::record(config, ports, &state).await)?;
         return Ok(((), found));
+    }
+    if state.recovered.is_none() && !state.inventory.objects.is_empty() {
+        forget_former(ports, config, &state).await; // effect: deletes what operators before this one kept
     }
     let mut decision = found.take(decide(input, ports, &state).await)?; // effects: reads; pure: resolve, render, plan, gate
     if paused {
@@ -211,7 +218,7 @@ async fn advance(input: &ReconcileInput<'_>, ports: &Ports) -> Phase<()> {
     found.failures.extend(found.contentions.iter().map(contended));
     let mut steps = decision.run(&state); // pure
     found.check(plan::check(&steps, &decision.desired, &state.inventory))?; // pure
-    found.check(fits(&steps, &state))?; // pure
+    found.check(fits(&steps))?; // pure
     found.waiting.extend(plan::deleting(&steps));
     if steps.iter().any(Step::removes) && !found.check(delete::is_current(config, ports).await)? {
         found.waiting.push(delete::outdated(config));
@@ -246,11 +253,18 @@ async fn advance(input: &ReconcileInput<'_>, ports: &Ports) -> Phase<()> {
     Ok(((), found))
 }
 
+/// That what nothing reads any more cannot be deleted keeps nothing back.
+async fn forget_former(ports: &Ports, config: &VDOConfig, state: &ClusterState) {
+    if let Err(error) = former::forget(ports, config, &state.apply_set).await {
+        tracing::warn!(error = %crate::api::chain(&error), "the ConfigMap with the inventory of before cannot be deleted");
+    }
+}
+
 /// Whether the API server would take the inventory that is about to be written.
-fn fits(steps: &[Step], state: &ClusterState) -> Result<(), ReconcileError> {
+fn fits(steps: &[Step]) -> Result<(), ReconcileError> {
     for step in steps {
         if let Step::Record(inventory) | Step::Commit(inventory) = step {
-            inventory.fits(&state.inventory_name)?;
+            inventory.fits(STATE)?;
         }
     }
     Ok(())

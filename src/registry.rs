@@ -2,22 +2,25 @@
 //!
 //! # Guarantees
 //! What is read has the digest that was asked for; where a tag was asked for, the digest is computed from the bytes and never taken from a
-//! header. Credentials are sent to the registry, and to the service that it names for tokens, by https only, unless plain http was asked for.
-//! Every answer is bounded in bytes and in time.
+//! header. Credentials are sent to the registry, and to the service that it names for tokens where that is in its domain or allowed, by https
+//! only, unless plain http was asked for. Every answer is bounded in bytes and in time.
 
 mod challenge;
 mod chart;
 mod delete;
 mod error;
 mod files;
+pub mod fuzz;
 mod helper;
 mod keychain;
 mod matrix;
 mod pull;
 mod push;
+mod realm;
 mod reference;
 mod referrers;
 mod session;
+mod token;
 mod upload;
 
 pub use chart::{pull_chart, push_chart};
@@ -27,20 +30,21 @@ pub use helper::ask as ask_helper;
 pub use keychain::{Keychain, Login};
 pub use matrix::{matrix_artifact, pull_matrix, push_matrix};
 pub use pull::{BlobReader, Fetched, Seen};
+pub use realm::{TOKEN_REALMS, host as realm_host};
 pub use reference::{ParseReferenceError, Reference};
 pub use upload::Upload;
 
-use crate::web::{Access, Clock, Follow, WebError, client, refused};
+use crate::web::{Access, Client, Clock, Follow, WebError, refused};
 use error::said;
 use reqwest::header::HeaderMap;
-use reqwest::{Client, Method, RequestBuilder, Response, StatusCode, Url};
+use reqwest::{Method, RequestBuilder, Response, StatusCode, Url};
 use session::Session;
 use std::sync::Arc;
 
 /// How a registry is asked.
 #[derive(Debug, Clone, Default)]
 pub struct Options {
-    /// Authorities, and a client certificate; of the rest of it nothing is used.
+    /// Authorities, a client certificate, a proxy, and the hosts that may see the login; of the rest of it nothing is used.
     pub access: Access,
     /// Whether it is the registry that the client certificate is for.
     pub own: bool,
@@ -89,7 +93,7 @@ impl Registry {
         let base = Url::parse(&format!("{scheme}://{server}/v2/"));
         let base = base.map_err(|error| wrong(WebError::Asked(format!("{host} is no host: {error}")).into()))?;
         let follow = if options.plain_http { Follow::Plain } else { Follow::Https };
-        let http = client(&base, (&options.access, options.own), HeaderMap::new(), follow).map_err(|error| wrong(error.into()))?;
+        let http = Client::new(&base, (&options.access, options.own), HeaderMap::new(), follow).map_err(|error| wrong(error.into()))?;
         Ok(Self(Arc::new(Inner {
             host: host.to_owned(),
             base,
@@ -137,7 +141,7 @@ impl Registry {
                 sent.headers_mut().extend(authorization);
             }
             let clock = clock();
-            let response = clock.within(self.0.http.execute(sent)).await?.map_err(WebError::from)?;
+            let response = clock.within(self.0.http.execute(sent)).await??;
             let asks = response.status() == StatusCode::UNAUTHORIZED && response.url().origin() == self.0.base.origin();
             if !asks || !may_log_in || !self.log_in((repository, need), authorized, &response).await? {
                 return Ok((clock, response));

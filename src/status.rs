@@ -11,9 +11,11 @@ mod progress;
 mod ready;
 mod report;
 mod rows;
+mod source_changes;
 
 pub use confirmed::{CONFIRMATION, until_confirmation};
-pub use events::{Note, notes, pace, version_changes};
+pub use events::{Note, config_notes, notes, pace};
 pub use fold::fold;
 pub use progress::PROGRESS_DEADLINE;
 pub use report::{DriverReport, Failure, NewVersion, Precondition, Report, Upgradeable};
+pub use source_changes::source_changes;

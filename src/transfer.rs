@@ -9,6 +9,7 @@
 //! Bytes go on only when size and digest are those of their descriptor. A tag is written when everything below it is there. What is there
 //! already is not moved again. No blob is held in memory.
 
+mod digest;
 mod error;
 mod fetch;
 mod find;
@@ -18,6 +19,7 @@ mod send;
 mod tasks;
 mod tree;
 
+pub use digest::digest;
 pub use error::TransferError;
 pub use fetch::{Known, fetch};
 pub use find::{Found, find, find_in, signature_tag};
@@ -42,7 +44,9 @@ pub struct Meter {
 impl Meter {
     /// So many bytes more are to be moved.
     pub fn expect(&self, bytes: u64) {
-        self.total.fetch_add(bytes, Ordering::Relaxed);
+        // What is expected is what others name; there may be no such sum.
+        let add = |total: u64| Some(total.saturating_add(bytes));
+        let _ = self.total.fetch_update(Ordering::Relaxed, Ordering::Relaxed, add);
     }
 
     /// So many bytes have moved.

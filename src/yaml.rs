@@ -9,7 +9,7 @@ mod positions;
 pub use positions::{line_of, lines};
 
 use serde::Serialize;
-use serde::de::DeserializeOwned;
+use serde::de::{DeserializeOwned, DeserializeSeed};
 use serde_json::Value;
 use std::borrow::Cow;
 
@@ -57,7 +57,15 @@ impl From<serde_saphyr::Error> for YamlError {
 /// # Errors
 /// When the text is not YAML, repeats a key, or is larger than the limits allow. The error names line and column.
 pub fn load_all(text: &str) -> Result<Vec<Value>, YamlError> {
-    let mut documents: Vec<Value> = repaired(text, |text| serde_saphyr::from_multiple_with_options(text, options()))?;
+    load_all_within(text, NODES)
+}
+
+/// Reads every document as [`load_all`] does, with so many nodes in all of them.
+///
+/// # Errors
+/// As [`load_all`].
+pub fn load_all_within(text: &str, nodes: usize) -> Result<Vec<Value>, YamlError> {
+    let mut documents: Vec<Value> = repaired(text, |text| serde_saphyr::from_multiple_with_options(text, within(nodes)))?;
     documents.iter_mut().for_each(integers_as_go);
     documents.retain(|document| !document.is_null());
     Ok(documents)
@@ -81,16 +89,34 @@ pub fn load_value(text: &str) -> Result<Value, YamlError> {
     Ok(value)
 }
 
-/// Reads one document as [`load_value`] does, with as many nodes as its text has room for: for texts whose size has been bounded
-/// already, and of which nothing is kept that is not in them.
+/// Reads one document as [`load_value`] does, with fewer nodes.
+///
+/// # Errors
+/// As [`load_all`].
+pub fn load_value_within(text: &str, nodes: usize) -> Result<Value, YamlError> {
+    let mut value: Value = repaired(text, |text| serde_saphyr::from_str_with_options(text, within(nodes)))?;
+    integers_as_go(&mut value);
+    Ok(value)
+}
+
+/// Reads one document as [`load_value`] does, with more nodes: for the author of a matrix index.
 ///
 /// # Errors
 /// As [`load_all`].
 pub fn load_long(text: &str) -> Result<Value, YamlError> {
-    let long = roomy(text);
-    let mut value: Value = repaired(text, |text| serde_saphyr::from_str_with_options(text, long.clone()))?;
+    let mut value: Value = repaired(text, |text| serde_saphyr::from_str_with_options(text, long()))?;
     integers_as_go(&mut value);
     Ok(value)
+}
+
+/// Reads one document as it comes, with as many nodes as [`load_long`]: `seed` decides what of it is kept, and what is skipped is not built.
+///
+/// # Errors
+/// As [`load_all`], and those of the seed.
+pub fn load_seed<T>(text: &str, seed: impl for<'de> DeserializeSeed<'de, Value = T>) -> Result<T, YamlError> {
+    Ok(serde_saphyr::with_deserializer_from_str_with_options(text, long(), |reader| {
+        seed.deserialize(reader)
+    })?)
 }
 
 /// Writes one document, without a leading `---`.
@@ -117,33 +143,44 @@ fn dump_value(value: &Value) -> String {
     text
 }
 
+/// Nodes of a text. A node takes up to 300 bytes in memory, however few it has as text, so these are 60 MiB at most.
+const NODES: usize = 200_000;
+
+/// Nodes of a text that is as long as a matrix index may be: one with 5,000 versions has 640,000.
+const LONG: usize = 5 * NODES;
+
 fn options() -> serde_saphyr::Options {
-    serde_saphyr::options! {
+    within(NODES)
+}
+
+fn long() -> serde_saphyr::Options {
+    within(LONG)
+}
+
+fn within(nodes: usize) -> serde_saphyr::Options {
+    let mut options = serde_saphyr::options! {
         legacy_octal_numbers: true,
         emit_comments: false,
         duplicate_keys: serde_saphyr::DuplicateKeyPolicy::Error,
         with_snippet: false,
-        budget: serde_saphyr::budget! { max_depth: 128, max_nodes: 500_000, max_events: 1_000_000, max_documents: 4096 },
+        budget: serde_saphyr::budget! { max_depth: 128, max_documents: 4096 },
         alias_limits: serde_saphyr::alias_limits! { max_total_replayed_events: 200_000, max_replay_stack_depth: 32 },
+    };
+    if let Some(budget) = &mut options.budget {
+        budget.max_nodes = nodes;
+        budget.max_events = nodes.saturating_mul(5);
     }
-}
-
-/// As many nodes as a text has room for.
-fn roomy(text: &str) -> serde_saphyr::Options {
-    let mut long = options();
-    if let Some(budget) = &mut long.budget {
-        budget.max_nodes = budget.max_nodes.max(text.len());
-        budget.max_events = budget.max_events.max(text.len().saturating_mul(2));
-    }
-    long
+    options
 }
 
 /// Old controller-gen wrote quoted scalars whose continuation lines are not indented more than their key. libyaml and Go accept
 /// that, our parser does not; blanks before such a line change nothing in its meaning, so they are added and the text read again.
 fn repaired<T>(text: &str, read: impl Fn(&str) -> Result<T, serde_saphyr::Error>) -> Result<T, YamlError> {
     const MOST_REPAIRS: usize = 256; // two CRDs of the vSphere CSI driver need four; each repair reads the text again
+    const MOST_BYTES: usize = 32 << 20; // of all readings together
+    let repairs = MOST_REPAIRS.min(MOST_BYTES / text.len().max(1));
     let mut text = Cow::Borrowed(text);
-    for _ in 0..MOST_REPAIRS {
+    for _ in 0..repairs {
         match read(&text) {
             Ok(value) => return Ok(value),
             Err(error) => match bad_continuation(&error) {
@@ -171,17 +208,22 @@ fn indented(text: &str, line: usize) -> String {
 
 /// Go turns YAML into JSON and prints an integral float without a fraction; the API server refuses `1000.0` for an integer field.
 fn integers_as_go(value: &mut Value) {
-    const EXACT: f64 = 9_007_199_254_740_992.0; // 2^53: up to it an f64 holds every integer
     match value {
-        Value::Number(number) => {
-            if let Some(float) = number.as_f64().filter(|f| number.is_f64() && f.fract() == 0.0 && f.abs() <= EXACT) {
-                #[expect(clippy::cast_possible_truncation, reason = "integral and at most 2^53")]
-                let integer = float as i64;
-                *value = integer.into();
-            }
-        }
+        Value::Number(float) if float.is_f64() => *value = number(float.as_f64().unwrap_or_default()),
         Value::Array(items) => items.iter_mut().for_each(integers_as_go),
         Value::Object(fields) => fields.values_mut().for_each(integers_as_go),
-        Value::Null | Value::Bool(_) | Value::String(_) => {}
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
     }
+}
+
+/// A number that was written with a fraction or an exponent: an integer where it is one.
+#[must_use]
+pub fn number(float: f64) -> Value {
+    const EXACT: f64 = 9_007_199_254_740_992.0; // 2^53: up to it an f64 holds every integer
+    if float.fract() == 0.0 && float.abs() <= EXACT {
+        #[expect(clippy::cast_possible_truncation, reason = "integral and at most 2^53")]
+        let integer = float as i64;
+        return integer.into();
+    }
+    float.into()
 }

@@ -8,6 +8,7 @@ mod bulk;
 mod common;
 mod helm;
 mod install;
+mod large;
 mod many;
 mod others;
 mod process;
@@ -56,6 +57,9 @@ async fn main() -> Result<()> {
     if chosen("many") {
         eprintln!("many VDOConfigs");
         report.append(many::measure().await?);
+    }
+    if chosen("large") {
+        report.append(large::measure().await?);
     }
     if chosen("start") {
         start::measure(&binaries.path(Part::Kubectl), &mut report)?;

@@ -2,7 +2,7 @@
 
 use anyhow::{Context, Result, ensure};
 use std::path::Path;
-use std::process::{Command, Stdio};
+use std::process::{Command, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
 
 /// What a run of one or several programs took.
@@ -25,6 +25,13 @@ impl Run {
 
 /// Runs a program to its end and gives its output, too.
 pub fn run(command: &mut Command, log: &Path) -> Result<(Run, String)> {
+    let (run, code, out, err) = ended(command, log)?;
+    ensure!(code.success(), "{command:?}: {err}");
+    Ok((run, out))
+}
+
+/// The same of a program that may refuse what it is given: how it ended, its output and its errors.
+pub fn ended(command: &mut Command, log: &Path) -> Result<(Run, ExitStatus, String, String)> {
     let (out, err) = (log.with_extension("out"), log.with_extension("err"));
     let start = Instant::now();
     let mut child = command
@@ -47,8 +54,12 @@ pub fn run(command: &mut Command, log: &Path) -> Result<(Run, String)> {
         }
     };
     let seconds = start.elapsed().as_secs_f64();
-    ensure!(code.success(), "{command:?}: {}", std::fs::read_to_string(&err)?);
-    Ok((Run { seconds, peak }, std::fs::read_to_string(&out)?))
+    Ok((
+        Run { seconds, peak },
+        code,
+        std::fs::read_to_string(&out)?,
+        std::fs::read_to_string(&err)?,
+    ))
 }
 
 /// The run in the middle by its time, with the most memory of all.

@@ -56,8 +56,37 @@ pub(crate) fn refreshed(root: &Path) -> Result<String, Failure> {
             return Err(format!("charts/{driver} has a release {version}, of which matrix-index/facts.yaml says nothing").into());
         }
     }
+    let mut index = index;
+    released(&mut index, &sources)?;
+    let privileges = yaml::load_value(&fs::read_to_string(root.join("matrix-index/privileges.yaml"))?)?;
+    let drivers = index.as_object_mut().and_then(|index| index.shift_remove("drivers"));
+    index["privileges"] = privileges;
+    index["drivers"] = drivers.unwrap_or_default();
     let header = "# Generated from facts.yaml and charts/: `cargo run --example generate -- matrix`. Do not edit.\n";
     Ok(header.to_owned() + &yaml::dump(&index)?)
+}
+
+/// The days of releases: those of the charts, and what the facts say instead, where `null` is a day that is not known.
+fn released(index: &mut Value, sources: &BTreeMap<String, Source>) -> Result<(), Failure> {
+    let stated = index["released"].clone();
+    let mut all = Map::new();
+    all.insert("kubernetes".to_owned(), stated["kubernetes"].clone());
+    for (driver, source) in sources {
+        let mut days = Map::new();
+        for version in source.versions() {
+            let text = version.to_string();
+            let day = match stated[driver].get(&text) {
+                Some(day) => day.clone(),
+                None => source.release(&version)?["date"].clone(),
+            };
+            if !day.is_null() {
+                days.insert(text, day);
+            }
+        }
+        all.insert(driver.clone(), days.into());
+    }
+    index["released"] = all.into();
+    Ok(())
 }
 
 /// Lays out one entry for every version of the facts that has a chart.

@@ -23,17 +23,36 @@ pub fn rbac() -> Result<(), Failure> {
 /// Every file with its content.
 pub fn files() -> Result<Vec<(&'static str, String)>, Failure> {
     let library = ChartRepository::new(MatrixSource::Embedded);
-    let rights = tokio::runtime::Builder::new_current_thread().build()?.block_on(async {
-        let index = library.index(&Records::default()).await?.index;
-        rights(&library, &index, OPERATOR_NAMESPACE, |_, _| true).await
-    })?;
+    let rights = tokio::runtime::Builder::new_current_thread()
+        .enable_time()
+        .build()?
+        .block_on(async {
+            let index = library.index(&Records::default()).await?.index;
+            rights(&library, &index, OPERATOR_NAMESPACE, |_, _| true, true).await
+        })?;
+    let (namespaces, drivers): (Vec<_>, Vec<_>) = rights.drivers.into_iter().partition(|object| object["kind"] == "Namespace");
+    brought(&namespaces)?;
     let files = [
-        ("deploy/drivers-rbac.yaml", rights.drivers),
+        ("deploy/drivers-rbac.yaml", drivers),
         ("deploy/rbac.yaml", rights.operator),
-        ("deploy/admission-policy/policy.yaml", rights.policy),
+        ("deploy/admission-policy.yaml", rights.policy),
     ];
     Ok(files
         .into_iter()
         .map(|(file, documents)| (file, format!("{HEADER}{}", yaml::dump_all(&documents))))
         .collect())
+}
+
+/// Namespaces are in files of their own, which `kubectl delete -k` leaves: those of the drivers have to be there.
+fn brought(namespaces: &[serde_json::Value]) -> Result<(), Failure> {
+    for file in ["deploy/namespace.yaml", "overlays/bootstrap/namespace.yaml"] {
+        let there = yaml::load_all(&std::fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join(file))?)?;
+        let missing = namespaces
+            .iter()
+            .find(|namespace| there.iter().all(|other| other["metadata"]["name"] != namespace["metadata"]["name"]));
+        if let Some(missing) = missing {
+            return Err(format!("{file} lacks Namespace {}", missing["metadata"]["name"]).into());
+        }
+    }
+    Ok(())
 }

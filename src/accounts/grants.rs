@@ -199,7 +199,7 @@ pub(super) mod tests {
             features: features.iter().copied().collect(),
             ..Requirements::default()
         };
-        required_privileges(&requirements, false, &site.0, &site.1)
+        required_privileges(&requirements, false, (&site.0, &site.1), None)
     }
 
     fn shown(features: &[Feature], folders: &[&str], nodes: usize, change: impl FnOnce(&mut Inventory)) -> Vec<String> {

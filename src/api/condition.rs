@@ -2,7 +2,7 @@ use super::Reason;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
 use strum::{EnumMessage as _, IntoEnumIterator as _};
 
-/// The conditions that exist. Positive polarity, but for kstatus' own `Reconciling` and `Stalled`.
+/// The conditions that exist. Which of them are well where they are True, [`ConditionType::is_well`] knows.
 #[derive(
     Debug,
     Clone,
@@ -136,6 +136,19 @@ impl ConditionType {
         }
     }
 
+    /// Whether a condition of this type says with this status that all is well; `None` where that is not known. Of a failure that was rolled
+    /// back and of what waits for a person, True is bad news; that work is under way, or a newer version exists, is neither.
+    #[must_use]
+    pub fn is_well(kind: &str, status: &str) -> Option<bool> {
+        let bad = [Self::RolledBack, Self::Stalled].map(Self::as_str).contains(&kind);
+        let neutral = [Self::Reconciling, Self::UpgradeAvailable].map(Self::as_str).contains(&kind);
+        match status {
+            "True" => Some(!bad),
+            "False" => Some(bad || neutral),
+            _ => None,
+        }
+    }
+
     /// The word as it stands in a condition.
     #[must_use]
     pub fn as_str(self) -> &'static str {
@@ -216,5 +229,28 @@ impl Conditions {
     #[must_use]
     pub fn is_true(conditions: &[Condition], kind: ConditionType) -> bool {
         Self::find(conditions, kind).is_some_and(|c| c.status == "True")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Every condition that exists is judged here: True is good news unless the list says otherwise.
+    #[test]
+    fn condition_polarity_of_every_type_is_known() {
+        for kind in ConditionType::iter() {
+            let expected = match kind {
+                ConditionType::RolledBack | ConditionType::Stalled => [Some(false), Some(true), None],
+                ConditionType::Reconciling | ConditionType::UpgradeAvailable => [Some(true), Some(true), None],
+                _ => [Some(true), Some(false), None],
+            };
+            let found = ["True", "False", "Unknown"].map(|status| ConditionType::is_well(kind.as_str(), status));
+            assert_eq!(found, expected, "{kind}");
+            // What is absent most of the time is well when it is.
+            if let Some(status) = kind.when_absent() {
+                assert_eq!(ConditionType::is_well(kind.as_str(), status), Some(true), "{kind}");
+            }
+        }
     }
 }

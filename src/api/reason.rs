@@ -183,6 +183,8 @@ reasons! {
     ClusterIdInUse,
     /// The vCenter was not asked yet for volumes under the cluster id that the CSI driver is about to use.
     ClusterIdNotChecked,
+    /// The state has another cluster id than the one in use, and a person has to say which is right.
+    ClusterIdChanged,
 
     /// No version of a driver fits the cluster and its vCenters.
     NoCompatibleVersion,
@@ -281,8 +283,12 @@ reasons! {
     DeadlineExceeded,
     /// The API server refused a change of a driver halfway.
     ChangeRefused,
+    /// A version of a driver was chosen and is being installed.
+    VersionChosen,
     /// A driver is healthy in another version than before.
     VersionChanged,
+    /// The matrix comes from another source than before, or other keys are trusted.
+    MatrixSourceChanged,
     /// A change of a driver failed, and the last good revision is brought back.
     RolledBack,
     /// A change of a driver failed, and only a person may bring back a revision.
@@ -313,6 +319,21 @@ impl Reason {
         Self::WaitingForCsiNodes,
         Self::WaitingForDriver,
         Self::ConnectionNotReady,
+    ];
+}
+
+impl Reason {
+    /// Reasons that stay until a person changes what is asked for, or decides.
+    pub const PERSON: &'static [Self] = &[
+        Self::InvalidSpec,
+        Self::NewerOperator,
+        Self::NoCompatibleVersion,
+        Self::UnknownVersion,
+        Self::IncompatiblePin,
+        Self::InvalidValues,
+        Self::VolumesInUse,
+        Self::RevisionUnusable,
+        Self::ClusterIdChanged,
     ];
 }
 

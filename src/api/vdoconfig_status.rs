@@ -107,12 +107,18 @@ pub struct MatrixStatus {
     /// The fingerprint of the key that has signed it; absent where no keys are trusted, and for the one in the operator.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub signer: Option<String>,
+    /// The fingerprints of the keys that are trusted; absent where none are.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub keys: Vec<String>,
     /// When its publisher made it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub generated: Option<Time>,
     /// Until when it is good by its publisher's word: past it no upgrade comes from it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub expires: Option<Time>,
+    /// The newest Kubernetes that it knows, with the day of its release where that is known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub knows: Option<String>,
 }
 
 /// A driver.

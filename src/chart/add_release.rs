@@ -8,16 +8,19 @@
 
 mod distance;
 mod facts;
+mod intended;
 mod learn;
 mod write;
 
-pub use facts::with_version;
+pub use facts::{Stated, with_line, with_publication, with_version};
+pub use intended::with_deviations;
 pub(super) use write::{block, scalar, with_entry};
 
 use super::compare::{self, Deviation, Difference};
 use super::document::DocumentError;
 use super::model::{Chart, Files};
 use super::package::{PackageError, package};
+use super::release::ImageSource;
 use super::render::{RenderError, everything, render};
 use super::source::Source;
 use super::{ArchiveError, Context, archive, releases};
@@ -97,6 +100,8 @@ pub struct Added {
     pub file: String,
     /// Its text with the new entry.
     pub text: String,
+    /// The release, whole.
+    pub release: Value,
     /// What differs from the release it was made from: path, before, after.
     pub changes: Vec<(String, Value, Value)>,
     /// Differences between the manifests and the render that remain, with the deviation that intends each.
@@ -112,7 +117,7 @@ pub struct Added {
 pub fn add_release(
     source: &Source,
     version: &DriverVersion,
-    date: &str,
+    date: Option<&str>,
     manifests: &[Manifest],
     from: Option<&DriverVersion>,
 ) -> Result<Added, AddError> {
@@ -135,21 +140,59 @@ pub fn add_release(
         .collect::<Vec<Value>>();
     let mut release = chart.release_data.clone();
     release["version"] = version.to_string().into();
-    release["date"] = date.into();
+    match date {
+        Some(date) => release["date"] = date.into(),
+        None => drop(release.as_object_mut().and_then(|release| release.shift_remove("date"))),
+    }
     release["upstream"] = upstream(&chart.release_data, &known, (from, version), manifests);
     let release = learn::learn(&chart, release, &values, &objects, &known);
+    made(source, (from, version), &chart, (release, &values, &objects))
+}
 
+/// The same release with digests of its images, by their references.
+///
+/// # Errors
+/// As for [`add_release`].
+pub fn with_digests(
+    source: &Source,
+    version: &DriverVersion,
+    added: &Added,
+    manifests: &[Manifest],
+    digests: &BTreeMap<String, Digest>,
+) -> Result<Added, AddError> {
+    let chart = opened(source, &added.from)?;
+    let objects: Vec<Value> = manifests.iter().flat_map(|manifest| manifest.objects.clone()).collect();
+    let mut release = added.release.clone();
+    for image in release["images"].as_object_mut().into_iter().flat_map(|images| images.values_mut()) {
+        let reference = serde_json::from_value::<ImageSource>(image.clone()).map(|image| image.reference());
+        if let Some(digest) = reference.ok().and_then(|reference| digests.get(&reference)) {
+            image["digest"] = digest.to_string().into();
+        }
+    }
+    let values = values(&chart, &objects)?;
+    made(source, (&added.from, version), &chart, (release, &values, &objects))
+}
+
+/// The release as text, with what differs from the one it was made from and from the manifests.
+fn made(
+    source: &Source,
+    (from, version): (&DriverVersion, &DriverVersion),
+    chart: &Chart,
+    (release, values, objects): (Value, &Value, &[Value]),
+) -> Result<Added, AddError> {
+    let file = releases::path(version);
     let text = write::with_entry(source, (from, version), &release)?;
     let mut changed = source.clone();
     changed.files.insert(file.clone(), text.clone().into_bytes());
     let new = opened(&changed, version)?;
-    let differences = compare::compare(&objects, &render(&new, &values, &Context::default())?)?;
-    let effective = super::accepted(&new, &values)?;
+    let differences = compare::compare(objects, &render(&new, values, &Context::default())?)?;
+    let effective = super::accepted(&new, values)?;
     let listed = compare::applicable(&new.deviations, version, &effective);
     let stale = compare::judge(&differences, &listed).stale;
     let intention = |difference: &Difference| listed.iter().find(|deviation| deviation.intends(difference)).cloned();
     Ok(Added {
         changes: changes(&chart.release_data, &release),
+        release,
         from: from.clone(),
         file,
         text,

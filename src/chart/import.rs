@@ -16,7 +16,7 @@ use super::package::{PackageError, package};
 use super::render::{RenderError, render};
 use super::source::Source;
 use super::{ArchiveError, Context, archive, releases};
-use crate::types::{DriverRole, DriverVersion, ObjectId, Remedy, count};
+use crate::types::{DriverRole, DriverVersion, ObjectId, Remedy, count, from_json};
 use images::Images;
 use namespace::Namespace;
 use serde_json::{Value, json};
@@ -291,7 +291,7 @@ fn values(namespace: &Namespace) -> String {
 }
 
 fn schema(namespace: &Namespace, images: &Images) -> String {
-    let mut schema: Value = serde_json::from_str(include_str!("import/values.schema.json")).unwrap_or_default();
+    let mut schema: Value = from_json(include_str!("import/values.schema.json")).unwrap_or_default();
     let names = images.names();
     schema["properties"]["images"]["properties"]["overrides"]["properties"] = names
         .map(|name| (name.to_owned(), json!({"$ref": "#/$defs/image"})))

@@ -14,13 +14,23 @@ pub(super) struct Finding {
 
 const QUOTED: &str = "an interpolation inside quotes; write the whole value as one: {{ \"a:\" ~ b }}";
 const GLUED: &str = "an interpolation glued to other text; write the whole value as one: {{ \"a-\" ~ b }}";
+const CROWDED: &str = "more than 500 interpolations on one line; write them on lines of their own";
 const OPEN: &str = "an interpolation that is not closed on its line; set a variable first";
 
-/// The first place where the template breaks the rule.
+/// Interpolations of one line: before each of them the line is read from its start.
+const LINE_LIMIT: usize = 500;
+
+/// Where the next tag begins. In one pass: one line may hold the whole template.
+fn next_tag(text: &str) -> Option<usize> {
+    text.as_bytes().windows(2).position(|pair| matches!(pair, b"{{" | b"{%" | b"{#"))
+}
+
+/// The first place where the template breaks the rule. It takes as long as the template is long.
 pub(super) fn check(source: &str) -> Option<Finding> {
     let mut inside_tag: Option<&str> = None; // the end of a {% %} or {# #} that spans lines
     for (number, line) in source.lines().enumerate() {
         let mut rest = line;
+        let mut interpolations = 0;
         let mut before = String::new(); // the YAML text of this line so far; a tag leaves a blank, a value leaves a 0
         loop {
             if let Some(end) = inside_tag {
@@ -30,9 +40,7 @@ pub(super) fn check(source: &str) -> Option<Finding> {
                 before.push(' ');
                 continue;
             }
-            let Some(at) = rest.find("{{").into_iter().chain(rest.find("{%")).chain(rest.find("{#")).min() else {
-                break;
-            };
+            let Some(at) = next_tag(rest) else { break };
             before.push_str(&rest[..at]);
             // `{{{`: a flow map that opens right before an interpolation
             let at = if rest[at..].starts_with("{{{") {
@@ -48,6 +56,10 @@ pub(super) fn check(source: &str) -> Option<Finding> {
                 "{#" => inside_tag = Some("#}"),
                 _ => {
                     let finding = |message| Some(Finding { line: number + 1, message });
+                    interpolations += 1;
+                    if interpolations > LINE_LIMIT {
+                        return finding(CROWDED);
+                    }
                     if comment(&before) {
                         break;
                     }

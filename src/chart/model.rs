@@ -6,13 +6,19 @@ use super::releases;
 use super::schema_errors;
 use crate::types::{DriverVersion, Remedy};
 use crate::yaml::{self, YamlError};
-use minijinja_budget::Templates;
+use minijinja_budget::{TEMPLATE_LIMIT, Templates};
 use serde_json::Value;
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 /// The files of a chart, by path below its top folder.
 pub(super) type Files = BTreeMap<String, Vec<u8>>;
+
+/// Bytes of all templates of a chart. The largest driver of today has 30 KiB.
+const TEMPLATES_LIMIT: usize = 4 << 20;
+
+/// Values of one of its documents, of which it has five. The largest of today has 565.
+const VALUES_LIMIT: usize = 20_000;
 
 /// A chart of one driver version, ready to be rendered.
 #[derive(Debug, Clone, PartialEq)]
@@ -137,8 +143,10 @@ impl Chart {
         }
         let mut templates = BTreeMap::new();
         let mut metered = Templates::default();
+        let mut room = TEMPLATES_LIMIT;
         for path in files.keys().filter(|path| path.starts_with("templates/")) {
             let source = text(files, path)?;
+            room = fits(path, source, room)?;
             if let Some(finding) = interpolation::check(source) {
                 return Err(ChartError::Lint {
                     file: path.clone(),
@@ -208,6 +216,25 @@ impl Chart {
     }
 }
 
+/// How much room is left for templates after this one. Sizes come first: whatever reads a template takes longer the longer it is.
+fn fits(file: &str, source: &str, room: usize) -> Result<usize, ChartError> {
+    let refused = |message: String| ChartError::Language {
+        file: file.to_owned(),
+        line: 0,
+        message,
+        text: String::new(),
+    };
+    if source.len() > TEMPLATE_LIMIT {
+        return Err(refused(format!("the template is larger than {TEMPLATE_LIMIT} bytes; split it")));
+    }
+    room.checked_sub(source.len()).ok_or_else(|| {
+        refused(format!(
+            "the templates of the chart have more than {} MiB together",
+            TEMPLATES_LIMIT >> 20
+        ))
+    })
+}
+
 fn text<'a>(files: &'a Files, file: &str) -> Result<&'a str, ChartError> {
     let bytes = files.get(file).ok_or_else(|| ChartError::Missing { file: file.to_owned() })?;
     std::str::from_utf8(bytes).map_err(|_| ChartError::NotText { file: file.to_owned() })
@@ -221,7 +248,7 @@ fn read<T: serde::de::DeserializeOwned>(files: &Files, file: &str) -> Result<T, 
 }
 
 fn value(files: &Files, file: &str) -> Result<Value, ChartError> {
-    yaml::load_value(text(files, file)?).map_err(|source| ChartError::Yaml {
+    yaml::load_value_within(text(files, file)?, VALUES_LIMIT).map_err(|source| ChartError::Yaml {
         file: file.to_owned(),
         source,
     })

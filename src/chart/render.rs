@@ -4,7 +4,7 @@ use super::engine::{self, Limited, OUTPUT_LIMIT};
 use super::model::Chart;
 use super::suggest;
 use super::values::{self, ValuesError};
-use crate::types::Remedy;
+use crate::types::{ELEMENTS, Remedy};
 use crate::yaml::{self, YamlError};
 use minijinja_budget::minijinja::{
     self,
@@ -129,17 +129,18 @@ pub fn render(chart: &Chart, user_values: &Value, context: &Context) -> Result<V
     let variables = variables(chart, values, context);
     // Once for all templates: a clone shares it.
     let root = TemplateValue::from(Serde(&variables));
-    let mut left = OUTPUT_LIMIT;
+    let (mut left, mut nodes) = (OUTPUT_LIMIT, ELEMENTS);
     let mut objects = Vec::new();
     let mut seen = std::collections::BTreeSet::new();
     for path in chart.templates.keys().filter(|path| is_rendered(path)) {
         let text = write(chart, &environment, path, (&variables, root.clone()), left)?;
         left = left.saturating_sub(text.len());
-        let documents = yaml::load_all(&text).map_err(|source| RenderError::Yaml {
+        let documents = yaml::load_all_within(&text, nodes).map_err(|source| RenderError::Yaml {
             chart: chart.label(),
             file: path.clone(),
             source,
         })?;
+        nodes = nodes.saturating_sub(documents.iter().map(values_in).sum());
         for (index, object) in documents.into_iter().enumerate() {
             let id = document::object_id(&object).map_err(|source| RenderError::Document {
                 chart: chart.label(),
@@ -158,6 +159,15 @@ pub fn render(chart: &Chart, user_values: &Value, context: &Context) -> Result<V
         }
     }
     Ok(objects)
+}
+
+/// How many values a document has.
+fn values_in(document: &Value) -> usize {
+    1 + match document {
+        Value::Array(items) => items.iter().map(values_in).sum(),
+        Value::Object(fields) => fields.values().map(values_in).sum(),
+        _ => 0,
+    }
 }
 
 /// Files whose name starts with an underscore hold macros, as in Helm.

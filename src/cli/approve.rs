@@ -2,6 +2,7 @@
 
 use super::args::{Approve as Args, Global};
 use super::context::{Context, id};
+use super::status::{Kind, handed, needed};
 use super::{Answer, CliError, Exit};
 use crate::api::{API_VERSION, APPROVE, Approval};
 use crate::reconcile;
@@ -50,8 +51,6 @@ pub(super) async fn run(args: &Args, global: &Global) -> Result<Answer, CliError
     let change = json!({"metadata": {"annotations": {APPROVE: plan.hash}}});
     let id = reconcile::id(&config);
     context.ports.writer.merge(API_VERSION, &id, &change, false).await?;
-    Ok(Answer::text("").note(format!(
-        "plan {} of VDOConfig {name} is approved; vdoctl status --watch shows how far it is",
-        plan.hash
-    )))
+    let done = format!("plan {} of VDOConfig {name} is approved", plan.hash);
+    Ok(handed(&done, needed(&context).await, &[Kind::Approval, Kind::Fault]))
 }

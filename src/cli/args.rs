@@ -27,8 +27,8 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 pub use chart::{
-    Chart, ChartAddRelease, ChartCompare, ChartImport, ChartLint, ChartName, ChartPackage, ChartPull, ChartPush, ChartRender, ChartVerb,
-    ChartWith,
+    Chart, ChartAddRelease, ChartCompare, ChartImport, ChartLint, ChartName, ChartPackage, ChartPull, ChartPush, ChartRender, ChartSources,
+    ChartVerb, ChartWith,
 };
 pub use configure::{
     Configure, ConfigureConnection, ConfigureDrivers, ConfigureMatrix, ConfigureVerb, Secrets, SecretsList, SecretsSet, SecretsVerb,
@@ -43,8 +43,10 @@ pub use history::{History, Rollback};
 pub use matrix::{
     Explain, Lint, List, Matrix, MatrixFile, MatrixLoad, MatrixSourceArgs, MatrixVerb, Platform, Resolve, Show, Sign, Verify, WhyNot,
 };
-pub use mirror::{Mirror, MirrorCopy, MirrorPrune, MirrorPull, MirrorPush, MirrorVerb, MirrorVerify, Registries, Selecting, Taking};
-pub use parse::{DriverArg, Setting, Vcenter};
+pub use mirror::{
+    Mirror, MirrorCopy, MirrorPrune, MirrorPull, MirrorPush, MirrorVerb, MirrorVerify, Registries, Resolving, Selecting, Taking,
+};
+pub use parse::{CredentialsSecret, DriverArg, Setting, Vcenter};
 pub use preview::Preview;
 pub use publish::{Init, Mark, MatrixDiff, Publish, Publishing};
 pub use registry::RegistryArgs;
@@ -255,9 +257,11 @@ pub enum Verb {
     /// Names the cluster and what is removed, and asks. Volumes and snapshots of the drivers block it before anything is removed. Works
     /// without a running operator, too. Interrupted or timed out, it goes on when it is run again. Secrets with credentials stay.
     Delete(Delete),
-    /// Collects objects, events, logs and what the verbs say in one archive, without a secret in it
+    /// Collects the answers of the verbs, listed fields of objects, events and logs in one archive
     ///
-    /// Values of Secrets and everything that looks like one are replaced by ******. What cannot be read is named and left out.
+    /// Of objects only listed fields are in it: no values of Secrets and ConfigMaps, no unknown flags and variables, no volumes of other
+    /// drivers. What looks like a key or a token is taken out of events and logs; read those before they are sent. What cannot be read is
+    /// named and left out.
     SupportBundle(SupportBundle),
     /// Writes a page about the cluster for the people who run the vCenter: status, failed checks, nodes and machines, privileges, versions
     ///
@@ -404,6 +408,8 @@ const GLOBAL_OPTIONS: &str = "Global options";
 
 const OPTIONS: &str = "Every verb takes the global options, too: vdoctl options";
 
+#[cfg(test)]
+mod free_names;
 #[cfg(test)]
 mod tests {
     #[test]

@@ -6,6 +6,7 @@ use crate::cluster::{ClusterError, Writer, get};
 use crate::install::VDOCTL;
 use crate::manifest::{Difference, Object, changes, merge_patch};
 use crate::plan::masked;
+use crate::types::from_json;
 use serde_json::{Value, json};
 
 /// Where `kubectl apply` keeps what it applied.
@@ -113,7 +114,7 @@ fn writer(context: &Context) -> Writer {
 /// The merge patch of `kubectl apply`: from what was applied last to what is wanted, over what is there.
 fn three_way(wanted: &Value, live: &Value) -> Value {
     let last = live.pointer("/metadata/annotations").and_then(|all| all[LAST_APPLIED].as_str());
-    let last: Value = last.and_then(|text| serde_json::from_str(text).ok()).unwrap_or_else(|| json!({}));
+    let last: Value = last.and_then(|text| from_json(text).ok()).unwrap_or_else(|| json!({}));
     let wanted = own(wanted);
     let mut patch = merge_patch(&own(&last), &wanted);
     set(&mut patch, wanted);

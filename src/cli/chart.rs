@@ -9,6 +9,7 @@ mod lint;
 mod manifests;
 mod open;
 mod push;
+mod sources;
 mod values;
 
 use super::args::{Chart as Args, ChartPackage, ChartRender, ChartVerb, ChartWith, Format, Global};
@@ -33,6 +34,7 @@ pub(super) async fn run(args: &Args, global: &Global) -> Result<Answer, CliError
         ChartVerb::Compare(args) => compare::run(args, global).await,
         ChartVerb::Package(args) => package(args).await,
         ChartVerb::Lint(args) => lint::run(args),
+        ChartVerb::Sources(args) => sources::run(args),
         ChartVerb::AddRelease(args) => add_release::run(args).await,
         ChartVerb::Import(args) => import::run(args),
         ChartVerb::Push(args) => push::push(args).await,

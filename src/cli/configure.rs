@@ -14,6 +14,7 @@ use super::context::Context;
 use super::output::document;
 use super::printer::Printer;
 use super::progress::{Mark, Progress};
+use super::status::{Kind, needed};
 use super::{Answer, CliError, field_view};
 use serde_json::json;
 
@@ -47,15 +48,26 @@ pub(super) async fn write(context: &Context, changes: &[Change], writing: Writin
         );
     }
     let said = match (writing.dry_run, changes.iter().all(Change::is_none)) {
-        (true, _) => "Nothing was written.",
-        (false, true) => "Everything is as it should be already.",
-        (false, false) => "The operator goes on by itself; vdoctl status --watch shows how far it is.",
+        (true, _) => vec!["Nothing was written.".to_owned()],
+        (false, true) => vec!["Everything is as it should be already.".to_owned()],
+        (false, false) => goes_on(context).await,
     };
     if progress.is_data() {
         let all: Vec<_> = changes.iter().map(Change::json).collect();
         return Ok(progress.last(&document("Configured", json!({"dryRun": writing.dry_run, "changes": all}))));
     }
-    Ok(Answer::text("").note(said))
+    Ok(said.into_iter().fold(Answer::text(""), Answer::note))
+}
+
+/// What comes of a change that is written: whether an operator acts on it. What it has reported is about what was asked for before.
+async fn goes_on(context: &Context) -> Vec<String> {
+    match needed(context)
+        .await
+        .filter(|need| matches!(need.kind, Kind::Operator | Kind::Paused))
+    {
+        None => vec!["The operator goes on by itself; vdoctl status --watch shows how far it is.".to_owned()],
+        Some(need) => vec![format!("It has no effect yet: {}.", need.what), need.remedy],
+    }
 }
 
 /// What becomes, or became, of an object, with its fields.

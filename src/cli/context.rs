@@ -2,9 +2,9 @@
 
 use super::args::{Global, MatrixFile};
 use super::error::sentence;
-use super::matrix::repository;
+use super::matrix::{Choice, Used};
 use super::{CliError, Exit};
-use crate::api::{API_VERSION, MatrixStatus, VDOConfig};
+use crate::api::{API_VERSION, VDOConfig};
 use crate::cluster::{ClusterError, KubeOptions, Reader, Writer, get, server_version};
 use crate::fetch::{ChartRepository, MatrixSource};
 use crate::manifest::Object;
@@ -18,6 +18,7 @@ use crate::vsphere::{Claim, Requirements};
 use k8s_openapi::jiff::Timestamp;
 use kube::ResourceExt;
 use std::collections::BTreeSet;
+use std::ops::{Deref, DerefMut};
 use std::sync::{Arc, LazyLock};
 
 /// How to install, where nothing is installed.
@@ -54,27 +55,30 @@ pub(super) struct Decided {
     pub state: ClusterState,
     /// Drivers of which it could not be decided what should exist, each with why.
     pub left: Vec<String>,
+    /// Their names.
+    pub undecided: BTreeSet<String>,
     /// What was decided.
     pub decision: Decision,
-    /// From which matrix.
-    matrix: Option<MatrixStatus>,
 }
 
-impl Decided {
-    /// That the operator decides with another matrix, if it does.
-    pub(super) fn other_matrix(&self) -> Option<String> {
-        let own = self.matrix.as_ref()?;
-        let other = self
-            .config
-            .status
-            .as_ref()?
-            .matrix
-            .as_ref()
-            .filter(|other| other.digest != own.digest)?;
-        Some(format!(
-            "The operator decides with another matrix than this: {}, version {}; give it with --matrix to decide as it does.",
-            other.source, other.version
-        ))
+/// A cluster, and the matrix that is decided with: nothing can be decided before one was chosen.
+pub(super) struct Deciding {
+    context: Context,
+    /// Which matrix it is.
+    pub used: Used,
+}
+
+impl Deref for Deciding {
+    type Target = Context;
+
+    fn deref(&self) -> &Context {
+        &self.context
+    }
+}
+
+impl DerefMut for Deciding {
+    fn deref_mut(&mut self) -> &mut Context {
+        &mut self.context
     }
 }
 
@@ -102,6 +106,7 @@ impl Context {
             writer: Writer::new(client.clone(), |_, _| {}),
             renders: crate::reconcile::RenderCache::default(),
             permitted: crate::reconcile::Permitted::default(),
+            contents: crate::reconcile::SoundContents::default(),
             evidence: crate::reconcile::CrashLogs::default(),
             repository: ChartRepository::new(MatrixSource::Embedded),
             dry_runs: Some(DryRunCache::default()),
@@ -116,16 +121,30 @@ impl Context {
         })
     }
 
-    /// Chooses versions and takes charts from this matrix, as an operator does that was started with it.
-    pub(super) async fn choosing_from(self, named: &MatrixFile, global: &Global) -> Result<Self, CliError> {
-        let (repository, _) = repository(named, global).await?;
-        Ok(self.with(repository))
+    /// Decides with the matrix that is named, else as the operator does.
+    pub(super) async fn choosing_from(self, named: &MatrixFile, global: &Global) -> Result<Deciding, CliError> {
+        let choice = Choice::in_cluster(named, &self, global).await?;
+        Ok(self.deciding_with(choice))
     }
 
-    /// The same, with this matrix.
-    pub(super) fn with(mut self, repository: ChartRepository) -> Self {
-        self.ports.repository = repository;
-        self
+    /// Decides as the operator does.
+    pub(super) async fn like_the_operator(self, global: &Global) -> Result<Deciding, CliError> {
+        self.choosing_from(&MatrixFile::default(), global).await
+    }
+
+    /// Decides with the matrix of this vdoctl, as an operator of this build is going to.
+    pub(super) async fn like_this_build(self) -> Result<Deciding, CliError> {
+        let choice = Choice::own("an operator of this version has the same".into(), None).await?;
+        Ok(self.deciding_with(choice))
+    }
+
+    /// Decides with this matrix.
+    pub(super) fn deciding_with(mut self, choice: Choice) -> Deciding {
+        self.ports.repository = choice.repository;
+        Deciding {
+            context: self,
+            used: choice.used,
+        }
     }
 
     /// The namespace of the operator.
@@ -163,24 +182,6 @@ impl Context {
         Ok(match here {
             Some(config) => Deployed::Config(Box::new(config.clone())),
             None => Deployed::NoConfig(all.iter().map(|config| id(config)).collect()),
-        })
-    }
-
-    /// Runs the pipeline up to the plan, for the VDOConfig that acts.
-    pub(super) async fn decide(&self) -> Result<Decided, CliError> {
-        let config = self.acting().await?;
-        let ((state, mut decision), found) = self.prepare(&config).await.map_err(|stopped| stopped.error)?;
-        let failures = std::mem::take(&mut decision.failures);
-        let left = failures.iter().map(left_alone).collect();
-        if let Some(error) = failures.of_all(&decision.requested) {
-            return Err(error.into());
-        }
-        Ok(Decided {
-            config,
-            state,
-            decision,
-            left,
-            matrix: found.matrix,
         })
     }
 
@@ -227,13 +228,6 @@ impl Context {
         }
     }
 
-    /// The pipeline up to the plan.
-    pub(super) async fn prepare(&self, config: &VDOConfig) -> Phase<(ClusterState, Decision)> {
-        let state = reconcile::observe(&self.ports.reader, config, self.kubernetes.clone()).await?;
-        let (decision, found) = reconcile::decide(&self.input(config), &self.ports, &state).await?;
-        Ok(((state, decision), found))
-    }
-
     /// The cluster id that the CSI driver is about to use, if it uses the connection that this is required of, with the volumes that the
     /// cluster knows. Where those cannot be read it is not checked; the operator does so before it writes.
     pub(super) async fn claim(&self, config: &VDOConfig, requirements: &Requirements) -> Option<Arc<Claim>> {
@@ -270,6 +264,43 @@ impl Context {
             ),
             Deployed::Config(..) => CliError::new(Exit::Ok, "", ""),
         }
+    }
+}
+
+impl Deciding {
+    /// Runs the pipeline up to the plan, for the VDOConfig that acts.
+    pub(super) async fn decide(&self) -> Result<Decided, CliError> {
+        let config = self.acting().await?;
+        let ((state, mut decision), _) = self.prepare(&config).await.map_err(|stopped| stopped.error)?;
+        let failures = std::mem::take(&mut decision.failures);
+        let left = failures.iter().map(left_alone).collect();
+        let undecided = failures
+            .iter()
+            .flat_map(|failure| &failure.drivers)
+            .map(ToString::to_string)
+            .collect();
+        if let Some(error) = failures.of_all(&decision.requested) {
+            return Err(error.into());
+        }
+        Ok(Decided {
+            config,
+            state,
+            decision,
+            left,
+            undecided,
+        })
+    }
+
+    /// The pipeline up to the plan.
+    pub(super) async fn prepare(&self, config: &VDOConfig) -> Phase<(ClusterState, Decision)> {
+        let state = reconcile::observe(&self.ports.reader, config, self.kubernetes.clone()).await?;
+        let (decision, found) = reconcile::decide(&self.input(config), &self.ports, &state).await?;
+        Ok(((state, decision), found))
+    }
+
+    /// Which matrix is decided with, for the header of an answer, and whether the operator may decide otherwise.
+    pub(super) fn matrix_lines(&self) -> impl Iterator<Item = String> {
+        [Some(self.used.line()), self.used.warning()].into_iter().flatten()
     }
 }
 

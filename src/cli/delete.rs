@@ -15,12 +15,14 @@ use super::output::document;
 use super::printer::Printer;
 use super::progress::{Mark, Progress};
 use super::{Answer, CliError, Exit, prompt};
+use crate::chart::values::merge;
 use crate::drivers::short;
 use crate::manifest::Object;
-use crate::plan::Plan;
+use crate::plan::{Plan, StorageData};
 use crate::reconcile;
+use crate::types::ObjectId;
 use remove::Stays;
-use serde_json::json;
+use serde_json::{Value, json};
 use std::io::{self, IsTerminal as _};
 use std::time::Duration;
 use target::{Scope, Target};
@@ -37,16 +39,21 @@ pub(super) async fn run(args: &Args, global: &Global, printer: &mut Printer) -> 
     let timeout = global.timeout_with_drivers();
     let mut progress = Progress::new(printer, args.output.unwrap_or(Format::Table));
     let looked = tokio::time::timeout(global.timeout(), look(args, global)).await;
-    let (mut context, target) = looked.map_err(|_| CliError::timed_out(global.timeout()))??;
+    let (mut context, target, data) = looked.map_err(|_| CliError::timed_out(global.timeout()))??;
     if target.is_empty() {
-        return answer(&progress, &context, Vec::new(), "there is nothing of VDO to remove");
+        return answer(&progress, &context, Stay::of(Vec::new(), data), "there is nothing of VDO to remove");
     }
-    announce(&context, &target, &mut progress);
+    announce(&context, &target, &data, &mut progress);
     if args.dry_run != DryRun::None {
         if args.dry_run == DryRun::Server {
             dry_run(&context, &target).await?;
         }
-        return answer(&progress, &context, Vec::new(), "this was a dry run, and nothing was removed");
+        return answer(
+            &progress,
+            &context,
+            Stay::of(Vec::new(), data),
+            "this was a dry run, and nothing was removed",
+        );
     }
     confirm(args, &context, &target)?;
     let carried_out = tokio::time::timeout(timeout, carry_out(&mut context, &target, global, &mut progress)).await;
@@ -62,22 +69,30 @@ pub(super) async fn run(args: &Args, global: &Global, printer: &mut Printer) -> 
         }
         Scope::Everything => "VDO is removed",
     };
-    answer(&progress, &context, stays, done)
+    let data = tokio::time::timeout(global.timeout(), guards::data(&context, false)).await;
+    let data = data.unwrap_or_else(|_| Err(CliError::timed_out(global.timeout())));
+    let unknown = data
+        .as_ref()
+        .err()
+        .map(|error| format!("  whether volumes or claims stay is not known: {}", error.what));
+    let answer = answer(&progress, &context, Stay::of(stays, data.unwrap_or_default()), done)?;
+    Ok(unknown.into_iter().fold(answer, Answer::note))
 }
 
-/// What is there, and that it may be removed by this user.
-async fn look(args: &Args, global: &Global) -> Result<(Context, Target), CliError> {
+/// What is there, that it may be removed by this user, and what leads to data and stays.
+async fn look(args: &Args, global: &Global) -> Result<(Context, Target, StorageData), CliError> {
     let context = Context::open(global).await?;
     let target = Target::find(&context, &global.namespace, Scope::of(args)).await?;
+    let data = guards::data(&context, target.scope != Scope::Operator).await?;
     if target.is_empty() && target.elsewhere.is_empty() {
-        return Ok((context, target));
+        return Ok((context, target, data));
     }
     guards::refuse(&target, &context.name)?;
     let mut plan: Option<Plan> = None;
     if let Some(acting) = reconcile::acting(target.configs.iter().map(AsRef::as_ref)) {
         if target.scope != Scope::Operator {
-            let (_, removal) = context.removal(acting).await?;
-            guards::refuse_volumes(&context, acting, &removal).await?;
+            let (state, removal) = context.removal(acting).await?;
+            guards::refuse_volumes(acting, &state.inventory, &data.volumes)?;
             plan = Some(removal);
         }
         if Presence::find(&context, &global.namespace).await?.absence(now()).is_none() {
@@ -86,11 +101,11 @@ async fn look(args: &Args, global: &Global) -> Result<(Context, Target), CliErro
         }
     }
     rights::require(&context, &target, plan.as_ref()).await?;
-    Ok((context, target))
+    Ok((context, target, data))
 }
 
-/// Names the cluster and what is removed.
-fn announce(context: &Context, target: &Target, progress: &mut Progress) {
+/// Names the cluster, what is removed, and what of the storage driver's stays.
+fn announce(context: &Context, target: &Target, data: &StorageData, progress: &mut Progress) {
     let drivers: Vec<String> = target
         .configs
         .iter()
@@ -101,6 +116,10 @@ fn announce(context: &Context, target: &Target, progress: &mut Progress) {
     let mut lines = vec![format!("cluster {} ({}): this is removed", context.name, context.server)];
     lines.extend(target.summary(&drivers));
     progress.step(Mark::Note, &lines.join("\n"));
+    let kept = data.lines();
+    if !kept.is_empty() {
+        progress.step(Mark::Note, &format!("this stays as it is\n{}", kept.join("\n")));
+    }
     if let Some(release) = &target.release {
         progress.step(
             Mark::Note,
@@ -192,21 +211,46 @@ fn timed_out(timeout: Duration, progress: &Progress) -> CliError {
     )
 }
 
+/// What stays: of VDO, each with why, and what leads to data.
+struct Stay {
+    objects: Stays,
+    data: StorageData,
+}
+
+impl Stay {
+    fn of(objects: Stays, data: StorageData) -> Self {
+        Self { objects, data }
+    }
+
+    fn json(&self) -> Value {
+        let names = |ids: &[ObjectId]| ids.iter().map(ToString::to_string).collect::<Vec<_>>();
+        json!({
+            "stays": self.objects.iter().map(|(id, because)| json!({"object": id.to_string(), "because": because})).collect::<Vec<_>>(),
+            "data": {
+                "volumes": self.data.volumes.count,
+                "named": self.data.volumes.named,
+                "pendingClaims": names(&self.data.pending),
+                "classes": names(&self.data.classes),
+            },
+        })
+    }
+}
+
 /// What was done, and what stays.
-fn answer(progress: &Progress, context: &Context, stays: Stays, done: &str) -> Result<Answer, CliError> {
+fn answer(progress: &Progress, context: &Context, stay: Stay, done: &str) -> Result<Answer, CliError> {
     let answer = match progress.is_data() {
         true => {
-            let stays: Vec<_> = stays
-                .iter()
-                .map(|(id, because)| json!({"object": id.to_string(), "because": because}))
-                .collect();
-            let document = document("Delete", json!({"cluster": context.name, "message": done, "stays": stays}));
-            progress.last(&document)
+            let mut fields = json!({"cluster": context.name, "message": done});
+            merge(&mut fields, &stay.json());
+            progress.last(&document("Delete", fields))
         }
         false => Answer::text(""),
     };
     let answer = answer.note(format!("cluster {}: {done}", context.name));
-    Ok(stays
-        .iter()
-        .fold(answer, |answer, (id, because)| answer.note(format!("  {id} stays: {because}"))))
+    let objects = stay.objects.iter().map(|(id, because)| format!("  {id} stays: {because}"));
+    let data = stay.data.lines().into_iter().map(|line| match line.split_once(": ") {
+        Some((what, names)) => format!("  {what} stay: {names}"),
+        None => line,
+    });
+    Ok(objects.chain(data).fold(answer, Answer::note))
 }

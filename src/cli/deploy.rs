@@ -18,18 +18,18 @@ pub(super) mod write;
 
 use super::args::{Deploy as Args, DryRun, Format, Global};
 use super::chart::objects_answer;
-use super::context::Context;
+use super::context::{Context, Deciding};
 use super::doctor::check::Check;
-use super::matrix::repository;
+use super::matrix::Choice;
 use super::printer::Printer;
 use super::progress::{Mark, Progress};
 use super::{Answer, CliError, Exit, prompt};
+use crate::cluster::unserved;
 use crate::drivers::short;
-use crate::fetch::ChartRepository;
 use crate::install::{Change, HostNetwork, Mounts, Settings, objects};
 use crate::manifest::Object;
 use crate::types::count;
-use configuration::{CONNECTION, Configuration};
+use configuration::{Configuration, logins};
 use installed::Installed;
 use matrix::Matrix;
 use std::io::{IsTerminal as _, Read as _};
@@ -50,6 +50,13 @@ pub(super) async fn run(args: &Args, global: &Global, printer: &Printer) -> Resu
 
 async fn deploy(args: &Args, global: &Global, format: Format, progress: &mut Progress) -> Result<Answer, CliError> {
     if format == Format::Yaml {
+        if args.vcenter.create_account {
+            return Err(CliError::new(
+                Exit::Usage,
+                "--create-account changes a vCenter, and -o yaml writes nothing",
+                "Make the account first with vdoctl users create, and name its Secret: --credentials-secret NAME.",
+            ));
+        }
         let matrix = Matrix::of(&args.matrix, &global.namespace, None).await?;
         let operator = operator(args, global, args.host_network.then(HostNetwork::default), matrix.mounts)?;
         let configured = configured(args, global, None, progress).await?.unwrap_or_default();
@@ -68,13 +75,18 @@ async fn deploy(args: &Args, global: &Global, format: Format, progress: &mut Pro
         timeout: None,
         ..global.clone()
     };
-    let mut context = Context::open(&requests).await?;
+    let context = Context::open(&requests).await?;
     let nodes = crate::reconcile::nodes(&context.ports.reader).await?;
     let host_network = network::host_network(args.host_network, &context.ports.client, &nodes).await?;
+    let served = admission_policies(&context).await?;
     let bare = operator(args, global, host_network.clone(), Mounts::default())?;
     let installed = Installed::look(&context, &bare).await?;
-    let matrix = Matrix::of(&args.matrix, &global.namespace, installed.operator(&context)).await?;
-    let operator = operator(args, global, host_network.clone(), matrix.mounts)?;
+    let mut matrix = Matrix::of(&args.matrix, &global.namespace, installed.operator(&context)).await?;
+    matrix.move_keys(&context, installed.operator(&context)).await?;
+    let mut operator = operator(args, global, host_network.clone(), matrix.mounts)?;
+    if !served {
+        operator.retain(|object| object.identity().group() != ADMISSION);
+    }
     progress.step(
         Mark::Done,
         &format!(
@@ -88,17 +100,35 @@ async fn deploy(args: &Args, global: &Global, format: Format, progress: &mut Pro
     if let Some(network) = &host_network {
         progress.step(Mark::Note, &network::reported(network, args.host_network));
     }
+    if !served {
+        progress.step(
+            Mark::Note,
+            "without an admission policy for the operator, which this API server does not serve",
+        );
+    }
     let change = installed.permits(&context, &operator, args.allow_downgrade)?;
     progress.step(Mark::Note, &planned(change, installed.version.as_deref()));
     consent(args, &context, change)?;
 
     matrix.notes.iter().for_each(|note| progress.step(Mark::Note, note));
-    context = match (&args.matrix.matrix, installed.matrix()) {
-        (Some(_), _) => deciding(args, &requests, context, progress).await?,
-        // Nothing of it is asked here: what the operator uses is kept in the cluster.
-        (None, Some(source)) => context.with(ChartRepository::new(source)),
-        (None, None) => context,
+    let made;
+    let args = match args.vcenter.create_account {
+        false => args,
+        true => match vcenter::create_account(args, &requests, progress).await? {
+            Ok(with_secret) => {
+                made = with_secret;
+                &made
+            }
+            Err(answer) => return Ok(answer),
+        },
     };
+    vcenter::stored(&context, &args.vcenter.credentials_secret).await?;
+    let mut context = match (&args.matrix.matrix, installed.has_another_matrix()) {
+        (Some(_), _) => deciding(args, &requests, context, progress).await?,
+        (None, true) => context.like_the_operator(&requests).await?,
+        (None, false) => context.like_this_build().await?,
+    };
+    context.matrix_lines().for_each(|line| progress.step(Mark::Note, &line));
     let configured = configured(args, global, Some(&installed), progress).await?;
     if let Some(configured) = &configured {
         let inspected = checks::check(&mut context, configured, None, &operator, installed.config.as_ref()).await?;
@@ -143,15 +173,25 @@ async fn deploy(args: &Args, global: &Global, format: Format, progress: &mut Pro
 }
 
 /// The checks are to be made with the matrix that the operator is going to have. Where this machine does not reach it, that is a failed check.
-async fn deciding(args: &Args, global: &Global, context: Context, progress: &mut Progress) -> Result<Context, CliError> {
-    match repository(&args.matrix, global).await {
-        Ok((repository, _)) => Ok(context.with(repository)),
+async fn deciding(args: &Args, global: &Global, context: Context, progress: &mut Progress) -> Result<Deciding, CliError> {
+    match Choice::in_cluster(&args.matrix, &context, global).await {
+        Ok(choice) => Ok(context.deciding_with(choice)),
         Err(error) if args.ignore_checks => {
             progress.step(Mark::Failed, &format!("the matrix was not read from here: {error}"));
-            Ok(context)
+            context.like_this_build().await
         }
         Err(error) => Err(error),
     }
+}
+
+/// The API group of admission policies.
+const ADMISSION: &str = "admissionregistration.k8s.io";
+
+/// Whether the API server serves admission policies, as it does from Kubernetes 1.30 on.
+async fn admission_policies(context: &Context) -> Result<bool, CliError> {
+    let kinds = ["ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding"];
+    let kinds = kinds.map(|kind| (format!("{ADMISSION}/v1"), kind.to_owned()));
+    Ok(unserved(&context.ports.client, &kinds).await?.is_empty())
 }
 
 /// The operator's own objects.
@@ -187,13 +227,12 @@ async fn configured(
         return Ok(None);
     }
     if let (Some(installed), Some(account)) = (installed, &account) {
-        installed.same_server(CONNECTION, &account.endpoint.server)?;
+        for (connection, _) in logins(&account.login) {
+            installed.same_server(&connection, &account.endpoint.server)?;
+        }
     }
     let name = there.and_then(|config| config.metadata.name.as_deref()).unwrap_or("vdo");
-    let account = account
-        .as_ref()
-        .map(|account| (&account.endpoint, account.user.as_str(), &account.password));
-    Configuration::of_flags(args, &global.namespace, name, account)
+    Configuration::of_flags(args, &global.namespace, name, account.as_ref())
         .map(Some)
         .map_err(|error| CliError::internal(&error))
 }

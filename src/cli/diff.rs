@@ -2,6 +2,7 @@
 
 use super::args::{Diff as Args, Format, Global};
 use super::context::Context;
+use super::matrix::Used;
 use super::plan_view::Planned;
 use super::{Answer, CliError};
 use crate::plan::Item;
@@ -18,6 +19,7 @@ fn answer(format: Format, planned: &Planned) -> Result<Answer, CliError> {
         planned.supposition() + &shown.iter().map(|item| planned.line(item)).collect::<String>() + &folded + &planned.rest()
     };
     let answer = Answer::formatted(format, || planned.json("Diff", &changing), text)?;
-    let answer = planned.talk().cloned().fold(answer, Answer::note);
+    let header = planned.matrix.as_ref().map(Used::line);
+    let answer = header.into_iter().chain(planned.talk()).fold(answer, Answer::note);
     Ok(answer.note(planned.summary()).exit(planned.exit()))
 }

@@ -1,6 +1,6 @@
 use super::Exit;
 use super::style;
-use crate::cluster::{ClientError, ClusterError};
+use crate::cluster::{ClientError, ClusterError, without_values};
 use crate::matrix::NoFit;
 use crate::reconcile::ReconcileError;
 use crate::types::Remedy;
@@ -165,7 +165,7 @@ pub(super) fn sentence(error: &(dyn Error + 'static)) -> String {
         next = error.source();
         match error.downcast_ref::<kube::Error>() {
             Some(kube::Error::Api(status)) => {
-                parts.push(status.message.clone());
+                parts.push(without_values(&status.message));
                 break;
             }
             Some(_) if next.is_some() => continue,

@@ -18,7 +18,7 @@ pub enum Exit {
     Cluster = 5,
     /// The vCenter cannot be reached, or nothing is known of it.
     Vcenter = 6,
-    /// What was waited for did not come in time.
+    /// What was waited for did not come in time, or cannot come before a person acts.
     TimedOut = 7,
     /// SIGINT.
     Interrupted = 130,
@@ -52,7 +52,7 @@ impl Exit {
             Self::Refused => "Refused: by a check, or because a right is missing.",
             Self::Cluster => "The cluster cannot be reached; look at --kubeconfig and --context.",
             Self::Vcenter => "The vCenter cannot be reached, refuses, or nothing is known of it.",
-            Self::TimedOut => "What was waited for did not come in time; --timeout gives it longer.",
+            Self::TimedOut => "What was waited for did not come in time, or cannot come before a person acts; the output says which.",
             Self::Interrupted => "Interrupted (SIGINT).",
             Self::Terminated => "Terminated (SIGTERM).",
         }

@@ -4,6 +4,7 @@ use super::args::{Format, Global, History as Args};
 use super::chart::objects_answer;
 use super::context::{Context, id, now};
 use super::output::document;
+use super::status::{Kind, handed, needed};
 use super::{Answer, CliError, Exit, style};
 use crate::api::{API_VERSION, RETRY_AT, RollbackPolicy, VDOConfig};
 use crate::drivers::short;
@@ -186,8 +187,6 @@ pub(super) async fn retry(global: &Global) -> Result<Answer, CliError> {
         )));
     }
     all.annotate(RETRY_AT, now().to_string().into()).await?;
-    let what = failed.join(" and ");
-    Ok(Answer::text("").note(format!(
-        "VDOConfig {config}: {what} is tried again; vdoctl status --watch shows how far it is"
-    )))
+    let done = format!("VDOConfig {config}: {} is tried again", failed.join(" and "));
+    Ok(handed(&done, needed(&all.context).await, &[Kind::Fault]))
 }

@@ -4,7 +4,8 @@ use super::args::{Global, Manage as Args};
 use super::change::Change;
 use super::context::{Context, now};
 use super::driver_fields::{patch, typed};
-use super::{Answer, CliError};
+use super::status::{Kind, handed, needed};
+use super::{Answer, CliError, Exit};
 use crate::api::{ManagementState, RECONCILE_AT};
 use crate::manifest::Object;
 use serde_json::json;
@@ -32,19 +33,33 @@ pub(super) async fn state(args: &Args, state: ManagementState, global: &Global) 
             format!("{what} is paused: it is checked and reported, and nothing is written until vdoctl resume{verb}")
         }
         (_, true) => format!("{what} is managed already"),
-        (_, false) => format!("{what} is managed again; vdoctl status --watch shows how far it is"),
+        (_, false) => format!("{what} is managed again"),
     };
-    let still = (state == ManagementState::Managed && args.driver.is_some() && spec["managementState"] == "Paused")
-        .then_some("The whole VDOConfig is paused, so nothing is written yet: vdoctl resume");
-    Ok(still.into_iter().fold(Answer::text("").note(line), Answer::note))
+    if state == ManagementState::Paused {
+        return Ok(Answer::text("").note(line));
+    }
+    if args.driver.is_some() && spec["managementState"] == "Paused" {
+        let still = "The whole VDOConfig is paused, so nothing is written yet: vdoctl resume";
+        return Ok(Answer::text("").note(line).note(still));
+    }
+    Ok(handed(&line, needed(&context).await, &[Kind::Paused]))
 }
 
 /// Has the operator reconcile now.
 pub(super) async fn reconcile(global: &Global) -> Result<Answer, CliError> {
-    let live = wake(&Context::open(global).await?).await?;
-    Ok(Answer::text("").note(format!(
-        "the operator reconciles {live} now, and asks the source of its matrix; vdoctl status shows the result"
-    )))
+    let context = Context::open(global).await?;
+    let config = context.acting_object().await?;
+    let need = needed(&context).await;
+    if let Some(need) = need.as_ref().filter(|need| need.kind == Kind::Operator) {
+        return Err(CliError::new(
+            Exit::Differences,
+            format!("nothing reconciles {config}: {}", need.what),
+            need.remedy.clone(),
+        ));
+    }
+    let live = wake(&context).await?;
+    let done = format!("the operator reconciles {live} now, and asks the source of its matrix");
+    Ok(handed(&done, need, &[]))
 }
 
 /// Wakes an operator that waits for its next attempt. The VDOConfig as it was.

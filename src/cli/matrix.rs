@@ -1,6 +1,7 @@
 //! `vdoctl matrix`: what fits, and why.
 
 mod bars;
+mod choice;
 pub(super) mod config_maps;
 mod diff;
 mod explain;
@@ -25,10 +26,11 @@ use super::output::document;
 use super::{Answer, CliError, Exit, style};
 use crate::api::chain;
 use crate::fetch::{ChartRepository, FetchError, LoadedIndex, MatrixSource, Records, RepositoryError, embedded, index_file};
-use crate::matrix::{Confidence, Driver, Entry, Index, State, Support};
+use crate::matrix::{Confidence, Driver, Entry, Index, State, Support, is_old, knowledge, known_up_to};
 use crate::reconcile::{ReconcileError, supply};
-use crate::types::{Digest, KubernetesVersion, VersionRange, shell_word};
+use crate::types::{Digest, KubernetesVersion, VersionRange, count, shell_word};
 pub(super) use bars::minors;
+pub(super) use choice::{Choice, Used, repeated};
 use k8s_openapi::jiff::Timestamp;
 use query::{Question, question};
 use serde_json::{Value, json};
@@ -56,6 +58,11 @@ pub(super) async fn run(args: &Args, global: &Global) -> Result<Answer, CliError
     }
 }
 
+/// Whether the registries of images are asked, each in its time.
+pub(super) fn asks_registries(args: &Args) -> bool {
+    matches!(&args.verb, MatrixVerb::Publish(args) if args.resolving.resolve_digests)
+}
+
 /// `vdoctl matrix resolve`.
 pub(super) async fn resolve(args: &super::args::Resolve, global: &Global) -> Result<Answer, CliError> {
     resolve::run(args, global).await
@@ -66,7 +73,8 @@ pub(super) fn embedded_index() -> Result<Index, CliError> {
     Index::parse(embedded::index()).map_err(|error| CliError::of(Exit::Refused, &error))
 }
 
-/// The matrix that is named, or that of this binary, with what is in it: a matrix that is named has to be good.
+/// The matrix that is named, or that of this binary, with what is in it: a matrix that is named has to be good. Which one a verb decides with
+/// without a name is [`Choice`]'s to say.
 pub(super) async fn repository(named: &MatrixFile, global: &Global) -> Result<(ChartRepository, LoadedIndex), CliError> {
     let repository = named.repository();
     if repository.config_maps().is_some() {
@@ -98,13 +106,7 @@ pub(super) async fn repository(named: &MatrixFile, global: &Global) -> Result<(C
 
 /// What a cluster asks of a matrix.
 pub(super) async fn question_of(loaded: &LoadedIndex, global: &Global) -> Result<Question, CliError> {
-    let loaded = Loaded {
-        index: loaded.index.clone(),
-        source: loaded.source.clone(),
-        digest: loaded.digest.clone(),
-        now: now(),
-    };
-    question(&Platform::default(), global, &loaded).await
+    question(&Platform::default(), global, &loaded.index).await
 }
 
 /// Asks the source once, as often as a command does.
@@ -115,29 +117,36 @@ async fn index(repository: &ChartRepository) -> Result<LoadedIndex, RepositoryEr
     repository.index(&Records::default()).await
 }
 
-/// An index and where it came from.
+/// An index, and which one it is.
 struct Loaded {
     index: Arc<Index>,
-    source: String,
-    digest: Digest,
+    used: Used,
     now: Timestamp,
+    /// The flags with which the same is asked again.
+    flags: String,
 }
 
 impl Loaded {
-    /// The index that is named, or the one of this binary.
+    /// The index that this command decides with.
     async fn read(named: &MatrixFile, global: &Global) -> Result<Self, CliError> {
-        let (repository, loaded) = repository(named, global).await?;
+        let choice = Choice::at_desk(named, global).await?;
         Ok(Self {
-            index: loaded.index,
-            source: repository.to_string(),
-            digest: loaded.digest,
+            index: choice.loaded.index,
+            used: choice.used,
             now: now(),
+            flags: repeated(named, global),
         })
+    }
+
+    /// The header of an answer for people.
+    fn header(&self) -> String {
+        format!("{}\n", self.used.line())
     }
 
     /// An answer from this index, with what its reader should know of it.
     fn answer(&self, mut answer: Answer) -> Answer {
-        let source = &self.source;
+        let source = self.used.source();
+        answer = self.used.warning().into_iter().fold(answer, Answer::note);
         for field in &self.index.unknown_fields {
             let line = format!(
                 "{} {source}: this vdoctl does not know {field}, and leaves it out",
@@ -153,18 +162,38 @@ impl Loaded {
             );
             answer = answer.note(line);
         }
+        if let Some(old) = is_old(self.index.generated, self.now) {
+            let what = format!("the matrix ({source}, version {})", self.index.version);
+            answer = answer.note(format!("{} {what}: {old}. Bring a newer one.", style::warn("warning:")));
+        }
         answer
+    }
+
+    /// How old it is beside the newest Kubernetes that it knows, in a line.
+    fn age(&self) -> String {
+        let generated = self.index.generated.map(|at| at.to_zoned(jiff::tz::TimeZone::UTC).date());
+        let days = generated.zip(known_up_to(&self.index).and_then(|(_, released)| released));
+        let days = days.and_then(|(generated, released)| Some(released.until(generated).ok()?.get_days()));
+        let beside = match days {
+            Some(days) if days >= 0 => format!(" ({} before)", count(usize::try_from(days).unwrap_or_default(), "day")),
+            _ => String::new(),
+        };
+        let knows = knowledge(&self.index).map(|knows| format!("knows {knows}{beside}"));
+        let generated = generated.map(|day| format!("generated on {day}"));
+        let facts: Vec<String> = [generated, knows].into_iter().flatten().collect();
+        match facts.is_empty() {
+            true => String::new(),
+            false => format!("Matrix version {}: {}\n", self.index.version, facts.join(", ")),
+        }
     }
 
     /// Which index it is, for programs.
     fn identity(&self) -> Value {
-        json!({
-            "source": self.source,
-            "version": self.index.version,
-            "generated": self.index.generated,
-            "expires": self.index.expires,
-            "digest": self.digest,
-        })
+        let (kubernetes, released) = known_up_to(&self.index).unzip();
+        let mut all = self.used.json();
+        all["kubernetes"] = json!({"newest": kubernetes.map(|version| version.minor()), "released": released.flatten()});
+        all["old"] = is_old(self.index.generated, self.now).is_some().into();
+        all
     }
 }
 
@@ -249,13 +278,13 @@ pub(super) async fn list(args: &List, global: &Global) -> Result<Answer, CliErro
         },
         || {
             if entries.is_empty() {
-                return String::new();
+                return loaded.header();
             }
             if format != Format::Wide {
-                return bars::draw(index, &entries, here.as_ref());
+                return loaded.header() + &bars::draw(index, &entries, here.as_ref()) + &loaded.age();
             }
             let heading = ["DRIVER", "VERSION", "KUBERNETES", "VSPHERE", "EVIDENCE", "CHART", "NEEDS", "STATE"];
-            style::table(&heading, &entries.iter().map(|(name, e)| row(name, e)).collect::<Vec<_>>())
+            loaded.header() + &style::table(&heading, &entries.iter().map(|(name, e)| row(name, e)).collect::<Vec<_>>()) + &loaded.age()
         },
     )?;
     let answer = if entries.is_empty() {

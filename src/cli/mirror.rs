@@ -16,7 +16,7 @@ mod narrow;
 mod prune;
 mod pull;
 mod push;
-mod registries;
+pub(super) mod registries;
 mod remote;
 mod verify;
 
@@ -29,7 +29,7 @@ use crate::layout::LayoutError;
 use crate::mirror::MATRIX;
 use crate::registry::Reference;
 use crate::transfer::{Meter, TransferError};
-use crate::types::count;
+use crate::types::{Later as _, count};
 use std::io::{self, IsTerminal as _};
 use std::pin::pin;
 use std::time::Duration;
@@ -58,7 +58,7 @@ async fn watched<T>(progress: &mut Progress, meter: &Meter, what: &str, work: im
         Duration::from_secs(10)
     };
     let mut work = pin!(work);
-    let mut ticks = tokio::time::interval_at(tokio::time::Instant::now() + period, period);
+    let mut ticks = tokio::time::interval_at(tokio::time::Instant::now().later(period), period);
     loop {
         tokio::select! {
             biased;

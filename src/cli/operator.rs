@@ -1,17 +1,22 @@
 //! Whether an operator runs that could act, as far as that can be seen from its Lease and its Deployment.
 
+mod lease;
+
+pub(super) use lease::{Lease, Sight};
+
 use super::context::{Context, now};
 use super::style::ago;
 use crate::api::VDOConfig;
-use crate::cluster::{ClusterError, LEASE_NAME, LEASE_NAMESPACE, Select, Watch, get, list};
+use crate::cluster::{ClusterError, LEASE_NAME, LEASE_NAMESPACE, Select, Watch, list};
 use crate::facts::Node;
 use crate::health::{Verdict, assess, driver_health};
 use crate::install::OPERATOR;
 use crate::manifest::Object;
 use crate::reconcile::nodes;
-use crate::types::ObjectId;
+use crate::types::{Later as _, ObjectId};
 use k8s_openapi::jiff::Timestamp;
-use kube::{Client, ResourceExt};
+use kube::ResourceExt;
+use lease::seen;
 use serde_json::Value;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -36,6 +41,10 @@ pub(super) struct Presence {
     pub unready: Option<String>,
     /// The Lease, or that it may not be seen.
     pub lease: Lease,
+    /// Its holder has renewed it while it was watched.
+    pub renews: bool,
+    /// Its holder has not, for longer than a renewal takes.
+    pub silent: bool,
 }
 
 /// The Deployment of the operator.
@@ -59,55 +68,8 @@ pub(super) struct Silence {
     pub why: String,
     /// What to do.
     pub remedy: String,
-}
-
-/// The Lease by which one operator of several acts.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(super) enum Lease {
-    /// It may not be seen.
-    #[default]
-    Unknown,
-    /// No one holds it.
-    Free {
-        /// When its last holder renewed it last.
-        renewed: Option<Timestamp>,
-    },
-    /// It is held.
-    Held {
-        /// By whom.
-        holder: String,
-        /// When it was renewed last.
-        renewed: Timestamp,
-        /// For how many seconds.
-        lasts: i64,
-    },
-}
-
-impl Lease {
-    fn of(lease: Option<&Object>) -> Self {
-        let Some(lease) = lease else { return Self::Free { renewed: None } };
-        let holder = lease.text("/spec/holderIdentity");
-        match lease.text("/spec/renewTime").parse().ok() {
-            Some(renewed) if !holder.is_empty() => Self::Held {
-                holder: holder.to_owned(),
-                renewed,
-                lasts: lease.number("/spec/leaseDurationSeconds").unwrap_or(MARGIN),
-            },
-            renewed => Self::Free { renewed },
-        }
-    }
-
-    /// Reads it.
-    async fn read(client: &Client) -> Result<Self, ClusterError> {
-        let id = ObjectId::new("coordination.k8s.io", "Lease", LEASE_NAMESPACE, LEASE_NAME);
-        let lease = seen(client, "coordination.k8s.io/v1", &id).await?;
-        Ok(lease.map_or(Self::Unknown, |lease| Self::of(lease.as_ref())))
-    }
-
-    /// Whether its holder has not renewed it in time, by the clock of this machine.
-    fn has_lapsed(&self, now: Timestamp) -> bool {
-        matches!(self, Self::Held { renewed, lasts, .. } if renewed.as_second() + lasts + MARGIN < now.as_second())
-    }
+    /// None can begin before a person does that.
+    pub person: bool,
 }
 
 impl Deployment {
@@ -158,15 +120,6 @@ fn without_network(pod: &Object, nodes: &[Arc<Node>]) -> Option<String> {
     ))
 }
 
-/// An object, if there is one; `None` where it may not be seen.
-async fn seen(client: &Client, api_version: &str, id: &ObjectId) -> Result<Option<Option<Object>>, ClusterError> {
-    match get(client, api_version, id).await {
-        Ok(found) => Ok(Some(found)),
-        Err(ClusterError::Forbidden { .. }) => Ok(None),
-        Err(error) => Err(error),
-    }
-}
-
 impl Presence {
     /// Looks. What may not be seen is unknown.
     pub(super) async fn find(context: &Context, namespace: &str) -> Result<Self, ClusterError> {
@@ -191,25 +144,42 @@ impl Presence {
             deployment,
             unready,
             lease: Lease::read(client).await?,
+            renews: false,
+            silent: false,
         })
     }
 
-    /// The same, where a Lease that has run out by the clock of this machine alone does not count as such: its holder is waited for to
-    /// renew it. Not where the Deployment says already that no operator runs.
-    pub(super) async fn confirmed(mut self, context: &Context) -> Result<Self, ClusterError> {
-        let end = Instant::now() + WATCHED;
-        while self.lease.has_lapsed(now()) && self.failure().is_none() && Instant::now() < end {
-            tokio::time::sleep(Duration::from_secs(1)).await;
-            let again = Lease::read(&context.ports.client).await?;
-            if let (Lease::Held { holder, lasts, .. }, true) = (&again, again != self.lease) {
-                self.lease = Lease::Held {
-                    holder: holder.clone(),
-                    renewed: now(),
-                    lasts: *lasts,
-                };
+    /// The same, where a Lease that has run out by the clock of this machine alone does not count as such, nor one as held that may be the
+    /// rest of an operator that was just removed: its holder is waited for to renew it. An operator may run elsewhere than in the Deployment,
+    /// so that it is missing makes one doubtful only where the VDOConfig is `deleting`.
+    pub(super) async fn confirmed(mut self, context: &Context, deleting: bool) -> Result<Self, ClusterError> {
+        let end = Instant::now().later(WATCHED);
+        let removed = |presence: &Self| {
+            let missing = matches!(presence.deployment, Deployment::Missing) && !presence.terminating;
+            presence.is_doubtful() && (deleting || !missing)
+        };
+        let mut sight = Sight::default();
+        sight.compare(&mut self);
+        while (self.lease.has_lapsed(now()) && self.failure().is_none()) || removed(&self) {
+            if Instant::now() >= end {
+                self.silent = removed(&self);
+                break;
             }
+            tokio::time::sleep(Duration::from_secs(1)).await;
+            self.lease = Lease::read(&context.ports.client).await?;
+            sight.compare(&mut self);
         }
         Ok(self)
+    }
+
+    /// Whether the Lease may be the rest of an operator that was removed: it is held, no operator runs where one should, and no renewal was seen.
+    pub(super) fn is_doubtful(&self) -> bool {
+        matches!(self.lease, Lease::Held { .. }) && !self.renews && !self.may_begin()
+    }
+
+    /// Whether the holder of the Lease does not act any more.
+    fn has_lapsed(&self, now: Timestamp) -> bool {
+        matches!(self.lease, Lease::Held { .. }) && (self.silent || self.lease.has_lapsed(now))
     }
 
     /// The name of the Deployment.
@@ -218,7 +188,7 @@ impl Presence {
     }
 
     /// Why there cannot be an operator, by its namespace and its Deployment.
-    fn failure(&self) -> Option<String> {
+    pub(super) fn failure(&self) -> Option<String> {
         match self.terminating {
             true => Some(format!("Namespace {} is being deleted", self.namespace)),
             false => {
@@ -241,7 +211,7 @@ impl Presence {
     /// Why no operator acts; `None` where one does, or may. For the decision to do its work: in doubt there is one.
     pub(super) fn absence(&self, now: Timestamp) -> Option<String> {
         let lapsed = match &self.lease {
-            Lease::Held { holder, renewed, .. } if self.lease.has_lapsed(now) => format!("{holder} {}", last_renewed(*renewed, now)),
+            Lease::Held { holder, renewed, .. } if self.has_lapsed(now) => format!("{holder} {}", last_renewed(*renewed, now)),
             Lease::Held { .. } => return None,
             Lease::Free { .. } => format!("nothing holds the Lease {LEASE_NAMESPACE}/{LEASE_NAME}"),
             Lease::Unknown => String::new(),
@@ -257,7 +227,7 @@ impl Presence {
         let failure = self.failure();
         let old = confirmed.filter(|at| at.as_second() + STALE < now.as_second());
         let (since, why) = match &self.lease {
-            Lease::Held { holder, renewed, .. } if self.lease.has_lapsed(now) => {
+            Lease::Held { holder, renewed, .. } if self.has_lapsed(now) => {
                 (Some(*renewed), format!("{holder} {}", last_renewed(*renewed, now)))
             }
             Lease::Held { holder, .. } => (
@@ -276,11 +246,12 @@ impl Presence {
             since,
             why: parts.join("; "),
             remedy: self.remedy(),
+            person: !self.may_begin(),
         })
     }
 
     /// How to get an operator that runs.
-    fn remedy(&self) -> String {
+    pub(super) fn remedy(&self) -> String {
         let namespace = &self.namespace;
         match &self.deployment {
             _ if self.terminating => "Install it again when the namespace is deleted: vdoctl deploy.".into(),
@@ -361,6 +332,8 @@ mod tests {
             deployment,
             unready: None,
             lease,
+            renews: false,
+            silent: false,
         }
     }
 
@@ -398,6 +371,40 @@ mod tests {
                 None => assert_eq!(found, None, "{presence:?}"),
             }
         }
+    }
+
+    /// The Lease of an operator that was just removed is held until it runs out; one that is renewed belongs to an operator elsewhere.
+    #[test]
+    fn held_lease_is_doubtful_where_no_operator_can_run_until_it_is_renewed() {
+        let now = at("00:10:00");
+        let fresh = held("00:09:55");
+        let scaled = || found(0, json!({"observedGeneration": 1}));
+        for (lease, deployment, expected) in [
+            (fresh.clone(), deployment(1), false),
+            (fresh.clone(), Deployment::Unknown, false),
+            (fresh.clone(), scaled(), true),
+            (fresh.clone(), Deployment::Missing, true),
+            (Lease::Free { renewed: None }, scaled(), false),
+        ] {
+            assert_eq!(presence(lease, deployment).is_doubtful(), expected);
+        }
+        let mut seen = presence(fresh.clone(), scaled());
+        let mut sight = Sight::default();
+        sight.compare(&mut seen);
+        assert!(seen.is_doubtful());
+        let mut seen = presence(fresh.clone(), scaled());
+        sight.compare(&mut seen);
+        assert!(seen.is_doubtful(), "it is the same");
+        let mut seen = presence(held("00:09:58"), scaled());
+        sight.compare(&mut seen);
+        assert!(!seen.is_doubtful() && seen.silence(None, now).is_none(), "it was renewed");
+        let silent = Presence {
+            silent: true,
+            ..presence(fresh, scaled())
+        };
+        let silence = silent.silence(None, now).expect("no operator runs");
+        assert!(silence.person && silence.why.ends_with("is scaled to 0"), "{silence:?}");
+        assert!(silent.absence(now).is_some());
     }
 
     /// A status is only believed while someone keeps it up to date.

@@ -1,5 +1,6 @@
 use super::args::Format;
-use super::{CliError, Exit};
+use super::{CliError, Exit, style};
+use crate::yaml::YamlError;
 use serde_json::{Map, Value};
 
 /// The `apiVersion` of everything that is printed for programs.
@@ -54,12 +55,12 @@ impl Answer {
 
     /// A JSON document.
     pub(super) fn json(document: &Value) -> Self {
-        Self::new(Form::Json, format!("{document:#}\n").into_bytes())
+        Self::new(Form::Json, format!("{:#}\n", unstyled(document)).into_bytes())
     }
 
     /// A JSON document on a line of its own, for a stream of them.
     pub(super) fn json_line(document: &Value) -> Self {
-        Self::new(Form::Json, format!("{document}\n").into_bytes())
+        Self::new(Form::Json, json_line(document).into_bytes())
     }
 
     /// YAML documents.
@@ -90,7 +91,7 @@ impl Answer {
             Format::Table | Format::Wide => Self::text(text()),
             Format::Json => Self::json(&document()),
             Format::Name => names_of(&document())?,
-            Format::Yaml => Self::yaml(crate::yaml::dump(&document()).map_err(|error| CliError::internal(&error))?),
+            Format::Yaml => Self::yaml(yaml_text(&document()).map_err(|error| CliError::internal(&error))?),
         })
     }
 }
@@ -104,6 +105,26 @@ pub(super) fn document(kind: &str, fields: Value) -> Value {
         all.extend(fields);
     }
     all.into()
+}
+
+/// A document on a line of its own.
+pub(super) fn json_line(document: &Value) -> String {
+    format!("{}\n", unstyled(document))
+}
+
+/// A document in YAML.
+pub(super) fn yaml_text(document: &Value) -> Result<String, YamlError> {
+    crate::yaml::dump(&unstyled(document))
+}
+
+/// What programs get of a document: a text in it that is also shown to people loses its styles.
+fn unstyled(document: &Value) -> Value {
+    match document {
+        Value::String(text) => style::plain(text).into(),
+        Value::Array(items) => items.iter().map(unstyled).collect(),
+        Value::Object(fields) => fields.iter().map(|(key, value)| (key.clone(), unstyled(value))).collect(),
+        other => other.clone(),
+    }
 }
 
 /// The names of what a document lists, one a line.
@@ -174,6 +195,24 @@ fn object_name(item: &Value) -> String {
 mod tests {
     use super::*;
     use serde_json::json;
+
+    /// A text for people has our styles; the same text in a document has none of them, in any form.
+    #[test]
+    fn document_for_programs_has_no_style_of_ours() {
+        let styled = document(
+            "Progress",
+            json!({"messages": [format!("a {}", style::bad("- found  1"))], "of": {"b": style::good("2")}}),
+        );
+        let expected = document("Progress", json!({"messages": ["a - found  1"], "of": {"b": "2"}}));
+        for answer in [Answer::json(&styled), Answer::json_line(&styled)] {
+            let read: Value = serde_json::from_slice(&answer.data).expect("JSON");
+            assert_eq!(read, expected);
+        }
+        let yaml = Answer::formatted(Format::Yaml, || styled.clone(), String::new).expect("an answer");
+        let yaml = String::from_utf8(yaml.data).expect("text");
+        assert_eq!(crate::yaml::load_value(&yaml).ok(), Some(expected), "{yaml}");
+        assert!(!yaml_text(&styled).expect("YAML").contains("1b"), "{yaml}");
+    }
 
     #[test]
     fn names_are_those_of_kubectl_or_of_the_matrix() {

@@ -5,6 +5,7 @@ use super::context::Context;
 use super::plan_view::Planned;
 use super::{Answer, CliError, style};
 use crate::api::Approval;
+use crate::manifest::Difference;
 use crate::plan::{Action, Item};
 
 pub(super) async fn run(args: &Args, global: &Global) -> Result<Answer, CliError> {
@@ -12,10 +13,21 @@ pub(super) async fn run(args: &Args, global: &Global) -> Result<Answer, CliError
     answer(args.output.or_table(), &Planned::after(&mut context, &args.preview).await?)
 }
 
+/// The plan as a document and as text, with its fields as `shown` shows those of a kind.
+pub(super) async fn with_fields(global: &Global, shown: impl Fn(&str, &Difference) -> Difference) -> Result<(Answer, Answer), CliError> {
+    let context = Context::open(global).await?.like_the_operator(global).await?;
+    let mut planned = Planned::of(&context).await?;
+    for item in &mut planned.items {
+        let kind = item.id.kind().to_owned();
+        item.fields = item.fields.iter().map(|field| shown(&kind, field)).collect();
+    }
+    Ok((answer(Format::Json, &planned)?, answer(Format::Wide, &planned)?))
+}
+
 fn answer(format: Format, planned: &Planned) -> Result<Answer, CliError> {
     let all: Vec<&Item> = planned.items.iter().collect();
     let answer = Answer::formatted(format, || planned.json("Plan", &all), || text(planned, format == Format::Wide))?;
-    let answer = planned.talk().cloned().fold(answer, Answer::note);
+    let answer = planned.talk().fold(answer, Answer::note);
     let answer = answer.note(planned.summary()).exit(planned.exit());
     Ok(match &planned.hash {
         _ if !planned.supposed.is_empty() => answer.note("This is a preview: nothing was changed."),
@@ -35,7 +47,7 @@ fn text(planned: &Planned, wide: bool) -> String {
         (Approval::Manual, true) => format!("  for VDOConfig {}, approved\n", planned.config),
         (Approval::Manual, false) => format!("  for VDOConfig {}, {}\n", planned.config, style::warn("not approved")),
     });
-    text.insert_str(0, &planned.supposition());
+    text.insert_str(0, &(planned.header() + &planned.supposition()));
     text.extend(planned.drivers.iter().map(super::plan_summary::DriverChange::lines));
     let (shown, folded) = planned.shown(wide);
     let mut stage = None;
@@ -83,7 +95,7 @@ mod tests {
     use super::super::plan_summary::DriverChange;
     use super::*;
     use crate::api::Reason;
-    use crate::manifest::Difference;
+    use crate::drivers::{CPI, CSI};
     use crate::plan::{Because, Skip, Wait};
     use crate::types::ObjectId;
     use serde_json::json;
@@ -114,6 +126,7 @@ mod tests {
         };
         Planned {
             config: "vmware-system-vdo/vdo".into(),
+            matrix: None,
             hash: Some("0123456789abcdef".into()),
             approval: Approval::Manual,
             approved: false,
@@ -146,6 +159,7 @@ mod tests {
             }],
             notes: Vec::new(),
             left: Vec::new(),
+            undecided: Default::default(),
             drivers: vec![DriverChange {
                 driver: "vsphere-csi".into(),
                 from: "3.6.3".parse().ok(),
@@ -172,11 +186,40 @@ mod tests {
     #[test]
     fn plan_of_a_driver_that_cannot_be_decided_about_is_an_error() {
         let left = vec!["vsphere-csi: it is pinned to 9.9.9; nothing new of it is applied".to_owned()];
-        let answer = answer(Format::Json, &Planned { left, ..planned() }).expect("an answer");
+        let undecided = [CSI.to_owned()].into();
+        let planned = Planned {
+            left,
+            undecided,
+            ..planned()
+        };
+        let answer = answer(Format::Json, &planned).expect("an answer");
+        assert!(planned.summary().ends_with("; CSI cannot be planned"), "{}", planned.summary());
         assert_eq!(answer.exit, super::super::Exit::Refused);
         assert!(answer.talk.iter().any(|line| line.contains("9.9.9")), "{:?}", answer.talk);
         let json: serde_json::Value = serde_json::from_slice(&answer.data).expect("JSON");
         assert!(json["leftAlone"][0].as_str().is_some_and(|line| line.contains("9.9.9")), "{json}");
+    }
+
+    #[test]
+    fn plan_without_differences_names_the_drivers_that_cannot_be_planned() {
+        let of = |undecided: &[&str], names: &[&str]| {
+            let one = planned().drivers.remove(0);
+            let driver = |name: &&str| DriverChange {
+                driver: (*name).to_owned(),
+                ..one.clone()
+            };
+            Planned {
+                items: Vec::new(),
+                undecided: undecided.iter().map(|name| (*name).to_owned()).collect(),
+                drivers: names.iter().map(driver).collect(),
+                ..planned()
+            }
+            .summary()
+        };
+        assert_eq!(of(&[CSI], &[CPI]), "no differences for CPI; CSI cannot be planned");
+        assert_eq!(of(&[CSI], &[CPI, CSI]), "no differences for CPI; CSI cannot be planned");
+        assert_eq!(of(&[CPI, CSI], &[]), "no differences; CPI and CSI cannot be planned");
+        assert!(of(&[], &[CPI]).starts_with("no differences: all 0 objects"));
     }
 
     #[test]

@@ -1,14 +1,16 @@
 //! What `plan` and `diff` show: the whole plan, refined by a dry run.
 
 use super::change::Change;
-use super::context::{Context, Decided, id};
+use super::context::{Context, Decided, Deciding, id};
 use super::error::sentence;
+use super::matrix::Used;
 use super::output::document;
 use super::plan_summary::{DriverChange, drivers, is_label_only};
 use super::preview::suppose;
 use super::{CliError, Exit, args, field_view, style};
 use crate::api::{APPROVE, Approval, DeletionPolicy, VDOConfig};
 use crate::cluster::ClusterError;
+use crate::drivers::short;
 use crate::manifest::Difference;
 use crate::matrix::Resolution;
 use crate::plan::{Action, Because, Item, Plan, Skip, Wait, hash, outline};
@@ -16,11 +18,26 @@ use crate::reconcile::{Scope, dry_run, is_uninstalled};
 use crate::types::{ObjectId, count};
 use kube::ResourceExt;
 use serde_json::{Value, json};
+use std::collections::BTreeSet;
+
+/// That the operator decides with another matrix than the one that was named, if it does.
+fn other_matrix(context: &Deciding, config: &VDOConfig) -> Option<String> {
+    let other = config.status.as_ref()?.matrix.as_ref()?;
+    let differs = context.used.is_given() && other.digest != context.used.digest().to_string();
+    differs.then(|| {
+        format!(
+            "The operator decides with another matrix than this: {}, version {}; without --matrix the answer is as it decides.",
+            other.source, other.version
+        )
+    })
+}
 
 /// A whole plan, as it is shown.
 pub(super) struct Planned {
     /// The VDOConfig, as namespace/name.
     pub config: String,
+    /// The matrix that was decided with; `None` for a removal, which needs none.
+    pub matrix: Option<Used>,
     /// The hash by which the plan is approved; `None` when nothing has to be.
     pub hash: Option<String>,
     /// Who lets it happen.
@@ -43,6 +60,8 @@ pub(super) struct Planned {
     pub notes: Vec<String>,
     /// Drivers that are left at what was applied last, each with why.
     pub left: Vec<String>,
+    /// Their names.
+    pub undecided: BTreeSet<String>,
     /// What happens to each driver.
     pub drivers: Vec<DriverChange>,
     /// The change that was supposed; empty where the plan is that of the cluster as it is.
@@ -51,23 +70,24 @@ pub(super) struct Planned {
 
 impl Planned {
     /// The plan, after a change that was not made yet.
-    pub(super) async fn after(context: &mut Context, preview: &args::Preview) -> Result<Self, CliError> {
+    pub(super) async fn after(context: &mut Deciding, preview: &args::Preview) -> Result<Self, CliError> {
         let supposed = suppose(context, preview).await?;
         let planned = Self::of(context).await?;
         Ok(Self { supposed, ..planned })
     }
 
     /// Decides, and has the whole plan tried on the server. A user who may not write gets the plain comparison, with a note.
-    pub(super) async fn of(context: &Context) -> Result<Self, CliError> {
+    pub(super) async fn of(context: &Deciding) -> Result<Self, CliError> {
         let config = context.acting().await?;
         if is_uninstalled(&config) {
             return Self::of_removal(context, &config).await;
         }
         let decided = context.decide().await?;
-        let mut notes: Vec<String> = decided.other_matrix().into_iter().collect();
+        let mut notes: Vec<String> = other_matrix(context, &decided.config).into_iter().collect();
         let Decided {
             config,
             left,
+            undecided,
             state,
             mut decision,
             ..
@@ -102,6 +122,7 @@ impl Planned {
         let given = hash.as_ref().is_some_and(|hash| config.annotations().get(APPROVE) == Some(hash));
         Ok(Self {
             config: id(&config),
+            matrix: Some(context.used.clone()),
             approval: config.spec.approval,
             approved: hash.is_none()
                 || config.spec.approval == Approval::Automatic
@@ -117,6 +138,7 @@ impl Planned {
             deferred: dry_run.deferred,
             notes,
             left,
+            undecided,
             supposed: Vec::new(),
         })
     }
@@ -136,6 +158,7 @@ impl Planned {
         let items = outline(&plan, &[]);
         Ok(Self {
             config: name,
+            matrix: None,
             hash: None,
             approval: Approval::Automatic,
             approved: true,
@@ -148,6 +171,7 @@ impl Planned {
             deferred: Vec::new(),
             notes: vec![note],
             left: Vec::new(),
+            undecided: BTreeSet::new(),
             supposed: Vec::new(),
         })
     }
@@ -158,8 +182,17 @@ impl Planned {
     }
 
     /// What is said beside the plan.
-    pub(super) fn talk(&self) -> impl Iterator<Item = &String> {
-        self.notes.iter().chain(&self.left)
+    pub(super) fn talk(&self) -> impl Iterator<Item = String> {
+        let warning = self.matrix.as_ref().and_then(Used::warning);
+        warning.into_iter().chain(self.notes.iter().chain(&self.left).cloned())
+    }
+
+    /// The header: which matrix was decided with.
+    pub(super) fn header(&self) -> String {
+        self.matrix
+            .as_ref()
+            .map(|matrix| format!("{}\n", matrix.line()))
+            .unwrap_or_default()
     }
 
     /// Exit codes as those of `kubectl diff`; a driver that cannot be decided about is an error.
@@ -176,12 +209,16 @@ impl Planned {
     /// How many of each, in one line.
     pub(super) fn summary(&self) -> String {
         let count = |action| self.items.iter().filter(|item| item.action == action).count();
+        let undecided = self.undecided();
         if self.changing().next().is_none() {
-            return format!(
-                "no differences: all {} objects are as VDOConfig {} wants them",
-                self.items.len(),
-                self.config
-            );
+            return match undecided {
+                None => format!(
+                    "no differences: all {} objects are as VDOConfig {} wants them",
+                    self.items.len(),
+                    self.config
+                ),
+                Some(undecided) => format!("no differences{}; {undecided}", self.decided()),
+            };
         }
         let words = [
             (Action::Create, "to create"),
@@ -197,7 +234,24 @@ impl Planned {
             .filter(|(n, _)| *n > 0)
             .map(|(n, word)| format!("{n} {word}"))
             .collect();
-        parts.join(", ")
+        let counts = parts.join(", ");
+        undecided.map_or(counts.clone(), |undecided| format!("{counts}; {undecided}"))
+    }
+
+    /// `CSI cannot be planned`, where some driver cannot.
+    fn undecided(&self) -> Option<String> {
+        let names: Vec<&str> = self.undecided.iter().map(|driver| short(driver)).collect();
+        (!names.is_empty()).then(|| format!("{} cannot be planned", names.join(" and ")))
+    }
+
+    /// ` for CPI`: the drivers that were planned, where some were.
+    fn decided(&self) -> String {
+        let planned = self.drivers.iter().map(|change| change.driver.as_str());
+        let names: Vec<&str> = planned.filter(|driver| !self.undecided.contains(*driver)).map(short).collect();
+        match names.len() {
+            0 => String::new(),
+            _ => format!(" for {}", names.join(" and ")),
+        }
     }
 
     /// The lines of one object.
@@ -282,6 +336,7 @@ impl Planned {
             kind,
             json!({
                 "config": self.config,
+                "matrix": self.matrix.as_ref().map(Used::json),
                 "hash": self.hash,
                 "approval": format!("{:?}", self.approval),
                 "approved": self.approved,

@@ -7,6 +7,7 @@ use super::deploy::configuration::Configuration;
 use super::deploy::text;
 use super::driver_fields::keeping_all;
 use super::{CliError, Exit};
+use crate::install::FieldError;
 use crate::manifest::Object;
 use crate::reconcile;
 use serde_json::{Value, json};
@@ -19,7 +20,7 @@ pub(super) async fn suppose(context: &mut Context, args: &Args) -> Result<Vec<Ch
     };
     let mut changes = Vec::new();
     if !args.settings.is_empty() {
-        let patch = spec(args);
+        let patch = spec(args)?;
         match wanted.iter_mut().find(|object| object.kind() == "VDOConfig") {
             Some(config) => {
                 let mut value = config.value().clone();
@@ -56,8 +57,33 @@ pub(super) async fn suppose(context: &mut Context, args: &Args) -> Result<Vec<Ch
 }
 
 /// What the flags set of a specification; a path may begin with `spec`, as messages name it.
-fn spec(args: &Args) -> Value {
+pub(super) fn spec(args: &Args) -> Result<Value, CliError> {
     let mut all = json!({});
-    args.settings.iter().for_each(|setting| set(&mut all, setting.below("spec")));
-    all
+    for setting in &args.settings {
+        set(&mut all, setting.in_spec().map_err(unusable)?);
+    }
+    Ok(all)
+}
+
+fn unusable(error: FieldError) -> CliError {
+    let (what, remedy) = match error {
+        FieldError::Unknown { path, meant, known } => {
+            let guess = meant.map(|near| format!("Did you mean {near}? ")).unwrap_or_default();
+            let known = match known.as_slice() {
+                [] => "kubectl explain vdoconfig.spec lists the fields.".to_owned(),
+                known => format!("There are: {}.", known.join(", ")),
+            };
+            (format!("a VDOConfig has no field {path}"), format!("{guess}{known}"))
+        }
+        FieldError::Type { path, wanted } => {
+            let example = match wanted.as_str() {
+                "object" => "an object, for example {} or {a: 1}",
+                "array" => "a list, for example [a, b]",
+                "boolean" => "true or false",
+                _ => "a number",
+            };
+            (format!("the value of {path} is of the wrong type"), format!("Write {example}."))
+        }
+    };
+    CliError::new(Exit::Usage, what, remedy)
 }

@@ -7,6 +7,7 @@ use super::wrap::{columns_of, fit};
 use super::{Answer, CliError, Exit, foreign, style};
 use anstream::stream::{AsLockedWrite, RawStream};
 use anstream::{AutoStream, ColorChoice};
+use clap::builder::StyledStr;
 use std::borrow::Cow;
 use std::io::{self, IsTerminal, Write};
 use std::sync::Arc;
@@ -109,16 +110,9 @@ impl Printer {
         error.exit
     }
 
-    /// Writes what the argument parser has to say: help and version are data, all else is talk. The parser paints in its own
-    /// way and repeats what was typed, so it comes a second time without any paint: if it then holds nothing that would command
-    /// a terminal, the paint is all there is.
+    /// Writes what the argument parser has to say: help and version are data, all else is talk. It comes a second time without any paint.
     pub fn usage(&mut self, painted: &clap::Error, bare: &clap::Error) -> Exit {
-        let bare = bare.render().ansi().to_string();
-        let text = if bare == foreign::shown(&bare) {
-            painted.render().ansi().to_string().replace("\x1b[", style::mark())
-        } else {
-            bare
-        };
+        let text = help(&painted.render(), &bare.render());
         if painted.use_stderr() {
             self.talk(&text);
             return Exit::Usage;
@@ -167,5 +161,15 @@ impl Printer {
         }
         self.talk(&format!("{} the output cannot be written: {error}\n", style::bad("error:")));
         Exit::Refused
+    }
+}
+
+/// What the argument parser has to say, in our styles. It paints in its own way and repeats what was typed, so it comes a second time without
+/// any paint: if it then holds nothing that would command a terminal, the paint is all there is.
+pub fn help(painted: &StyledStr, bare: &StyledStr) -> String {
+    let bare = bare.ansi().to_string();
+    match bare == foreign::shown(&bare) {
+        true => style::ours(&painted.ansi().to_string()),
+        false => bare,
     }
 }

@@ -4,7 +4,7 @@
 //! every change is one document on a line of its own, with `-o yaml` one document of the stream.
 
 use super::args::Format;
-use super::output::{Form, document};
+use super::output::{Form, document, json_line, yaml_text};
 use super::printer::Printer;
 use super::style::{bad, faint, good, warn, width};
 use super::wrap::broken;
@@ -122,7 +122,7 @@ impl Progress {
     /// The last document of the stream.
     pub(super) fn last(&self, document: &Value) -> Answer {
         match self.shape {
-            Shape::Yaml => Answer::yaml(crate::yaml::dump(document).map(|text| format!("---\n{text}")).unwrap_or_default()),
+            Shape::Yaml => Answer::yaml(yaml_text(document).map(|text| format!("---\n{text}")).unwrap_or_default()),
             _ => Answer::json_line(document),
         }
     }
@@ -140,8 +140,8 @@ impl Progress {
             json!({"state": state, "elapsedSeconds": self.started.elapsed().as_secs(), "messages": lines}),
         );
         match self.shape {
-            Shape::Yaml => crate::yaml::dump(&event).map(|text| format!("---\n{text}")).unwrap_or_default(),
-            _ => format!("{event}\n"),
+            Shape::Yaml => yaml_text(&event).map(|text| format!("---\n{text}")).unwrap_or_default(),
+            _ => json_line(&event),
         }
     }
 

@@ -3,7 +3,7 @@
 use super::args::RegistryArgs;
 use super::doctor::password::password;
 use super::{CliError, Exit};
-use crate::registry::{Keychain, Login, Options, Reference, Registry, RegistryError, ask_helper};
+use crate::registry::{Keychain, Login, Options, Reference, Registry, RegistryError, TOKEN_REALMS, ask_helper};
 use crate::types::Secret;
 use crate::web::{Access, AccessError};
 use std::io;
@@ -31,8 +31,14 @@ pub(super) async fn login(args: &RegistryArgs, reference: &Reference) -> Result<
 /// The registry of this reference, with a login.
 pub(super) fn with(args: &RegistryArgs, reference: &Reference, login: Login) -> Result<Registry, CliError> {
     let authorities = args.ca_file.as_deref().map(text).transpose()?;
+    let realms = (!args.registry_token_realm.is_empty()).then(|| (TOKEN_REALMS.to_owned(), args.registry_token_realm.join("\n")));
     let options = Options {
-        access: Access::new(authorities.map(|authorities| ("ca.crt".to_owned(), authorities))),
+        access: Access::new(
+            authorities
+                .map(|authorities| ("ca.crt".to_owned(), authorities))
+                .into_iter()
+                .chain(realms),
+        ),
         own: true,
         login,
         plain_http: args.plain_http,

@@ -20,9 +20,8 @@ pub(super) async fn run(args: &Args, global: &Global) -> Result<Answer, CliError
     };
     let objects: Vec<_> = desired.iter().map(show).collect();
     let mut answer = objects_answer(args.output.or_yaml(), &objects)?;
-    answer = decided
-        .other_matrix()
-        .into_iter()
+    answer = context
+        .matrix_lines()
         .chain(decided.left.iter().cloned())
         .fold(answer, Answer::note);
     answer = answer.note(format!(

@@ -3,6 +3,7 @@
 use super::args::{Global, Rollback as Args};
 use super::context::{Context, id};
 use super::history::{Histories, revision};
+use super::status::{Kind, handed, needed};
 use super::{Answer, CliError, Exit};
 use crate::api::REVISION_PREFIX;
 use crate::cluster::{Select, Watch, list};
@@ -26,7 +27,8 @@ pub(super) async fn run(args: &Args, global: &Global) -> Result<Answer, CliError
             return Ok(Answer::text("").note(format!("VDOConfig {config}: {driver} is not kept at any revision")));
         };
         all.annotate(&key, Value::Null).await?;
-        return Ok(Answer::text("").note(format!("VDOConfig {config}: {driver} is no longer kept at revision {held}")));
+        let done = format!("VDOConfig {config}: {driver} is no longer kept at revision {held}");
+        return Ok(handed(&done, needed(&all.context).await, &[Kind::Fault]));
     }
     let to = match args.revision {
         Some(number) => revision(driver, revisions, number)?,
@@ -43,11 +45,13 @@ pub(super) async fn run(args: &Args, global: &Global) -> Result<Answer, CliError
         answer = answer.note(warning);
     }
     all.annotate(&key, to.number.to_string().into()).await?;
-    Ok(answer.note(format!(
-        "VDOConfig {config}: {driver} goes back to revision {} ({}), and stays there until vdoctl rollback {name} --lift; \
-         vdoctl status --watch shows how far it is",
+    let done = format!(
+        "VDOConfig {config}: {driver} goes back to revision {} ({}), and stays there until vdoctl rollback {name} --lift",
         to.number, to.about.version
-    )))
+    );
+    // What failed may be what is rolled back.
+    let handed = handed(&done, needed(&all.context).await, &[Kind::Fault]);
+    Ok(handed.talk.into_iter().fold(answer, Answer::note).exit(handed.exit))
 }
 
 /// What there is to say before a driver goes back to a revision.

@@ -1,6 +1,7 @@
 //! `vdoctl secrets`: the credentials of connections, without ever showing them.
 
 use super::args::{Global, Secrets as Args, SecretsList, SecretsSet, SecretsVerb};
+use super::change::Change;
 use super::configure::connection::{Target, credentials, inspected};
 use super::configure::write;
 use super::context::{Context, now};
@@ -12,7 +13,7 @@ use super::printer::Printer;
 use super::progress::Progress;
 use super::style::{ago, bad, good, table};
 use super::{Answer, CliError, Exit};
-use crate::api::{CredentialStatus, VsphereCloudConfig};
+use crate::api::{CredentialStatus, RECONCILE_AT, VsphereCloudConfig};
 use crate::reconcile::{connection_objects, port, trust};
 use crate::vcenter::Endpoint;
 use k8s_openapi::jiff::Timestamp;
@@ -101,7 +102,7 @@ fn json_of(connection: &VsphereCloudConfig) -> Value {
 }
 
 async fn set(args: &SecretsSet, global: &Global, progress: &mut Progress) -> Result<Answer, CliError> {
-    let mut context = Context::open(global).await?;
+    let mut context = Context::open(global).await?.like_the_operator(global).await?;
     let config = context.acting_object().await?;
     let target = Target::find(&context, args.connection.as_deref()).await?;
     let connection = target.existing()?;
@@ -117,7 +118,14 @@ async fn set(args: &SecretsSet, global: &Global, progress: &mut Progress) -> Res
         port: port(connection),
         trust: trust(&context.ports.reader, connection).await?,
     };
-    let change = credentials(&context, &id, found, args.user.as_deref(), &password, &endpoint).await?;
+    let mut change = credentials(&context, &id, found, args.user.as_deref(), &password, &endpoint).await?;
+    // The operator sends what was refused once for each version of the Secret: where the account was put right in the vCenter, a new version
+    // lets it log in.
+    let refused = credential(connection).is_some_and(|credential| credential.refused.is_some());
+    if let Some(live) = change.before.clone().filter(|_| refused && change.is_none()) {
+        let mark = json!({"metadata": {"annotations": {RECONCILE_AT: now().to_string()}}});
+        change = Change::merge(&context, live, mark).await?;
+    }
     let judge = if args.writing.ignore_checks { Judge::Nothing } else { Judge::Login };
     inspected(&mut context, &target, &config, std::slice::from_ref(&change), judge, true, progress).await?;
     write(&context, &[change], args.writing, progress).await

@@ -1,8 +1,10 @@
 //! `vdoctl status`: what runs, what is wrong, what to do next. From what the operator has written down, so that it needs few
 //! rights and tells the same as the operator knows.
 
+mod judgement;
 mod matrix;
 mod model;
+mod next;
 mod view;
 
 use super::args::{Format, Global, Status as Args};
@@ -11,9 +13,9 @@ use super::printer::Printer;
 use super::wrap::columns_of;
 use super::{Answer, CliError, Exit};
 use crate::api::Health;
-pub(super) use model::{Problem, nodes_of, problems_of};
+pub(super) use judgement::{Judgement, Kind, Need};
+pub(super) use model::Picture;
 
-use model::Picture;
 use serde_json::Value;
 use std::time::Duration;
 
@@ -25,7 +27,7 @@ pub(super) async fn run(args: &Args, global: &Global) -> Result<Answer, CliError
         return super::support::recorded(file, "status", args.output.or_table());
     }
     let context = Context::open(global).await?;
-    Ok(look(&context, args, global).await?.0)
+    Ok(look(&context, args).await?.0)
 }
 
 /// Shows the status whenever it is another one, until interrupted. That the cluster does not answer once does not end it. On
@@ -35,7 +37,7 @@ pub(super) async fn watch(args: &Args, global: &Global, printer: &mut Printer) -
     let mut last = None;
     loop {
         let silent = |what: String| (Answer::text("").note(&what), Value::String(what));
-        let (answer, state) = match tokio::time::timeout(global.timeout(), look(&context, args, global)).await {
+        let (answer, state) = match tokio::time::timeout(global.timeout(), look(&context, args)).await {
             Ok(Ok(seen)) => seen,
             Ok(Err(error)) if error.exit == Exit::Cluster => silent(error.what),
             Ok(Err(error)) => return Err(error),
@@ -51,9 +53,9 @@ pub(super) async fn watch(args: &Args, global: &Global, printer: &mut Printer) -
 }
 
 /// What is to be shown, and the state behind it.
-async fn look(context: &Context, args: &Args, global: &Global) -> Result<(Answer, Value), CliError> {
+async fn look(context: &Context, args: &Args) -> Result<(Answer, Value), CliError> {
     let deployed = context.deployed().await?;
-    let picture = Picture::take(context, &deployed, global).await?;
+    let picture = Picture::take(context, &deployed).await?;
     let format = args.output.or_table();
     let state = picture.json();
     let layout = view::Layout {
@@ -78,4 +80,29 @@ async fn look(context: &Context, args: &Args, global: &Global) -> Result<(Answer
         }
     };
     Ok((answer, state))
+}
+
+/// What a person has to do before the operator acts on what a verb has just written, if anything. It is only looked for: the verb has done its
+/// work, so what cannot be seen is not reported.
+pub(super) async fn needed(context: &Context) -> Option<Need> {
+    let deployed = context.deployed().await.ok()?;
+    match Picture::take(context, &deployed).await.ok()?.judge(false, now()) {
+        Judgement::Person(need) => Some(need),
+        _ => None,
+    }
+}
+
+/// The answer of a verb that hands something to the operator: what it did, and what comes of that. Where no operator acts, that is what it ends
+/// with; a need of another kind is added where it is not `settled` by what was written.
+pub(super) fn handed(done: &str, need: Option<Need>, settled: &[Kind]) -> Answer {
+    let follow = "vdoctl status --watch shows how far it is";
+    match need.filter(|need| !settled.contains(&need.kind)) {
+        None => Answer::text("").note(format!("{done}; {follow}")),
+        Some(need) => {
+            let exit = if need.kind == Kind::Operator { Exit::Differences } else { Exit::Ok };
+            let answer = Answer::text("").note(done).note(format!("But {}.", need.what));
+            let remedy = need.remedy.lines().map(|line| format!("  {line}"));
+            remedy.fold(answer, Answer::note).exit(exit)
+        }
+    }
 }

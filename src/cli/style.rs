@@ -5,6 +5,7 @@ use super::foreign;
 pub use crate::types::nearest;
 use k8s_openapi::jiff::Timestamp;
 use owo_colors::Style;
+use std::borrow::Cow;
 use std::hash::{BuildHasher as _, RandomState};
 use std::sync::LazyLock;
 
@@ -16,10 +17,24 @@ pub fn mark() -> &'static str {
 }
 
 fn styled(style: Style, text: &str) -> String {
-    let ours = |sequence: String| sequence.replacen("\x1b[", mark(), 1);
-    let begin = ours(style.prefix_formatter().to_string());
-    let end = ours(style.suffix_formatter().to_string());
+    let begin = ours(&style.prefix_formatter().to_string());
+    let end = ours(&style.suffix_formatter().to_string());
     format!("{begin}{text}{end}")
+}
+
+/// A text that this program has painted in the way of terminals, with its styles as ours. It must hold nothing foreign.
+pub fn ours(painted: &str) -> String {
+    painted.replace("\x1b[", mark())
+}
+
+/// A text without our styles, for programs. What is foreign in it stays as it is.
+pub fn plain(text: &str) -> Cow<'_, str> {
+    if !text.contains(mark()) {
+        return Cow::Borrowed(text);
+    }
+    let mut parts = text.split(mark());
+    let first = parts.next().unwrap_or_default().to_owned();
+    Cow::Owned(parts.fold(first, |out, part| out + part.split_once('m').map_or(part, |(_, rest)| rest)))
 }
 
 /// Something is wrong.
@@ -92,6 +107,14 @@ mod tests {
             &[vec![good("healthy"), "x".into()], vec!["no".into(), String::new()]],
         );
         assert_eq!(anstream::adapter::strip_str(&text).to_string(), "A        LONG\nhealthy  x\nno\n");
+    }
+
+    #[test]
+    fn plain_text_loses_our_styles_and_no_foreign_ones() {
+        let foreign = "a\u{1b}[31mb";
+        assert_eq!(plain(foreign), foreign);
+        assert_eq!(plain(&format!("x {} y {}", bad(foreign), good("z"))), format!("x {foreign} y z"));
+        assert_eq!(plain(&ours("\u{1b}[1m--flag\u{1b}[0m")), "--flag");
     }
 
     #[test]

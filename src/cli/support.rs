@@ -1,21 +1,23 @@
 //! `vdoctl support-bundle`: everything that helps to find out what is wrong, in one archive without a secret in it.
 //!
 //! ```text
-//! verbs -> documents  ┐
-//! cluster -> objects  ├-> masked -> archive
-//! pods -> logs        ┘
+//! cluster -> objects, by lists of fields ┐         ┌-> archive
+//! verbs -> documents                     ├-> mask -┤
+//! pods -> logs                           ┘         └-> report
 //! ```
 
+mod allow;
 mod archive;
 mod cluster;
-pub(super) mod documents;
+mod documents;
+mod fields;
 mod mask;
 
 use super::args::{Format, Global, SupportBundle as Args};
 use super::context::{Context, now};
 use super::output::document;
 use super::{Answer, CliError, Exit, save};
-use crate::types::count;
+use crate::types::{count, from_json};
 use archive::Archive;
 use documents::Documents;
 use mask::Mask;
@@ -30,17 +32,49 @@ const MANIFEST: &str = "bundle.json";
 
 /// How many of the things that could not be read are named on the terminal.
 const NAMED: usize = 3;
+
+/// What is in a bundle, for the person who sends it.
+const CONTENT: &str = "It holds answers of vdoctl, listed fields of objects, events and logs, with names and addresses of this site; \
+                       read logs/ before you send it.";
+
 const VERSION: &str = env!("CARGO_PKG_VERSION");
+
+/// What a report is made of: what a bundle says of itself, and the documents of these verbs, live or from a bundle. Both ways lead through
+/// the same mask; a bundle of an older vdoctl may lack it.
+pub(super) async fn facts(from: Option<&Path>, verbs: &[&str], global: &Global) -> Result<Value, CliError> {
+    if let Some(file) = from {
+        let bundle = read(file)?;
+        let mut facts = bundle.manifest.clone();
+        for verb in verbs {
+            facts[*verb] = bundle.json(file, verb).ok().flatten().unwrap_or(Value::Null);
+        }
+        return Ok(Mask::default().document(facts));
+    }
+    let context = Context::open(global).await?;
+    let taken = now();
+    let (_, mask) = cluster::collect(&context).await;
+    let documents = Documents::collect(&context, global).await?;
+    let mut facts = mask.document(json!({
+        "vdoctl": VERSION,
+        "taken": taken,
+        "cluster": {"name": context.name, "server": context.server, "version": context.kubernetes.raw()},
+        "missing": documents.missing(),
+    }));
+    for verb in verbs {
+        facts[*verb] = documents.json(verb, &mask);
+    }
+    Ok(facts)
+}
 
 pub(super) async fn run(args: &Args, global: &Global) -> Result<Answer, CliError> {
     let context = Context::open(global).await?;
     let taken = now();
-    let mask = Mask::new(cluster::secrets(&context).await);
+    let (objects, mask) = cluster::collect(&context).await;
     let documents = Documents::collect(&context, global).await?;
     let mut archive = Archive::new(format!("vdo-support-{}", word(&context.name)));
     documents.write(&mut archive, &mask);
     let mut missing = documents.missing();
-    missing.extend(cluster::write(&context, &mut archive, &mask).await);
+    missing.extend(objects.write(&context, &mut archive, &mask).await);
     let manifest = document(
         "SupportBundle",
         json!({
@@ -66,12 +100,8 @@ pub(super) async fn run(args: &Args, global: &Global) -> Result<Answer, CliError
     let answer = if path == Path::new("-") {
         Answer::bytes(bytes)
     } else {
-        save::write(&path, &bytes).map_err(|error| unwritable(&path, &error))?;
-        Answer::text("").note(format!(
-            "{}: {} in {size} KiB. Secrets are masked; look at it before you send it.",
-            path.display(),
-            count(files, "file")
-        ))
+        save::write_private(&path, &bytes).map_err(|error| unwritable(&path, &error))?;
+        Answer::text("").note(format!("{}: {} in {size} KiB. {CONTENT}", path.display(), count(files, "file")))
     };
     let mut notes: Vec<String> = missing
         .iter()
@@ -102,7 +132,7 @@ pub(super) fn recorded(file: &Path, verb: &str, format: Format) -> Result<Answer
             "See bundle.json in it.",
         )
     };
-    let json: Value = bundle.json(verb).ok_or_else(absent)?;
+    let json: Value = bundle.json(file, verb)?.ok_or_else(absent)?;
     let text = bundle.text(verb).ok_or_else(absent)?;
     let exit = Exit::ALL
         .iter()
@@ -120,7 +150,7 @@ pub(super) fn recorded(file: &Path, verb: &str, format: Format) -> Result<Answer
 
 /// What a verb said as a document when a bundle was made.
 pub(super) fn recorded_json(file: &Path, verb: &str) -> Result<Value, CliError> {
-    read(file)?.json(verb).ok_or_else(|| {
+    read(file)?.json(file, verb)?.ok_or_else(|| {
         CliError::new(
             Exit::NotFound,
             format!("{} has no {verb}", file.display()),
@@ -136,8 +166,16 @@ pub(super) struct Bundle {
 }
 
 impl Bundle {
-    pub(super) fn json(&self, verb: &str) -> Option<Value> {
-        serde_json::from_slice(self.files.get(&format!("{verb}.json"))?).ok()
+    /// What a verb said, where it was collected.
+    pub(super) fn json(&self, file: &Path, verb: &str) -> Result<Option<Value>, CliError> {
+        let path = format!("{verb}.json");
+        self.files.get(&path).map(from_json).transpose().map_err(|error| {
+            CliError::new(
+                Exit::Refused,
+                format!("{path} in {} cannot be read: {error}", file.display()),
+                "Copy it again from where it was made.",
+            )
+        })
     }
 
     pub(super) fn text(&self, verb: &str) -> Option<String> {
@@ -162,7 +200,7 @@ pub(super) fn read(file: &Path) -> Result<Bundle, CliError> {
             "Copy it again from where it was made.",
         )
     })?;
-    let manifest: Option<Value> = files.get(MANIFEST).and_then(|bytes| serde_json::from_slice(bytes).ok());
+    let manifest: Option<Value> = files.get(MANIFEST).and_then(|bytes| from_json(bytes).ok());
     let manifest = manifest.filter(|manifest| manifest["kind"] == "SupportBundle").ok_or_else(|| {
         wrong(
             "is no support bundle: it has no bundle.json".into(),
@@ -241,6 +279,16 @@ mod tests {
             let error = recorded(&file, "status", Format::Table).expect_err(said);
             assert!(error.what.contains(said), "{said}: {error}");
         }
+        // A few kilobytes that would be gigabytes in memory.
+        let mut archive = Archive::new("vdo-support-demo".into());
+        archive.add("status.json", format!("[{}{{}}]", "{},".repeat(1 << 20)).as_bytes());
+        archive.add(MANIFEST, manifest.to_string().as_bytes());
+        std::fs::write(&file, archive.finish().expect("an archive")).expect("written");
+        let error = recorded(&file, "status", Format::Json).expect_err("too much");
+        assert!(
+            error.what.contains("status.json in") && error.what.contains("more than 200000 values"),
+            "{error}"
+        );
         assert_eq!(
             read(&folder.path().join("none")).err().map(|error| error.exit),
             Some(Exit::NotFound)

@@ -1,66 +1,89 @@
 //! `vdoctl upgrade plan` and `apply`: every driver to the newest version that fits, or to one that is named, as a change of the VDOConfig.
 //!
 //! A driver is pinned to its next version until it is healthy there. The pin is then lifted, because the policy of the VDOConfig keeps what
-//! is installed; a pin that was there before stays, at the new version.
+//! is installed; a pin that was there before stays, at the new version. A pin that the operator refuses is taken back.
 
-use super::args::{DriverArg, Format, Global, MatrixFile, Platform, Resolve, UpgradeApply, UpgradePlan};
+mod apply;
+mod pins;
+
+use super::args::{DriverArg, Format, Global, MatrixFile, Platform, Resolve, UpgradePlan};
 use super::change::Change;
-use super::context::Context;
-use super::deploy::wait::until_ready;
-use super::driver_fields::{field, patch, typed};
+use super::context::{Context, Deciding};
+use super::driver_fields::typed;
+use super::matrix::{Used, repeated};
 use super::output::document;
 use super::plan_view::Planned;
-use super::printer::Printer;
-use super::progress::{Mark, Progress};
-use super::{Answer, CliError, Exit, matrix, prompt, style};
-use crate::api::UPGRADE_PINS;
+use super::{Answer, CliError, Exit, matrix, style};
 use crate::drivers::short;
 use crate::manifest::Object;
+use crate::matrix::Resolution;
 use crate::types::DriverVersion;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
-use std::io::IsTerminal as _;
+
+pub(super) use apply::apply;
+use pins::own_pins;
+pub(super) use pins::pins as pins_of;
 
 /// Which driver goes to which version.
 type Targets = BTreeMap<String, DriverVersion>;
 
 /// An upgrade that was planned as if it were asked for.
 struct Upgrade {
-    context: Context,
+    context: Deciding,
     live: Object,
     targets: Targets,
     change: Change,
     planned: Planned,
 }
 
+/// Where a driver is, and where it could be.
+struct Installed {
+    version: DriverVersion,
+    newest: DriverVersion,
+    /// Why that is the newest.
+    because: String,
+}
+
 impl Upgrade {
-    /// Plans it; `None` where every driver is where it should go.
-    async fn plan(to: &[DriverArg], index: &MatrixFile, global: &Global) -> Result<Option<Self>, CliError> {
+    /// Plans it; `None` where every driver is where it should go, with the matrix by which that is so.
+    async fn plan(to: &[DriverArg], index: &MatrixFile, global: &Global) -> Result<Result<Self, Used>, CliError> {
         let mut context = Context::open(global).await?.choosing_from(index, global).await?;
         let live = context.acting_object().await?;
         let spec = live.value()["spec"].clone();
-        let decided = context.decide().await?;
-        let targets = targets(
-            to,
-            &spec,
-            &decided
-                .decision
-                .resolution
-                .picks
-                .iter()
-                .filter_map(|(name, pick)| {
-                    let newest = pick.newest.clone().max(Some(pick.target.clone()))?;
-                    Some((name.to_string(), (pick.from.clone()?, newest)))
-                })
-                .collect(),
-        )?;
-        if targets.is_empty() {
-            return Ok(None);
+        // The pins of an upgrade that has not ended say nothing about where to go.
+        if !own_pins(&live).is_empty() {
+            let lifted = Change::merge(&context, live.clone(), pins::lifted(&live)?).await?;
+            context.suppose(vec![lifted.after]);
         }
-        let change = Change::merge(&context, live.clone(), pinned(&live, &targets)?).await?;
+        let decided = context.decide().await?;
+        let installed = installed(&decided.decision.resolution);
+        let targets = targets(to, &spec, &installed)?;
+        if targets.is_empty() {
+            return Ok(Err(context.used.clone()));
+        }
+        let change = Change::merge(&context, live.clone(), pins::pinned(&live, &targets)?).await?;
         context.suppose(vec![change.after.clone()]);
-        let planned = Planned::of(&context).await?;
-        Ok(Some(Self {
+        let mut planned = Planned::of(&context).await?;
+        let asked: Vec<String> = to
+            .iter()
+            .filter(|ask| ask.pin.is_some())
+            .map(|ask| typed(&spec, &ask.driver))
+            .collect::<Result<_, _>>()?;
+        for driver in planned.drivers.iter_mut() {
+            let (Some(target), Some(to)) = (targets.get(&driver.driver), &driver.to) else {
+                continue;
+            };
+            let reason = match installed.get(&driver.driver) {
+                Some(found) if !asked.contains(&driver.driver) => found.because.clone(),
+                _ => "asked for with --to".to_owned(),
+            };
+            driver.because = match to == target {
+                true => reason,
+                false => format!("a step on the way to {target}: {reason}"),
+            };
+        }
+        Ok(Ok(Self {
             context,
             live,
             targets,
@@ -71,15 +94,47 @@ impl Upgrade {
 
     /// Drivers that would not come to their version, with what is in the way.
     fn misses(&self) -> Vec<String> {
-        let reaches = |name: &str, version: &DriverVersion| {
-            let change = self.planned.drivers.iter().find(|change| change.driver == name);
-            change.is_some_and(|change| change.to.as_ref() == Some(version) || !change.steps.is_empty())
-        };
-        let misses = self.targets.iter().filter(|(name, version)| !reaches(name, version));
-        misses
-            .map(|(name, version)| format!("{} does not come to {version}", short(name)))
-            .collect()
+        misses(&self.targets, &self.planned)
     }
+
+    /// What is in the way of the whole.
+    fn hindrances(&self) -> Vec<String> {
+        hindrances(&self.targets, &self.planned)
+    }
+}
+
+/// Every installed driver that can be chosen.
+fn installed(resolution: &Resolution) -> BTreeMap<String, Installed> {
+    let of = |(name, pick): (&String, &crate::matrix::Pick)| {
+        let (newest, because) = match &pick.newest {
+            Some(newest) if *newest >= pick.target => (newest.clone(), pick.because_newest.clone()),
+            _ => (pick.target.clone(), pick.because_target.clone()),
+        };
+        let installed = Installed {
+            version: pick.from.clone()?,
+            newest,
+            because,
+        };
+        Some((name.clone(), installed))
+    };
+    resolution.picks.iter().filter_map(of).collect()
+}
+
+fn misses(targets: &Targets, planned: &Planned) -> Vec<String> {
+    let reaches = |name: &str, version: &DriverVersion| {
+        let change = planned.drivers.iter().find(|change| change.driver == name);
+        change.is_some_and(|change| change.to.as_ref() == Some(version) || !change.steps.is_empty())
+    };
+    let misses = targets.iter().filter(|(name, version)| !reaches(name, version));
+    misses
+        .map(|(name, version)| format!("{} cannot be upgraded to {version}", short(name)))
+        .collect()
+}
+
+fn hindrances(targets: &Targets, planned: &Planned) -> Vec<String> {
+    let refusals = planned.refusals.iter().map(|(id, refusal)| format!("{id}: {refusal}"));
+    let left = planned.left.iter().cloned();
+    misses(targets, planned).into_iter().chain(left).chain(refusals).collect()
 }
 
 pub(super) async fn plan(args: &UpgradePlan, global: &Global) -> Result<Answer, CliError> {
@@ -94,31 +149,38 @@ pub(super) async fn plan(args: &UpgradePlan, global: &Global) -> Result<Answer, 
         return matrix::resolve(&asked, global).await;
     }
     let format = args.output.or_table();
-    let upgrade = Upgrade::plan(&args.to, &args.index, global).await?;
-    let Some(upgrade) = upgrade else {
-        let answer = Answer::formatted(
-            format,
-            || document("UpgradePlan", json!({"upgrade": false, "drivers": []})),
-            String::new,
-        )?;
-        return Ok(answer.note(NOTHING));
+    let upgrade = match Upgrade::plan(&args.to, &args.index, global).await? {
+        Ok(upgrade) => upgrade,
+        Err(used) => {
+            let answer = Answer::formatted(
+                format,
+                || document("UpgradePlan", json!({"upgrade": false, "matrix": used.json(), "drivers": []})),
+                || format!("{}\n", used.line()),
+            )?;
+            return Ok(used.warning().into_iter().fold(answer, Answer::note).note(NOTHING));
+        }
     };
     let answer = Answer::formatted(format, || json_of(&upgrade), || text(&upgrade, format == Format::Wide))?;
-    let answer = upgrade.planned.talk().cloned().fold(answer, Answer::note);
+    let answer = upgrade.planned.talk().fold(answer, Answer::note).note(upgrade.planned.summary());
+    if !upgrade.hindrances().is_empty() {
+        return Ok(answer.note("Nothing was changed.").exit(Exit::Refused));
+    }
     Ok(answer
-        .note(upgrade.planned.summary())
-        .note(format!("Nothing was changed. To do it: {}", command(&args.to)))
+        .note(format!(
+            "Nothing was changed. To do it: {}",
+            command(&args.to, &repeated(&args.index, global))
+        ))
         .exit(Exit::Differences))
 }
 
 const NOTHING: &str = "Every driver has the newest version that fits.";
 
-fn command(to: &[DriverArg]) -> String {
+fn command(to: &[DriverArg], flags: &str) -> String {
     let named = |ask: &DriverArg| {
         let version = ask.pin.as_ref().map(|version| format!("={version}")).unwrap_or_default();
         format!(" --to {}{version}", ask.driver)
     };
-    format!("vdoctl upgrade apply{}", to.iter().map(named).collect::<String>())
+    format!("vdoctl upgrade apply{}{flags}", to.iter().map(named).collect::<String>())
 }
 
 fn json_of(upgrade: &Upgrade) -> Value {
@@ -127,6 +189,7 @@ fn json_of(upgrade: &Upgrade) -> Value {
         "UpgradePlan",
         json!({
             "upgrade": true,
+            "matrix": plan["matrix"],
             "targets": upgrade.targets,
             "drivers": plan["drivers"],
             "waiting": plan["waiting"],
@@ -140,7 +203,8 @@ fn json_of(upgrade: &Upgrade) -> Value {
 
 fn text(upgrade: &Upgrade, wide: bool) -> String {
     let planned = &upgrade.planned;
-    let mut text: String = planned.drivers.iter().map(|driver| driver.lines()).collect();
+    let mut text = planned.header();
+    text.extend(planned.drivers.iter().map(|driver| driver.lines()));
     if wide {
         let (shown, _) = planned.shown(true);
         text.extend(shown.iter().map(|item| planned.line(item)));
@@ -152,89 +216,11 @@ fn text(upgrade: &Upgrade, wide: bool) -> String {
     text
 }
 
-pub(super) async fn apply(args: &UpgradeApply, global: &Global, printer: &Printer) -> Result<Answer, CliError> {
-    let mut progress = Progress::new(printer, args.output.or_table());
-    let answer = upgrade(args, global, &mut progress).await;
-    match progress.end() {
-        Some(exit) => answer.map(|answer| answer.exit(exit)),
-        None => answer,
-    }
-}
-
-async fn upgrade(args: &UpgradeApply, global: &Global, progress: &mut Progress) -> Result<Answer, CliError> {
-    // --timeout is for the drivers; a request is answered soon or not at all.
-    let requests = Global {
-        timeout: None,
-        ..global.clone()
-    };
-    let Some(upgrade) = Upgrade::plan(&args.to, &args.index, &requests).await? else {
-        // A command that was interrupted may have left its pins.
-        let context = Context::open(&requests).await?;
-        let live = context.acting_object().await?;
-        if !own_pins(&live).is_empty() && !args.no_wait {
-            return finished(&context, global, progress).await;
-        }
-        return Ok(Answer::text("").note(NOTHING));
-    };
-    for driver in &upgrade.planned.drivers {
-        progress.step(Mark::Note, driver.lines().trim_end());
-    }
-    let waits = upgrade
-        .planned
-        .waiting
-        .iter()
-        .chain(&upgrade.planned.blocked)
-        .map(|wait| wait.message.clone());
-    waits.for_each(|message| progress.step(Mark::Note, &message));
-    let refusals = upgrade.planned.refusals.iter().map(|(id, refusal)| format!("{id}: {refusal}"));
-    let wrong: Vec<String> = refusals.chain(upgrade.misses()).collect();
-    if !wrong.is_empty() {
-        return Err(CliError::new(
-            Exit::Refused,
-            format!("the upgrade cannot be made, so nothing was changed: {}", wrong.join("; ")),
-            "Put it right and run the same command again; vdoctl upgrade plan -o wide shows the whole plan.",
-        ));
-    }
-    consent(args, &upgrade.context)?;
-    upgrade.change.make(&upgrade.context).await?;
-    progress.step(Mark::Done, &format!("{} asks for it", upgrade.live));
-    if args.no_wait {
-        return Ok(Answer::text("")
-            .note("vdoctl status --watch shows how far it is; run the same command again when it is done, to lift the pins."));
-    }
-    finished(&Context::open(&requests).await?, global, progress).await
-}
-
-/// Waits until the drivers are healthy, and lifts the pins that were set for the upgrade.
-async fn finished(context: &Context, global: &Global, progress: &mut Progress) -> Result<Answer, CliError> {
-    let summary = until_ready(context, false, global.timeout_with_drivers(), progress).await?;
-    progress.step(Mark::Done, &summary);
-    let live = context.acting_object().await?;
-    let change = lifted(&live)?;
-    Change::merge(context, live, change).await?.make(context).await?;
-    Ok(Answer::text(""))
-}
-
-fn consent(args: &UpgradeApply, context: &Context) -> Result<(), CliError> {
-    if args.yes {
-        return Ok(());
-    }
-    let refused = |remedy: &str| CliError::new(Exit::Refused, format!("nothing was changed in cluster {}", context.name), remedy);
-    if !std::io::stdin().is_terminal() {
-        return Err(refused("There is no terminal to ask on: add --yes."));
-    }
-    let question = format!("    Upgrade the drivers of cluster {} at {}?", context.name, context.server);
-    match prompt::yes(&question) {
-        Ok(true) => Ok(()),
-        _ => Err(refused("Choose another version with --to, or another cluster with --context.")),
-    }
-}
-
-/// The versions that are asked for, or the newest ones. `installed` has what is installed, and the newest version that fits.
-fn targets(to: &[DriverArg], spec: &Value, installed: &BTreeMap<String, (DriverVersion, DriverVersion)>) -> Result<Targets, CliError> {
+/// The versions that are asked for, or the newest ones.
+fn targets(to: &[DriverArg], spec: &Value, installed: &BTreeMap<String, Installed>) -> Result<Targets, CliError> {
     if to.is_empty() {
-        let newer = installed.iter().filter(|(_, (from, newest))| newest > from);
-        return Ok(newer.map(|(name, (_, newest))| (name.clone(), newest.clone())).collect());
+        let newer = installed.iter().filter(|(_, found)| found.newest > found.version);
+        return Ok(newer.map(|(name, found)| (name.clone(), found.newest.clone())).collect());
     }
     let mut targets = Targets::new();
     for ask in to {
@@ -242,7 +228,7 @@ fn targets(to: &[DriverArg], spec: &Value, installed: &BTreeMap<String, (DriverV
         let found = installed.get(&name);
         let version = match (&ask.pin, found) {
             (Some(version), _) => version.clone(),
-            (None, Some((_, newest))) => newest.clone(),
+            (None, Some(found)) => found.newest.clone(),
             (None, None) => {
                 return Err(CliError::new(
                     Exit::NotFound,
@@ -251,70 +237,30 @@ fn targets(to: &[DriverArg], spec: &Value, installed: &BTreeMap<String, (DriverV
                 ));
             }
         };
-        if found.is_none_or(|(from, _)| *from != version) {
+        if found.is_none_or(|found| found.version != version) {
             targets.insert(name, version);
         }
     }
     Ok(targets)
 }
 
-/// The drivers that were pinned for an upgrade, with their versions.
-fn own_pins(live: &Object) -> BTreeMap<String, String> {
-    let all = live.annotation(UPGRADE_PINS).unwrap_or_default();
-    let pair = |text: &str| text.split_once('=').map(|(name, version)| (name.to_owned(), version.to_owned()));
-    all.split(',').filter_map(pair).collect()
-}
-
-/// The change that asks for these versions, and remembers which pins are only for the upgrade.
-fn pinned(live: &Object, targets: &Targets) -> Result<Value, CliError> {
-    let spec = &live.value()["spec"];
-    let mut own = own_pins(live);
-    for (name, version) in targets {
-        if field(spec, name, "version").is_null() || own.contains_key(name) {
-            own.insert(name.clone(), version.to_string());
-        }
-    }
-    let fields: Vec<(String, Value)> = targets
-        .iter()
-        .map(|(name, version)| (name.clone(), json!({"version": version})))
-        .collect();
-    let pins: Vec<String> = own.iter().map(|(name, version)| format!("{name}={version}")).collect();
-    let mut change = json!({"spec": patch(spec, &fields)?});
-    if !pins.is_empty() {
-        change["metadata"] = json!({"annotations": {UPGRADE_PINS: pins.join(",")}});
-    }
-    Ok(change)
-}
-
-/// The change that lifts the pins of an upgrade. One that a person has changed meanwhile stays.
-fn lifted(live: &Object) -> Result<Value, CliError> {
-    let spec = &live.value()["spec"];
-    let own = own_pins(live);
-    let same = own
-        .iter()
-        .filter(|(name, version)| field(spec, name, "version") == version.as_str());
-    let fields: Vec<(String, Value)> = same.map(|(name, _)| (name.clone(), json!({"version": null}))).collect();
-    Ok(json!({"metadata": {"annotations": {UPGRADE_PINS: null}}, "spec": patch(spec, &fields)?}))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn version(text: &str) -> DriverVersion {
-        text.parse().expect("a version")
-    }
-
-    fn config(annotations: Value, spec: Value) -> Object {
-        let value = json!({"apiVersion": "vdo.vmware.com/v1alpha1", "kind": "VDOConfig", "metadata": {"name": "vdo", "namespace": "n", "annotations": annotations}, "spec": spec});
-        Object::new(value).expect("an object")
+    fn at(version: &str, newest: &str) -> Installed {
+        Installed {
+            version: version.parse().expect("a version"),
+            newest: newest.parse().expect("a version"),
+            because: String::new(),
+        }
     }
 
     #[test]
     fn upgrade_targets_are_the_newest_or_what_is_named() {
         let installed: BTreeMap<String, _> = [
-            ("vsphere-cpi".to_owned(), (version("1.34.0"), version("1.34.0"))),
-            ("vsphere-csi".to_owned(), (version("3.6.3"), version("3.7.3"))),
+            ("vsphere-cpi".to_owned(), at("1.34.0", "1.34.0")),
+            ("vsphere-csi".to_owned(), at("3.6.3", "3.7.3")),
         ]
         .into();
         let of = |to: &[&str]| -> Result<Vec<String>, Exit> {
@@ -329,32 +275,12 @@ mod tests {
         assert_eq!(of(&["antrea"]), Err(Exit::NotFound));
     }
 
-    /// A pin of the upgrade is lifted, one of a person is kept at the new version.
     #[test]
-    fn upgrade_pins_are_lifted_unless_a_person_pinned() {
-        let to = |name: &str, text: &str| Targets::from([(name.to_owned(), version(text))]);
-        let bare = config(json!({}), json!({}));
-        let change = pinned(&bare, &to("vsphere-csi", "3.7.3")).expect("a change");
+    fn upgrade_advice_repeats_the_flags_that_were_given() {
+        let to: Vec<DriverArg> = vec!["csi=3.7.3".parse().expect("an ask")];
         assert_eq!(
-            change["spec"],
-            json!({"cloudProvider": {}, "storageProvider": {"version": "3.7.3"}})
+            command(&to, " --matrix ./matrix"),
+            "vdoctl upgrade apply --to csi=3.7.3 --matrix ./matrix"
         );
-        assert_eq!(change["metadata"]["annotations"][UPGRADE_PINS], "vsphere-csi=3.7.3");
-        let under_way = config(change["metadata"]["annotations"].clone(), change["spec"].clone());
-        let lift = lifted(&under_way).expect("a change");
-        assert_eq!(lift["spec"], json!({"storageProvider": {"version": null}}));
-        assert_eq!(lift["metadata"]["annotations"][UPGRADE_PINS], Value::Null);
-        // Again, to another version, before the first was lifted.
-        let change = pinned(&under_way, &to("vsphere-csi", "3.7.4")).expect("a change");
-        assert_eq!(change["metadata"]["annotations"][UPGRADE_PINS], "vsphere-csi=3.7.4");
-
-        let by_hand = config(json!({}), json!({"storageProvider": {"version": "3.6.3"}}));
-        let change = pinned(&by_hand, &to("vsphere-csi", "3.7.3")).expect("a change");
-        assert_eq!(change, json!({"spec": {"storageProvider": {"version": "3.7.3"}}}));
-        let changed = config(
-            json!({UPGRADE_PINS: "vsphere-csi=3.7.3"}),
-            json!({"storageProvider": {"version": "3.7.0"}}),
-        );
-        assert_eq!(lifted(&changed).expect("a change")["spec"], json!({}));
     }
 }

@@ -13,12 +13,14 @@
 mod change;
 mod consent;
 mod create;
+mod follow;
 mod look;
 mod rotate;
 mod show;
 mod site;
 mod store;
 
+pub(super) use create::create_shared;
 pub(super) use look::log_in;
 pub(super) use site::place;
 
@@ -31,6 +33,9 @@ use super::{Answer, CliError, Exit};
 use crate::accounts::ChangeError;
 use crate::types::Remedy as _;
 use serde_json::Value;
+
+/// The domain in which a vCenter keeps users of its own, unless it was installed with another one.
+pub(super) const DOMAIN: &str = "vsphere.local";
 
 pub(super) async fn run(args: &Args, global: &Global, printer: &Printer) -> Result<Answer, CliError> {
     let vcenter = match &args.verb {

@@ -1,8 +1,8 @@
 //! `vdoctl version`: what this build is and knows.
 
-use super::args::{Global, Output, Version as Args};
+use super::args::{Global, MatrixFile, Output, Version as Args};
 use super::context::Context;
-use super::matrix::{embedded_index, identity, span};
+use super::matrix::{Choice, Used, embedded_index, identity, span};
 use super::operator::{Deployment, Presence};
 use super::output::document;
 use super::{Answer, CliError, style};
@@ -21,11 +21,17 @@ pub(super) async fn run(args: &Args, global: &Global) -> Result<Answer, CliError
     if args.short {
         return Ok(Answer::text(format!("{VERSION}\n")));
     }
-    let operator = match args.client {
-        true => None,
-        false => Some(operator(global).await),
+    let named = MatrixFile::default();
+    let (operator, in_use) = match args.client {
+        true => (None, None),
+        false => {
+            let (operator, choice) = tokio::join!(operator(global), Choice::at_desk(&named, global));
+            (Some(operator), Some(choice?).filter(|choice| choice.used.is_of_operator()))
+        }
     };
-    let index = embedded_index()?;
+    let own = embedded_index()?;
+    let index = in_use.as_ref().map_or(&own, |choice| &*choice.loaded.index);
+    let in_use = in_use.as_ref().map(|choice| &choice.used);
     let drivers: Vec<(&str, Vec<&Entry>)> = index.drivers.iter().map(|(name, driver)| (name.as_str(), usable(driver))).collect();
     let range = |entries: &[&Entry]| {
         (
@@ -49,7 +55,8 @@ pub(super) async fn run(args: &Args, global: &Global) -> Result<Answer, CliError
                 json!({
                     "version": VERSION,
                     "operator": operator.as_ref().and_then(|found| found.as_ref().ok()).map(|version| json!({"version": version, "skew": skew(version)})),
-                    "matrix": identity(&index),
+                    "matrix": identity(&own),
+                    "matrixInUse": in_use.map(Used::json),
                     "drivers": drivers,
                 }),
             )
@@ -65,11 +72,13 @@ pub(super) async fn run(args: &Args, global: &Global) -> Result<Answer, CliError
                 None => {}
             }
             text.push_str(&format!(
-                "matrix    version {} of {}, expires {}, sha256 {digest} (embedded)\n\n",
-                index.version,
-                day(index.generated),
-                day(index.expires)
+                "matrix    version {} of {}, expires {}, sha256 {digest} (embedded)\n",
+                own.version,
+                day(own.generated),
+                day(own.expires)
             ));
+            text.extend(in_use.map(|used| format!("in use    {}\n", used.what())));
+            text.push('\n');
             let rows: Vec<Vec<String>> = drivers
                 .iter()
                 .map(|(name, entries)| {

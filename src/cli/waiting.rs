@@ -2,12 +2,14 @@
 
 use super::args::{Global, Wait as Args};
 use super::context::{Context, Deployed};
-use super::deploy::wait::until_ready;
+use super::deploy::wait::{Watcher, until_ready};
 use super::error::unknown;
 use super::printer::Printer;
 use super::progress::{Mark, Progress};
+use super::status::{Judgement, Kind, Need};
 use super::{Answer, CliError, Exit};
 use crate::api::{ConditionType, Conditions, VDOConfig};
+use crate::types::Later as _;
 use std::time::Duration;
 use tokio::time::{Instant, sleep};
 
@@ -107,28 +109,64 @@ fn observed(config: &VDOConfig) -> bool {
     seen == config.metadata.generation
 }
 
+/// What is still missing of a goal, and what helps; `None` where it is reached. What no operator vouches for is not reached.
+async fn look(context: &Context, goal: &Goal, watcher: &mut Watcher<'_>) -> Result<Option<(String, String)>, CliError> {
+    let found = context.deployed().await?;
+    let Deployed::Config(config) = &found else {
+        return Ok(missing(goal, None).map(|waits| (waits, "vdoctl status says what is there.".to_owned())));
+    };
+    let judged = watcher.judge(&found).await?;
+    let missing = missing(goal, Some(config));
+    Ok(match judged {
+        Judgement::Person(need) if ends(goal, &need) => Some((need.what, need.remedy)),
+        Judgement::Progress {
+            unsure: Some(why), remedy, ..
+        } => Some((why, remedy)),
+        _ => missing.map(|waits| (waits, "vdoctl status says what it waits for.".to_owned())),
+    })
+}
+
+/// Whether a goal is not reached before a person does this. Other conditions than those of the drivers are reported all the while.
+fn ends(goal: &Goal, need: &Need) -> bool {
+    match (goal, need.kind) {
+        (Goal::Deleted, Kind::Operator) => need.deleting,
+        (Goal::Deleted, kind) => kind == Kind::Fault && need.deleting,
+        (Goal::Healthy, _) | (_, Kind::Operator) => true,
+        (Goal::Condition(kind, wanted), _) => {
+            let drivers = [ConditionType::Ready, ConditionType::CloudProviderReady, ConditionType::StorageReady];
+            drivers.contains(kind) && wanted == "True"
+        }
+    }
+}
+
 async fn until(context: &Context, goal: &Goal, patience: Duration, progress: &mut Progress) -> Result<String, CliError> {
-    let end = Instant::now() + patience;
+    let end = Instant::now().later(patience);
+    let mut watcher = Watcher::new(context, false);
     loop {
-        let deployed = context.deployed().await;
-        let waits = match deployed {
-            Ok(Deployed::Config(config)) => missing(goal, Some(&config)),
-            Ok(_) => missing(goal, None),
-            Err(error) if error.exit == Exit::Cluster => Some(error.what),
+        let (waits, remedy) = match look(context, goal, &mut watcher).await {
+            Ok(None) => {
+                return Ok(match goal {
+                    Goal::Deleted => "the VDOConfig is deleted".to_owned(),
+                    Goal::Condition(kind, status) => format!("{kind} is {status}"),
+                    Goal::Healthy => "healthy".to_owned(),
+                });
+            }
+            Ok(Some(waits)) => waits,
+            Err(error) if error.exit == Exit::Cluster => (error.what, error.remedy),
             Err(error) => return Err(error),
         };
-        let Some(waits) = waits else {
-            return Ok(match goal {
-                Goal::Deleted => "the VDOConfig is deleted".to_owned(),
-                Goal::Condition(kind, status) => format!("{kind} is {status}"),
-                Goal::Healthy => "healthy".to_owned(),
-            });
-        };
+        if let Some(need) = watcher.settled().filter(|need| ends(goal, need)) {
+            return Err(CliError::new(
+                Exit::TimedOut,
+                format!("not reached: {}", need.what),
+                need.remedy.clone(),
+            ));
+        }
         if Instant::now() >= end {
             return Err(CliError::new(
                 Exit::TimedOut,
                 format!("not reached after {} s: {waits}", patience.as_secs()),
-                "Give it longer with --timeout; vdoctl status says what it waits for.",
+                format!("{remedy}\nGive it longer with --timeout."),
             ));
         }
         progress.waiting(&[waits]);

@@ -2,8 +2,11 @@
 
 use super::read::timed;
 use super::{ClusterError, resource};
+use crate::plan::Claim;
 use crate::types::ObjectId;
-use k8s_openapi::api::authorization::v1::{ResourceRule, SelfSubjectRulesReview, SelfSubjectRulesReviewSpec};
+use k8s_openapi::api::authorization::v1::{
+    ResourceAttributes, ResourceRule, SelfSubjectRulesReview, SelfSubjectRulesReviewSpec, SubjectAccessReview, SubjectAccessReviewSpec,
+};
 use kube::Client;
 use kube::api::{Api, PostParams};
 
@@ -45,6 +48,44 @@ pub async fn rights(client: &Client, namespace: &str) -> Result<Permissions, Clu
         incomplete: status.incomplete
             && status.evaluation_error.as_deref() != Some("node authorizer does not support user rule resolution"),
     })
+}
+
+/// Whether another user may do this (SubjectAccessReview).
+///
+/// # Errors
+/// When the request fails; it needs a right of its own.
+pub async fn may(client: &Client, claim: &Claim) -> Result<bool, ClusterError> {
+    let text = |text: &str| Some(text.to_owned()).filter(|text| !text.is_empty());
+    let review = SubjectAccessReview {
+        spec: SubjectAccessReviewSpec {
+            user: Some(claim.user.clone()),
+            groups: Some(groups(&claim.user)),
+            resource_attributes: Some(ResourceAttributes {
+                verb: text(claim.verb),
+                group: text(claim.group),
+                resource: text(claim.resource),
+                subresource: text(claim.subresource),
+                namespace: text(claim.namespace),
+                ..ResourceAttributes::default()
+            }),
+            ..SubjectAccessReviewSpec::default()
+        },
+        ..SubjectAccessReview::default()
+    };
+    let id = ObjectId::new("authorization.k8s.io", "SubjectAccessReview", "", &claim.user);
+    let api: Api<SubjectAccessReview> = Api::all(client.clone());
+    let options = PostParams::default();
+    let asked = api.create(&options, &review);
+    let answer = timed("create", "authorization.k8s.io/v1", &id, asked).await?;
+    Ok(answer.status.is_some_and(|status| status.allowed))
+}
+
+/// The groups of a service account, without which rights that a whole namespace or all accounts have are not seen.
+fn groups(user: &str) -> Vec<String> {
+    let namespace = user.strip_prefix("system:serviceaccount:").and_then(|rest| rest.split_once(':'));
+    let own = namespace.map(|(namespace, _)| format!("system:serviceaccounts:{namespace}"));
+    let all = ["system:serviceaccounts", "system:authenticated"].map(str::to_owned);
+    own.into_iter().chain(all).collect()
 }
 
 impl Permissions {

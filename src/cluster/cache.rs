@@ -3,49 +3,39 @@
 mod backoff;
 mod beats;
 mod cached_object;
+mod events;
 mod in_sync;
 mod live;
 mod own_writes;
+mod room;
 mod transform;
 
 pub use in_sync::InSync;
 
-use super::read::typed;
+use super::arrived::for_kind;
+use super::read::PAGE;
 use super::watch::{Select, Watch, covers, shows};
 use super::{ClusterError, api, rights};
 use crate::manifest::Object;
 use crate::plan::Inventory;
-use crate::types::{ById, GroupKind, ObjectId};
+use crate::types::{ById, GroupKind, Later as _, ObjectId};
 use backoff::WatchBackoff;
 use cached_object::CachedObject;
+use events::{Content, take_in};
 use futures::StreamExt;
 use kube::Client;
 use kube::runtime::WatchStreamExt;
-use kube::runtime::watcher::{self, Event};
+use kube::runtime::watcher;
 use live::LiveMemo;
-use own_writes::{Gone, Written, buried, corrected, version};
+use own_writes::{Gone, Written, corrected, version};
+use room::Rooms;
 use std::any::Any;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 use tokio::sync::{Notify, watch};
 use tokio::task::JoinHandle;
 use transform::trim;
-
-#[derive(Default)]
-struct Content {
-    /// In the order of their ids.
-    objects: ById<CachedObject>,
-    /// Objects of a list that is still coming in; the old ones are served until it is complete.
-    incoming: Option<ById<CachedObject>>,
-    /// Incremented on every change of the objects.
-    state: u64,
-    synced: bool,
-    error: Option<ClusterError>,
-    /// When the right to go on watching was last refused, and the error of it.
-    refused: Option<(Instant, ClusterError)>,
-}
 
 struct Running {
     /// That of its watch.
@@ -63,9 +53,6 @@ impl Drop for Running {
         self.task.abort();
     }
 }
-
-/// How many objects of a list are taken in at once: whole nodes are large, and what is kept of them is not.
-const PAGE: u32 = 100;
 
 /// How long a refusal counts. A refused watch is retried at least every twenty seconds, and gives no sign when it is allowed.
 const REFUSED: Duration = Duration::from_secs(25);
@@ -86,6 +73,7 @@ pub struct Cache {
     gone: Arc<Mutex<Gone>>,
     in_sync: InSync,
     live: LiveMemo,
+    rooms: Rooms,
     /// The inventory that was read last, and what it was read from.
     inventory: Mutex<Option<(Object, Arc<Inventory>)>>,
     held: Mutex<HashMap<String, (String, Instant)>>,
@@ -113,6 +101,7 @@ impl Cache {
             gone: Arc::default(),
             in_sync: InSync::default(),
             live: LiveMemo::default(),
+            rooms: Rooms::default(),
             inventory: Mutex::default(),
             held: Mutex::default(),
             changed,
@@ -132,7 +121,7 @@ impl Cache {
                 running.asked = Instant::now();
             }
         }
-        let end = Instant::now() + deadline;
+        let end = Instant::now().later(deadline);
         for watch in wanted {
             loop {
                 let arrived = self.arrived.notified();
@@ -204,7 +193,12 @@ impl Cache {
         allowed
     }
 
+    /// A watch, of whose objects no more is read than is kept of their kind.
     fn start(&self, watch: &Watch) -> Running {
+        for_kind!(&watch.kind, FIELDS => self.run::<FIELDS>(watch))
+    }
+
+    fn run<const FIELDS: usize>(&self, watch: &Watch) -> Running {
         let content: Arc<Mutex<Content>> = Arc::default();
         let config = match &watch.select {
             Select::All => watcher::Config::default(),
@@ -212,9 +206,9 @@ impl Cache {
             Select::Name(name) => watcher::Config::default().fields(&format!("metadata.name={name}")),
         };
         let config = config.page_size(PAGE);
-        let api = api(&self.client, &watch.api_version, &watch.kind, &watch.namespace);
+        let api = api::<FIELDS>(&self.client, &watch.api_version, &watch.kind, &watch.namespace);
         let (changed, arrived, state, watch) = (self.changed.clone(), self.arrived.clone(), content.clone(), watch.clone());
-        let gone = self.gone.clone();
+        let (gone, room) = (self.gone.clone(), self.rooms.of(&watch));
         let id = watch.id();
         let beat = Arc::new(Mutex::new(Instant::now()));
         let sign = beat.clone();
@@ -225,7 +219,7 @@ impl Cache {
                 tokio::select! {
                     event = events.next() => {
                         let Some(event) = event else { return };
-                        let matters = take_in(&mut lock(&state), &gone, &watch, event);
+                        let matters = take_in(&mut lock(&state), &gone, (&watch, &room), event);
                         arrived.notify_waiters();
                         if matters {
                             changed.send_replace(());
@@ -322,7 +316,7 @@ impl Cache {
         self.wrote(live);
     }
 
-    /// The inventory in this ConfigMap, read once as long as it is the same.
+    /// The inventory in this Secret, read once as long as it is the same.
     ///
     /// # Errors
     /// When it cannot be read.
@@ -384,97 +378,5 @@ impl Cache {
                 },
             );
         }
-    }
-}
-
-/// A number that no content of any watch had before, also of one that was ended and started again.
-fn another_state() -> u64 {
-    static LAST: AtomicU64 = AtomicU64::new(0);
-    LAST.fetch_add(1, Ordering::Relaxed) + 1
-}
-
-/// Takes an event in; whether anything changed that may matter.
-fn take_in(
-    content: &mut Content,
-    gone: &Mutex<Gone>,
-    watch: &Watch,
-    event: Result<Event<kube::api::DynamicObject>, watcher::Error>,
-) -> bool {
-    let own = |found: kube::api::DynamicObject| typed(found, watch).map(|o| (o.id(), CachedObject::new(o)));
-    match event {
-        Ok(Event::Init) => {
-            content.incoming = Some(ById::default());
-            false
-        }
-        Ok(Event::InitApply(found)) => {
-            if let (Some(incoming), Some((id, found))) = (&mut content.incoming, own(found)) {
-                let found = found.or_known(content.objects.get(&id));
-                incoming.insert_sorted(id, found);
-            }
-            false
-        }
-        Ok(Event::InitDone) => {
-            let new = content.incoming.take().unwrap_or_default();
-            let matters = !content.synced || !same(&content.objects, &new);
-            content.objects = new;
-            content.state = another_state();
-            content.synced = true;
-            content.error = None;
-            content.refused = None;
-            matters
-        }
-        Ok(Event::Apply(found)) => {
-            content.refused = None;
-            let Some((id, found)) = own(found) else { return false };
-            let matters = content.objects.get(&id).is_none_or(|old| !old.means(&found));
-            let found = found.or_known(content.objects.get(&id));
-            content.objects.insert_sorted(id, found);
-            content.state = another_state();
-            matters
-        }
-        Ok(Event::Delete(found)) => {
-            content.state = another_state();
-            let Some(found) = typed(found, watch) else { return false };
-            let id = found.id();
-            let shown = content.objects.shift_remove(&id).is_some();
-            // Before the content is unlocked: an object is never missing without its deletion recorded.
-            buried(&mut lock(gone), id, &found);
-            shown
-        }
-        Err(error) => {
-            tracing::warn!(watch = %watch.id(), %error, "a watch failed and is retried");
-            let error = ClusterError::of_watch(&watch.api_version, &watch.id(), error);
-            // It keeps showing its last state, which must not be taken for the current one.
-            let news = content.synced && content.refused.is_none();
-            content.refused = error.as_ref().and_then(ClusterError::repeated).map(|error| (Instant::now(), error));
-            content.error = error;
-            news && content.refused.is_some()
-        }
-    }
-}
-
-fn same(old: &ById<CachedObject>, new: &ById<CachedObject>) -> bool {
-    old.len() == new.len() && old.iter().zip(new).all(|((a, x), (b, y))| a == b && x.means(y))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use serde_json::json;
-
-    #[test]
-    fn watch_cache_deletion_is_recorded_with_its_version() {
-        let watch = Watch::new("v1", "Service", "n", Select::All);
-        let found = |version: u64| {
-            let metadata = json!({"name": "a", "namespace": "n", "resourceVersion": version.to_string()});
-            serde_json::from_value(json!({"metadata": metadata})).expect("an object")
-        };
-        let (mut content, gone) = (Content::default(), Mutex::default());
-        assert!(take_in(&mut content, &gone, &watch, Ok(Event::Apply(found(5)))));
-        assert!(lock(&gone).is_empty());
-        assert!(take_in(&mut content, &gone, &watch, Ok(Event::Delete(found(6)))));
-        assert!(content.objects.is_empty());
-        let id = ObjectId::new("", "Service", "n", "a");
-        assert_eq!(lock(&gone).get(&id).map(|(version, _)| *version), Some(6));
     }
 }

@@ -1,14 +1,16 @@
 //! How the cluster is found and spoken to.
 
 mod interruptions;
+mod pages;
 mod retry;
 mod retry_after;
 
-use crate::types::{Remedy, nearest};
+use crate::types::{Later as _, Remedy, nearest};
 use interruptions::Interruptions;
 use kube::client::ClientBuilder;
 use kube::config::{AuthInfo, KubeConfigOptions, Kubeconfig, KubeconfigError};
 use kube::{Client, Config};
+use pages::Pages;
 use retry::RetryRequested;
 use retry_after::ResponseFilter;
 use std::borrow::Cow;
@@ -129,7 +131,7 @@ impl KubeOptions {
     /// When there is no usable configuration. Nothing is sent to the cluster yet.
     pub async fn connect(&self) -> Result<Connection, ClientError> {
         let after = self.timeout.unwrap_or(TIMEOUT);
-        let deadline = Instant::now() + after;
+        let deadline = Instant::now().later(after);
         let (options, here) = (self.clone(), Handle::current());
         let found = aside(deadline, move || here.block_on(options.find())).await;
         let (mut config, context) = found.ok_or_else(|| ClientError::TimedOut {
@@ -300,7 +302,8 @@ fn from_config(mut config: Config) -> Result<(Client, watch::Receiver<()>), Clie
         .with_layer(&ResponseFilter::default())
         .with_layer(&interruptions)
         .with_layer(&BufferLayer::new(QUEUE));
-    Ok((one.with_layer(&RetryLayer::new(retry)).build(), interruptions.subscribe()))
+    let one = one.with_layer(&RetryLayer::new(retry)).with_layer(&Pages::default());
+    Ok((one.build(), interruptions.subscribe()))
 }
 
 #[cfg(test)]

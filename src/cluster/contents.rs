@@ -1,12 +1,13 @@
 //! What is in a namespace, of every kind that the cluster serves.
 
-use super::read::timed;
-use super::{ClusterError, Select, Watch, read};
+use super::arrived::{Arrived, METADATA};
+use super::read::{page, timed};
+use super::{ClusterError, Select, Watch};
 use crate::manifest::Object;
 use crate::types::ObjectId;
 use futures::stream::{self, StreamExt, TryStreamExt};
 use kube::Client;
-use kube::api::{Api, ApiResource, DynamicObject, ListParams};
+use kube::api::{Api, ApiResource, ListParams};
 use kube::core::discovery::verbs;
 use kube::discovery::{Discovery, Scope};
 
@@ -48,14 +49,10 @@ async fn namespaced(client: &Client) -> Result<Vec<ApiResource>, ClusterError> {
 
 async fn listed(client: &Client, namespace: &str, kind: ApiResource) -> Result<Vec<Object>, ClusterError> {
     let watch = Watch::new(&kind.api_version, &kind.kind, namespace, Select::All);
-    let api: Api<DynamicObject> = Api::namespaced_with(client.clone(), namespace, &kind);
+    let api: Api<Arrived<METADATA>> = Api::namespaced_with(client.clone(), namespace, &kind);
     let few = ListParams::default().limit(OF_A_KIND);
-    match timed("list", &kind.api_version, &watch.id(), api.list_metadata(&few)).await {
-        Ok(found) => Ok(found
-            .items
-            .into_iter()
-            .filter_map(|item| read::typed(read::bare(item), &watch))
-            .collect()),
+    match timed("list", &kind.api_version, &watch.id(), page(client, &api, &few)).await {
+        Ok(found) => Ok(found.items.into_iter().filter_map(|item| item.object(&watch)).collect()),
         // It went away meanwhile.
         Err(ClusterError::NotServed { .. }) => Ok(Vec::new()),
         Err(error) => Err(error),

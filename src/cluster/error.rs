@@ -1,6 +1,7 @@
 //! What the API server refused or did not answer, sorted by what can be done about it.
 
 use super::access_review::{denied, rule};
+use super::message::without_values;
 use crate::api::{Class, Classify, Reason};
 use crate::types::{ObjectId, Remedy};
 use kube::core::Status;
@@ -272,7 +273,7 @@ impl ClusterError {
         };
         let source = ApiMessage {
             code: status.code,
-            message: status.message.clone(),
+            message: without_values(&status.message),
         };
         match status.code {
             401 | 403 if status.code == 401 || status.message.contains(" cannot ") => {

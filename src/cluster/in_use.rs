@@ -1,11 +1,12 @@
 //! Whether something uses an object that is to be deleted.
 
+use super::arrived::{Arrived, CLASS, METADATA};
 use super::{ClusterError, Select, Watch, read, resource};
-use crate::manifest::Object;
 use crate::types::ObjectId;
-use kube::Client;
-use kube::api::{Api, DynamicObject, ListParams};
+use kube::api::{Api, ListParams};
+use kube::{Client, Resource};
 use serde_json::Value;
+use std::ops::ControlFlow;
 
 /// What depends on a storage class or a definition, in words that follow the name of the object; `None` when
 /// nothing does. Asked only before such an object is deleted.
@@ -23,12 +24,20 @@ pub async fn holder(client: &Client, id: &ObjectId) -> Result<Option<String>, Cl
 /// A claim or a volume of a storage class.
 async fn user(client: &Client, class: &str) -> Result<Option<String>, ClusterError> {
     for kind in ["PersistentVolume", "PersistentVolumeClaim"] {
-        let found = read::list(client, &Watch::new("v1", kind, "", Select::All)).await?;
-        let uses = |o: &&Object| {
-            o.text("/spec/storageClassName") == class || o.annotation("volume.beta.kubernetes.io/storage-class") == Some(class)
-        };
-        if let Some(user) = found.iter().find(uses) {
-            return Ok(Some(format!("{user} uses it")));
+        let mut user = None;
+        let watch = Watch::new("v1", kind, "", Select::All);
+        read::pages::<CLASS>(client, &watch, &ListParams::default(), |object| {
+            let uses = object.text("/spec/storageClassName") == class
+                || object.annotation("volume.beta.kubernetes.io/storage-class") == Some(class);
+            if uses {
+                user = Some(format!("{object} uses it"));
+                return ControlFlow::Break(());
+            }
+            ControlFlow::Continue(())
+        })
+        .await?;
+        if user.is_some() {
+            return Ok(user);
         }
     }
     Ok(None)
@@ -56,9 +65,9 @@ async fn instance(client: &Client, name: &str) -> Result<Option<String>, Cluster
     );
     let mut kind = resource(&api_version, definition.text("/spec/names/kind"));
     definition.text("/spec/names/plural").clone_into(&mut kind.plural);
-    let api: Api<DynamicObject> = Api::all_with(client.clone(), &kind);
+    let api: Api<Arrived<METADATA>> = Api::all_with(client.clone(), &kind);
     let id = ObjectId::new(definition.text("/spec/group"), &kind.kind, "", "");
-    let found = read::timed("list", &api_version, &id, api.list_metadata(&ListParams::default().limit(1))).await?;
-    let first = found.items.first().and_then(|item| item.metadata.name.clone());
+    let found = read::timed("list", &api_version, &id, read::page(client, &api, &ListParams::default().limit(1))).await?;
+    let first = found.items.first().and_then(|item| item.meta().name.clone());
     Ok(first.map(|first| format!("it has objects, for example {first}")))
 }

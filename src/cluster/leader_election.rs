@@ -1,7 +1,7 @@
 //! The Lease by which one operator of several acts (coordination.k8s.io).
 
 use super::{ClusterError, Fence};
-use crate::types::ObjectId;
+use crate::types::{Later as _, ObjectId};
 use k8s_openapi::api::coordination::v1::{Lease, LeaseSpec};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::MicroTime;
 use k8s_openapi::jiff::Timestamp;
@@ -22,12 +22,15 @@ const MARGIN: Duration = Duration::from_secs(3);
 const RENEW: Duration = Duration::from_secs(5);
 /// How often the others look at it, and the holder when a renewal failed.
 const RETRY: Duration = Duration::from_secs(2);
+/// How long one request may take. Whether a write was made that is not answered by then is read afterwards.
+const REQUEST: Duration = Duration::from_secs(6);
 
 /// Campaigns for the Lease and holds it.
 ///
 /// # Guarantees
 /// * The fence is open only while the Lease is held, and shuts by itself [`MARGIN`] before anyone else may take it.
-/// * Time is measured by this machine's steady clock from before each request; no wall clock matters.
+/// * Time is measured by this machine's steady clock from before each write; no wall clock matters.
+/// * A process whose writes are answered too late to lead by them lets the Lease run out, and lets others go first.
 pub struct Election {
     api: Api<Lease>,
     /// Its name.
@@ -36,9 +39,29 @@ pub struct Election {
     fence: Fence,
     /// The Lease as it was read or written last, and when that state was seen first.
     seen: Option<(Lease, Instant)>,
-    /// When we took it, as it stands in the Lease; another holder of the same name wrote another time.
+    /// When we took it or asked for it, as it stands in the Lease; another holder of the same name wrote another time.
     taken: Option<MicroTime>,
-    held_before: bool,
+    /// The last write, of which it is not known whether it was made: its time of renewal, and when it was sent.
+    unanswered: Option<(MicroTime, Instant)>,
+    /// Whether that write may still arrive: its connection was not broken, only its time was over.
+    in_flight: bool,
+    /// Whether this process has ever asked for it.
+    asked: bool,
+    /// Whether what we wrote last was confirmed too late to lead by it.
+    late: bool,
+}
+
+/// How the campaign stands after a look at the Lease.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Standing {
+    /// This process leads from now on.
+    Won,
+    /// It leads as before.
+    Leads,
+    /// Another one leads.
+    Follows,
+    /// No one is known to lead: the Lease cannot be read or written in time, or its holder lets it run out.
+    Leaderless,
 }
 
 /// What to do about the Lease.
@@ -54,22 +77,61 @@ enum Turn {
     Follow,
 }
 
-/// Decides from the Lease alone. `taken` is when we took it, if we hold it; `fresh`: we have never held one, so a holder of
-/// our name is the process that ran before us in this pod.
-fn turn(own: &str, lease: Option<&LeaseSpec>, unchanged: Duration, taken: Option<&MicroTime>, fresh: bool) -> Turn {
+/// What decides about the turn of a process, beside the Lease.
+#[derive(Debug, Clone, Copy)]
+struct Own<'a> {
+    identity: &'a str,
+    /// When we took the Lease, if we hold it.
+    taken: Option<&'a MicroTime>,
+    /// We have never asked for it, so a holder of our name is the process that ran before us in this pod.
+    fresh: bool,
+    /// We took it and could not lead, so everyone else goes first.
+    late: bool,
+}
+
+/// How long this state of the Lease is respected by everyone.
+fn respected(lease: &LeaseSpec) -> Duration {
+    let seconds = lease.lease_duration_seconds.and_then(|s| u64::try_from(s).ok());
+    seconds.map_or(DURATION, Duration::from_secs)
+}
+
+/// Decides from the Lease alone.
+fn turn(own: Own<'_>, lease: Option<&LeaseSpec>, unchanged: Duration) -> Turn {
     let Some(lease) = lease else { return Turn::Create };
     let holder = lease.holder_identity.as_deref().unwrap_or_default();
-    let duration = lease
-        .lease_duration_seconds
-        .and_then(|s| u64::try_from(s).ok())
-        .map_or(DURATION, Duration::from_secs);
-    if holder == own && taken.is_some() && lease.acquire_time.as_ref() == taken {
-        Turn::Renew
-    } else if holder.is_empty() || (holder == own && fresh) || unchanged >= duration {
-        Turn::Take
-    } else {
-        Turn::Follow
+    if holder == own.identity && own.taken.is_some() && lease.acquire_time.as_ref() == own.taken {
+        return Turn::Renew;
     }
+    let is_free = holder.is_empty() || (holder == own.identity && own.fresh);
+    let respected = if is_free { Duration::ZERO } else { respected(lease) };
+    let behind = if own.late { DURATION } else { Duration::ZERO };
+    match unchanged >= respected.saturating_add(behind) {
+        true => Turn::Take,
+        false => Turn::Follow,
+    }
+}
+
+/// What a round has come to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Round {
+    /// The Lease is ours as it was written at this moment.
+    Held(Instant),
+    /// Our last write may still arrive.
+    Waits,
+    /// It did not arrive in time.
+    Missed,
+    /// It is another's turn.
+    Follows,
+}
+
+/// Until when writes may be made by a Lease that was written at `sent`.
+fn open_until(sent: Instant) -> Instant {
+    sent.later(DURATION.saturating_sub(MARGIN))
+}
+
+/// Whether a write of that moment was confirmed early enough that the next one is, too, before the fence shuts.
+fn is_in_time(sent: Instant, now: Instant) -> bool {
+    now.duration_since(sent) <= REQUEST.saturating_add(RETRY)
 }
 
 impl Election {
@@ -83,103 +145,169 @@ impl Election {
             fence,
             seen: None,
             taken: None,
-            held_before: false,
+            unanswered: None,
+            in_flight: false,
+            asked: false,
+            late: false,
         }
     }
 
-    /// Campaigns until it is dropped; calls `won` each time the fence opens.
-    pub async fn run(&mut self, won: impl Fn()) {
+    /// Campaigns until it is dropped; calls `on` after every look at the Lease.
+    pub async fn run(&mut self, on: impl Fn(Standing)) {
         let (mut failing, mut leading) = (false, false);
         loop {
-            let asked = Instant::now();
-            let result = tokio::time::timeout(RENEW, self.round(asked)).await;
-            let pause = match result {
-                Ok(Ok(true)) => {
-                    if self.fence.open_until(asked + DURATION - MARGIN) {
-                        tracing::info!(identity = self.identity, "leading");
-                        won();
-                    }
+            let begun = Instant::now();
+            let (standing, pause) = match self.round().await {
+                Ok(Round::Held(sent)) => {
                     failing = false;
-                    RENEW
+                    (self.held(sent), RENEW)
                 }
-                Ok(Ok(false)) => {
-                    self.lost();
+                Ok(Round::Follows) => {
+                    self.lost(leading);
                     failing = false;
-                    RETRY
+                    (self.followed(), RETRY)
                 }
-                Ok(Err(error)) => {
+                Ok(Round::Missed) => (self.missed(), RETRY),
+                Ok(Round::Waits) => (self.unchanged(), RETRY),
+                Err(error) => {
                     if !std::mem::replace(&mut failing, true) {
-                        tracing::warn!(error = %crate::api::chain(&error), "the Lease cannot be renewed; writes stop when it runs out");
+                        let error = crate::api::chain(&error);
+                        tracing::warn!(error, "the Lease cannot be read or written; nothing is written without it");
                     }
-                    RETRY
+                    (self.unchanged(), RETRY)
                 }
-                Err(_) => RETRY,
             };
             if leading && !self.fence.is_open() {
                 tracing::warn!("the Lease is lost or has run out; nothing is written until it is held again");
             }
             leading = self.fence.is_open();
-            tokio::time::sleep_until((asked + pause).into()).await;
+            on(standing);
+            tokio::time::sleep_until(begun.later(pause).into()).await;
         }
     }
 
-    fn lost(&mut self) {
-        if self.taken.take().is_some() {
-            let holder = self
-                .seen
-                .as_ref()
-                .and_then(|(lease, _)| lease.spec.as_ref()?.holder_identity.clone());
+    /// What was written at `sent` is in the Lease.
+    fn held(&mut self, sent: Instant) -> Standing {
+        if !self.fence.is_open() && !is_in_time(sent, Instant::now()) {
+            return self.missed();
+        }
+        self.late = false;
+        match self.fence.open_until(open_until(sent)) {
+            true => {
+                tracing::info!(identity = self.identity, "leading");
+                Standing::Won
+            }
+            false => Standing::Leads,
+        }
+    }
+
+    /// To write it once more would keep everyone else out, and be as late.
+    fn missed(&mut self) -> Standing {
+        (self.taken, self.unanswered, self.late) = (None, None, true);
+        tracing::warn!(
+            "the API server is too slow: what was written to the Lease was confirmed too late to lead by it, so another operator goes first"
+        );
+        Standing::Leaderless
+    }
+
+    /// Nothing is known that was not known before.
+    fn unchanged(&self) -> Standing {
+        if self.fence.is_open() {
+            Standing::Leads
+        } else {
+            Standing::Leaderless
+        }
+    }
+
+    fn lost(&mut self, leading: bool) {
+        self.taken = None;
+        self.unanswered = None;
+        if leading {
+            let holder = self.spec().and_then(|spec| spec.holder_identity.clone());
             tracing::warn!(holder, "another operator leads now");
         }
         self.fence.close();
     }
 
-    /// One look, and one write if it is our turn. Whether we hold the Lease.
-    async fn round(&mut self, now: Instant) -> Result<bool, ClusterError> {
-        // What we wrote last is what is there, unless another operator wrote; then the write is refused.
-        if self.taken.is_none() {
-            self.check(now).await?;
-        }
-        for _ in 0..2 {
-            let (spec, since) = self
-                .seen
-                .as_ref()
-                .map_or((None, now), |(lease, since)| (lease.spec.as_ref(), *since));
-            let turn = turn(
-                &self.identity,
-                spec,
-                now.duration_since(since),
-                self.taken.as_ref(),
-                !self.held_before,
-            );
-            if turn == Turn::Follow {
-                return Ok(false);
-            }
-            if self.write(turn).await? {
-                self.held_before = true;
-                return Ok(true);
-            }
-            self.check(now).await?;
-        }
-        Ok(false)
+    /// Whether the one who holds it still renews it.
+    fn followed(&self) -> Standing {
+        let holds = |spec: &LeaseSpec| {
+            spec.holder_identity
+                .as_deref()
+                .is_some_and(|holder| !holder.is_empty() && holder != self.identity)
+        };
+        let alive = self.seen.as_ref().is_some_and(|(lease, since)| {
+            let spec = lease.spec.as_ref().filter(|spec| holds(spec));
+            spec.is_some_and(|spec| since.elapsed() < respected(spec).saturating_add(RETRY))
+        });
+        if alive { Standing::Follows } else { Standing::Leaderless }
     }
 
-    async fn check(&mut self, now: Instant) -> Result<(), ClusterError> {
-        let found = self
-            .api
-            .get_opt(self.lease)
-            .await
-            .map_err(|error| failed("get", self.lease, error))?;
+    fn spec(&self) -> Option<&LeaseSpec> {
+        self.seen.as_ref()?.0.spec.as_ref()
+    }
+
+    /// One look, and one write if it is our turn.
+    async fn round(&mut self) -> Result<Round, ClusterError> {
+        // What we wrote last is what is there, unless another operator wrote; then the write is refused.
+        if self.taken.is_none() || self.unanswered.is_some() {
+            self.check().await?;
+        }
+        for _ in 0..2 {
+            if let Some(sent) = self.confirmed() {
+                return Ok(Round::Held(sent));
+            }
+            if let Some((_, sent)) = self.unanswered.as_ref().filter(|_| self.in_flight && !self.fence.is_open()) {
+                // It may still arrive. With another one behind it we would hold the Lease, and never know it in time.
+                let over = open_until(*sent) <= Instant::now();
+                return Ok(if over { Round::Missed } else { Round::Waits });
+            }
+            let own = Own {
+                identity: &self.identity,
+                taken: self.taken.as_ref(),
+                fresh: !self.asked,
+                late: self.late,
+            };
+            let unchanged = self.seen.as_ref().map_or(Duration::ZERO, |(_, since)| since.elapsed());
+            let turn = turn(own, self.spec(), unchanged);
+            if turn == Turn::Follow {
+                return Ok(Round::Follows);
+            }
+            let sent = Instant::now();
+            if self.write(turn, sent).await? {
+                return Ok(Round::Held(sent));
+            }
+            self.check().await?;
+        }
+        Ok(self.confirmed().map_or(Round::Follows, Round::Held))
+    }
+
+    /// When the last write was sent, if it was not answered and the Lease shows that it was made.
+    fn confirmed(&mut self) -> Option<Instant> {
+        let (renewed, sent) = self.unanswered.as_ref()?;
+        let spec = self.spec()?;
+        let ours = spec.holder_identity.as_ref() == Some(&self.identity) && spec.acquire_time == self.taken;
+        let sent = (ours && spec.renew_time.as_ref() == Some(renewed)).then_some(*sent);
+        if sent.is_some() {
+            self.unanswered = None;
+        }
+        sent
+    }
+
+    async fn check(&mut self) -> Result<(), ClusterError> {
+        let found = answered("get", self.lease, self.api.get_opt(self.lease)).await?;
+        let found = found.map_err(|error| failed("get", self.lease, error))?;
         let known = self.seen.take();
         self.seen = found.map(|lease| match known {
             Some((old, since)) if old.resource_version() == lease.resource_version() => (old, since),
-            _ => (lease, now),
+            // It may have been written while the answer was on its way.
+            _ => (lease, Instant::now()),
         });
         Ok(())
     }
 
     /// Writes what our turn asks for; `false` when another operator was faster.
-    async fn write(&mut self, turn: Turn) -> Result<bool, ClusterError> {
+    async fn write(&mut self, turn: Turn, sent: Instant) -> Result<bool, ClusterError> {
         let time = MicroTime(now());
         let (mut lease, existed) = match &self.seen {
             Some((lease, _)) if turn != Turn::Create => (lease.clone(), true),
@@ -189,25 +317,33 @@ impl Election {
         lease.metadata.managed_fields = None;
         let spec = lease.spec.get_or_insert_default();
         if turn != Turn::Renew {
-            spec.acquire_time = Some(time.clone());
+            // A write that was not answered may still arrive, and is known by this time.
+            let pending = self.taken.take().filter(|_| self.unanswered.is_some());
+            let taken = pending.unwrap_or_else(|| time.clone());
+            spec.acquire_time = Some(taken.clone());
+            self.taken = Some(taken);
             spec.lease_transitions = Some(spec.lease_transitions.map_or(0, |n| n.saturating_add(1)));
         }
         spec.holder_identity = Some(self.identity.clone());
         spec.lease_duration_seconds = i32::try_from(DURATION.as_secs()).ok();
-        spec.renew_time = Some(time);
-        let written = if existed {
-            self.api.replace(self.lease, &PostParams::default(), &lease).await
-        } else {
-            self.api.create(&PostParams::default(), &lease).await
+        spec.renew_time = Some(time.clone());
+        (self.asked, self.unanswered, self.in_flight) = (true, Some((time, sent)), true);
+        let options = PostParams::default();
+        let written = match existed {
+            true => answered("update", self.lease, self.api.replace(self.lease, &options, &lease)).await?,
+            false => answered("create", self.lease, self.api.create(&options, &lease)).await?,
         };
+        self.in_flight = false;
         match written {
             Ok(lease) => {
-                // As the API server keeps it, which is not to the nanosecond.
-                self.taken = lease.spec.as_ref().and_then(|spec| spec.acquire_time.clone());
+                self.unanswered = None;
                 self.seen = Some((lease, Instant::now()));
                 Ok(true)
             }
-            Err(kube::Error::Api(status)) if matches!(status.code, 404 | 409) => Ok(false),
+            Err(kube::Error::Api(status)) if matches!(status.code, 404 | 409) => {
+                self.unanswered = None;
+                Ok(false)
+            }
             Err(error) => Err(failed("update", self.lease, error)),
         }
     }
@@ -218,7 +354,7 @@ impl Election {
     /// When it cannot be written; it runs out by itself then.
     pub async fn release(&mut self) -> Result<(), ClusterError> {
         let Some(taken) = self.taken.take() else { return Ok(()) };
-        self.check(Instant::now()).await?;
+        self.check().await?;
         let ours = |spec: &LeaseSpec| spec.holder_identity.as_ref() == Some(&self.identity) && spec.acquire_time.as_ref() == Some(&taken);
         let Some((lease, _)) = self.seen.take().filter(|(lease, _)| lease.spec.as_ref().is_some_and(ours)) else {
             return Ok(());
@@ -227,13 +363,21 @@ impl Election {
         let spec = free.spec.get_or_insert_default();
         spec.holder_identity = Some(String::new());
         spec.lease_duration_seconds = Some(1);
-        self.api
-            .replace(self.lease, &PostParams::default(), &free)
-            .await
-            .map_err(|error| failed("update", self.lease, error))?;
+        let written = answered("update", self.lease, self.api.replace(self.lease, &PostParams::default(), &free)).await?;
+        written.map_err(|error| failed("update", self.lease, error))?;
         tracing::info!("the Lease is released");
         Ok(())
     }
+}
+
+/// The answer to a request about the Lease, which has to come in time.
+async fn answered<T>(verb: &str, lease: &str, request: impl Future<Output = T>) -> Result<T, ClusterError> {
+    let answer = tokio::time::timeout(REQUEST, request).await;
+    answer.map_err(|_| ClusterError::TimedOut {
+        verb: verb.to_owned(),
+        what: ObjectId::new("coordination.k8s.io", "Lease", LEASE_NAMESPACE, lease).to_string(),
+        after: REQUEST,
+    })
 }
 
 fn failed(verb: &str, lease: &str, error: kube::Error) -> ClusterError {
@@ -241,10 +385,10 @@ fn failed(verb: &str, lease: &str, error: kube::Error) -> ClusterError {
     ClusterError::of(verb, "coordination.k8s.io/v1", &id, error)
 }
 
-/// For people who look at the Lease; nothing is decided by it.
+/// For people who look at the Lease, and to recognise what we wrote; the API server keeps microseconds.
 #[expect(clippy::disallowed_methods, reason = "the clock enters the Lease here")]
 fn now() -> Timestamp {
-    Timestamp::now()
+    Timestamp::from_microsecond(Timestamp::now().as_microsecond()).unwrap_or_default()
 }
 
 #[cfg(test)]
@@ -263,33 +407,82 @@ mod tests {
         let (ours, theirs, free) = (lease("a", 1), lease("b", 1), lease("", 1));
         let seconds = Duration::from_secs;
         let fresh = true;
-        for (spec, unchanged, taken, first, expected) in [
-            (None, 0, None, fresh, Turn::Create),
-            (Some(&ours), 0, Some(time(1)), false, Turn::Renew),
+        for (spec, unchanged, taken, first, late, expected) in [
+            (None, 0, None, fresh, false, Turn::Create),
+            (Some(&ours), 0, Some(time(1)), false, false, Turn::Renew),
             // However long it took us: no other operator has written.
-            (Some(&ours), 99, Some(time(1)), false, Turn::Renew),
-            (Some(&free), 0, None, fresh, Turn::Take),
-            (Some(&free), 0, None, false, Turn::Take),
-            (Some(&theirs), 0, None, fresh, Turn::Follow),
-            (Some(&theirs), 14, Some(time(1)), false, Turn::Follow),
-            (Some(&theirs), 15, None, fresh, Turn::Take),
+            (Some(&ours), 99, Some(time(1)), false, false, Turn::Renew),
+            (Some(&free), 0, None, fresh, false, Turn::Take),
+            (Some(&free), 0, None, false, false, Turn::Take),
+            (Some(&theirs), 0, None, fresh, false, Turn::Follow),
+            (Some(&theirs), 14, Some(time(1)), false, false, Turn::Follow),
+            (Some(&theirs), 15, None, fresh, false, Turn::Take),
             // Our predecessor in this pod is dead, so there is no one to wait for.
-            (Some(&ours), 0, None, fresh, Turn::Take),
+            (Some(&ours), 0, None, fresh, false, Turn::Take),
             // A process with our identity took it while we held it: a twin, which is alive.
-            (Some(&ours), 0, Some(time(0)), false, Turn::Follow),
-            (Some(&ours), 0, None, false, Turn::Follow),
-            (Some(&ours), 15, None, false, Turn::Take),
+            (Some(&ours), 0, Some(time(0)), false, false, Turn::Follow),
+            (Some(&ours), 0, None, false, false, Turn::Follow),
+            (Some(&ours), 15, None, false, false, Turn::Take),
+            // We took it and could not lead: others go first.
+            (Some(&ours), 15, None, false, true, Turn::Follow),
+            (Some(&ours), 29, None, false, true, Turn::Follow),
+            (Some(&ours), 30, None, false, true, Turn::Take),
+            (Some(&theirs), 29, None, false, true, Turn::Follow),
+            (Some(&free), 14, None, false, true, Turn::Follow),
+            (Some(&free), 15, None, false, true, Turn::Take),
         ] {
+            let own = Own {
+                identity: "a",
+                taken: taken.as_ref(),
+                fresh: first,
+                late,
+            };
             assert_eq!(
-                turn("a", spec, seconds(unchanged), taken.as_ref(), first),
+                turn(own, spec, seconds(unchanged)),
                 expected,
-                "{spec:?} unchanged for {unchanged} s, taken {taken:?}"
+                "{spec:?} unchanged for {unchanged} s, taken {taken:?}, late {late}"
             );
         }
     }
 
     #[test]
-    fn leader_election_one_failed_renewal_fits_lease_duration() {
+    fn leader_election_any_duration_in_the_lease_is_waited_for() {
+        for (duration, unchanged, expected) in [
+            (Some(i32::MAX), 1_000_000, Turn::Follow),
+            (Some(i32::MIN), 14, Turn::Follow),
+            (Some(-1), 15, Turn::Take),
+            (Some(0), 0, Turn::Take),
+            (None, 15, Turn::Take),
+        ] {
+            let lease = LeaseSpec {
+                holder_identity: Some("b".into()),
+                lease_duration_seconds: duration,
+                ..LeaseSpec::default()
+            };
+            let own = Own {
+                identity: "a",
+                taken: None,
+                fresh: true,
+                late: false,
+            };
+            assert_eq!(turn(own, Some(&lease), Duration::from_secs(unchanged)), expected, "{duration:?}");
+        }
+    }
+
+    #[test]
+    fn leader_election_late_confirmation_does_not_lead() {
+        let sent = Instant::now();
+        let after = |seconds| is_in_time(sent, sent.later(Duration::from_secs(seconds)));
+        assert_eq!([0, 6, 8, 9, 12, u64::MAX].map(after), [true, true, true, false, false, false]);
+        assert!(REQUEST + RETRY < DURATION - MARGIN, "what was confirmed in time opens the fence");
+    }
+
+    #[test]
+    fn leader_election_one_renewal_that_is_not_answered_fits_lease_duration() {
+        assert!(
+            RENEW + REQUEST < DURATION - MARGIN,
+            "one renewal without an answer must not stop the work"
+        );
         assert!(RENEW + RETRY < DURATION - MARGIN, "one failed renewal must not stop the work");
     }
 }

@@ -1,17 +1,25 @@
+use super::arrived::{APPLIED, Arrived, MANAGED, METADATA, WHOLE, for_kind};
 use super::{ClusterError, Select, Watch, api};
 use crate::manifest::Object;
 use crate::types::{FIELD_MANAGER, KubernetesVersion, ObjectId, ParseVersionError};
 use hyper::Request;
 use hyper::header::CONNECTION;
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::ManagedFieldsEntry;
 use k8s_openapi::apimachinery::pkg::version::Info;
 use kube::Client;
-use kube::api::{DynamicObject, ListParams};
-use kube::core::PartialObjectMeta;
+use kube::api::{Api, ListParams, ObjectList};
+use kube::core::Request as ApiRequest;
+use serde_json::Value;
+use std::ops::ControlFlow;
 use std::time::Duration;
 
 /// The deadline of a single request.
 pub(super) const DEADLINE: Duration = Duration::from_secs(15);
+
+/// The deadline for an admission policy: the API server compiles all of its expressions before it answers.
+const COMPILED: Duration = Duration::from_secs(60);
+
+/// How many objects of a list are asked for at once. Where they are large, fewer come (`client::pages`).
+pub(super) const PAGE: u32 = 100;
 
 /// Runs a request with the deadline.
 pub(super) async fn timed<T>(
@@ -20,12 +28,17 @@ pub(super) async fn timed<T>(
     id: &ObjectId,
     request: impl Future<Output = Result<T, kube::Error>>,
 ) -> Result<T, ClusterError> {
-    match tokio::time::timeout(DEADLINE, request).await {
+    let deadline = if id.kind() == "ValidatingAdmissionPolicy" {
+        COMPILED
+    } else {
+        DEADLINE
+    };
+    match tokio::time::timeout(deadline, request).await {
         Ok(result) => result.map_err(|error| ClusterError::of(verb, api_version, id, error)),
         Err(_) => Err(ClusterError::TimedOut {
             verb: verb.into(),
             what: id.to_string(),
-            after: DEADLINE,
+            after: deadline,
         }),
     }
 }
@@ -35,18 +48,76 @@ pub(super) async fn timed<T>(
 /// # Errors
 /// When the request fails for another cause than that there is no such object.
 pub async fn get(client: &Client, api_version: &str, id: &ObjectId) -> Result<Option<Object>, ClusterError> {
-    let api = api(client, api_version, id.kind(), &id.namespace);
-    Ok(timed("get", api_version, id, api.get_opt(&id.name)).await?.and_then(object))
+    let api = api::<WHOLE>(client, api_version, id.kind(), &id.namespace);
+    let found = timed("get", api_version, id, api.get_opt(&id.name)).await?;
+    Ok(found.and_then(|found| object(found, api_version, id.kind())))
 }
 
-/// All objects that a watch of this kind would see.
+/// All objects that a watch of this kind would see, whole.
 ///
 /// # Errors
-/// When the request fails.
+/// When a request fails.
 pub async fn list(client: &Client, watch: &Watch) -> Result<Vec<Object>, ClusterError> {
-    let api = api(client, &watch.api_version, &watch.kind, &watch.namespace);
-    let found = timed("list", &watch.api_version, &watch.id(), api.list(&params(watch))).await?;
-    Ok(found.items.into_iter().filter_map(|item| typed(item, watch)).collect())
+    all::<WHOLE>(client, watch).await
+}
+
+/// All objects that a watch of this kind would see, with what the watch would keep of them.
+///
+/// # Errors
+/// When a request fails.
+pub async fn list_kept(client: &Client, watch: &Watch) -> Result<Vec<Object>, ClusterError> {
+    for_kind!(&watch.kind, FIELDS => all::<FIELDS>(client, watch).await)
+}
+
+async fn all<const FIELDS: usize>(client: &Client, watch: &Watch) -> Result<Vec<Object>, ClusterError> {
+    let mut all = Vec::new();
+    pages::<FIELDS>(client, watch, &params(watch), |object| {
+        all.push(object);
+        ControlFlow::Continue(())
+    })
+    .await?;
+    Ok(all)
+}
+
+/// Shows every object of a list, page by page, until `look` has seen enough.
+///
+/// # Errors
+/// When a request fails.
+pub(super) async fn pages<const FIELDS: usize>(
+    client: &Client,
+    watch: &Watch,
+    params: &ListParams,
+    mut look: impl FnMut(Object) -> ControlFlow<()>,
+) -> Result<(), ClusterError> {
+    let api = api::<FIELDS>(client, &watch.api_version, &watch.kind, &watch.namespace);
+    let mut params = params.clone().limit(PAGE);
+    loop {
+        let page = timed("list", &watch.api_version, &watch.id(), page(client, &api, &params)).await?;
+        for object in page.items.into_iter().filter_map(|item| item.object(watch)) {
+            if look(object).is_break() {
+                return Ok(());
+            }
+        }
+        match page.metadata.continue_.filter(|token| !token.is_empty()) {
+            Some(token) => params = params.continue_token(&token),
+            None => return Ok(()),
+        }
+    }
+}
+
+/// A page of a list. Where only metadata is read, only metadata is sent.
+pub(super) async fn page<const FIELDS: usize>(
+    client: &Client,
+    api: &Api<Arrived<FIELDS>>,
+    params: &ListParams,
+) -> Result<ObjectList<Arrived<FIELDS>>, kube::Error> {
+    if !matches!(FIELDS, METADATA | APPLIED) {
+        return api.list(params).await;
+    }
+    let request = ApiRequest::new(api.resource_url()).list_metadata(params);
+    let mut page: ObjectList<_> = client.request(request.map_err(kube::Error::BuildRequest)?).await?;
+    page.items.iter_mut().for_each(Arrived::untyped);
+    Ok(page)
 }
 
 /// An object as it is now, with the record of who wrote which field; by a list, so that the right to watch is enough.
@@ -54,38 +125,27 @@ pub async fn list(client: &Client, watch: &Watch) -> Result<Vec<Object>, Cluster
 /// # Errors
 /// When the request fails.
 pub async fn with_managers(client: &Client, api_version: &str, id: &ObjectId) -> Result<Option<Object>, ClusterError> {
-    let api = api(client, api_version, id.kind(), &id.namespace);
     let watch = Watch::new(api_version, id.kind(), &id.namespace, Select::Name(id.name.clone()));
-    let found = timed("list", api_version, id, api.list(&params(&watch))).await?.items.pop();
-    Ok(found.and_then(|mut found| {
-        found.types.get_or_insert_with(|| watch.types());
-        serde_json::to_value(found).ok().and_then(|value| Object::new(value).ok())
-    }))
+    Ok(all::<MANAGED>(client, &watch).await?.pop())
 }
 
 /// Those of a watch that this operator has applied, with nothing but their metadata. Labels alone are copied with an object; who
 /// applied it is not.
 ///
 /// # Errors
-/// When the request fails.
+/// When a request fails.
 pub(super) async fn list_applied(client: &Client, watch: &Watch) -> Result<Vec<Object>, ClusterError> {
-    let api = api(client, &watch.api_version, &watch.kind, &watch.namespace);
-    let found = timed("list", &watch.api_version, &watch.id(), api.list_metadata(&params(watch))).await?;
-    let ours = |item: &PartialObjectMeta<DynamicObject>| {
-        let managers = item.metadata.managed_fields.as_deref().unwrap_or_default();
-        let applied = |m: &ManagedFieldsEntry| m.manager.as_deref() == Some(FIELD_MANAGER) && m.operation.as_deref() == Some("Apply");
-        managers.iter().any(applied)
-    };
-    let items = found.items.into_iter().filter(ours);
-    Ok(items.filter_map(|item| typed(bare(item), watch)).collect())
-}
-
-pub(super) fn bare(item: PartialObjectMeta<DynamicObject>) -> DynamicObject {
-    DynamicObject {
-        types: None,
-        metadata: item.metadata,
-        data: serde_json::json!({}),
-    }
+    let mut found = Vec::new();
+    pages::<APPLIED>(client, watch, &params(watch), |object| {
+        let managers = object.value().pointer("/metadata/managedFields").and_then(Value::as_array);
+        let applied = |entry: &Value| entry["manager"] == FIELD_MANAGER && entry["operation"] == "Apply";
+        if managers.is_some_and(|all| all.iter().any(applied)) {
+            found.push(object);
+        }
+        ControlFlow::Continue(())
+    })
+    .await?;
+    Ok(found)
 }
 
 fn params(watch: &Watch) -> ListParams {
@@ -94,12 +154,6 @@ fn params(watch: &Watch) -> ListParams {
         Select::Labels(selector) => ListParams::default().labels(selector),
         Select::Name(name) => ListParams::default().fields(&format!("metadata.name={name}")),
     }
-}
-
-/// Items of a list do not say what they are.
-pub(super) fn typed(mut item: DynamicObject, watch: &Watch) -> Option<Object> {
-    item.types.get_or_insert_with(|| watch.types());
-    object(item)
 }
 
 /// The version of the API server. The connection is closed afterwards: behind a load balancer the next question may be answered by another
@@ -120,8 +174,7 @@ pub async fn server_version(client: &Client) -> Result<KubernetesVersion, Cluste
     info.git_version.parse().map_err(|error: ParseVersionError| unusable(error.into()))
 }
 
-/// A dynamic object as ours, without the record of field managers, which is large and not looked at.
-pub(super) fn object(mut found: DynamicObject) -> Option<Object> {
-    found.metadata.managed_fields = None;
-    serde_json::to_value(found).ok().and_then(|value| Object::new(value).ok())
+/// What arrived as an object of ours, of this kind unless it says another.
+pub(super) fn object(found: Arrived<WHOLE>, api_version: &str, kind: &str) -> Option<Object> {
+    found.typed(api_version, kind)
 }

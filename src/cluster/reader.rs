@@ -102,7 +102,7 @@ impl Reader {
     /// # Errors
     /// When the request fails.
     pub async fn now(&self, watch: &Watch) -> Result<Vec<Object>, ClusterError> {
-        read::list(self.client(), watch).await
+        read::list_kept(self.client(), watch).await
     }
 
     /// What of it this operator has applied, asked now, with nothing but its metadata.

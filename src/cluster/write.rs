@@ -1,11 +1,12 @@
+use super::arrived::{Arrived, MANAGED, WHOLE};
 use super::read::{object, timed};
 use super::{ClusterError, Fence, api};
 use crate::manifest::{Object, handed_over};
-use crate::types::{FIELD_MANAGER, ObjectId};
-use kube::Client;
-use kube::api::{DeleteParams, DynamicObject, ListParams, Patch, PatchParams, Preconditions, PropagationPolicy};
+use crate::types::{FIELD_MANAGER, ObjectId, from_json};
+use kube::api::{DeleteParams, ListParams, Patch, PatchParams, Preconditions, PropagationPolicy};
 use kube::client::Body;
 use kube::core::{Request, Status};
+use kube::{Client, Resource};
 use serde_json::{Value, json};
 use std::fmt;
 use std::sync::Arc;
@@ -139,7 +140,7 @@ impl Writer {
     /// When the API server does not accept it.
     pub async fn apply(&self, wanted: &Object, force: bool) -> Result<Object, ClusterError> {
         let id = wanted.id();
-        let api = api(&self.client, wanted.api_version(), wanted.kind(), wanted.namespace());
+        let api = api::<WHOLE>(&self.client, wanted.api_version(), wanted.kind(), wanted.namespace());
         let mut params = PatchParams::apply(self.manager);
         params.force = force;
         let live = self
@@ -155,7 +156,7 @@ impl Writer {
             Err(error) => return Err(self.dated(wanted, error).await),
         };
         (self.seen)(Verb::Apply, id.kind());
-        let live = object(live).unwrap_or_else(|| wanted.clone());
+        let live = object(live, wanted.api_version(), wanted.kind()).unwrap_or_else(|| wanted.clone());
         tracing::info!(object = %id, resource_version = live.resource_version(), "applied");
         Ok(live)
     }
@@ -181,13 +182,15 @@ impl Writer {
 
     /// The record of field managers of an object, with the resource version it was read at.
     async fn managers(&self, wanted: &Object) -> Result<Option<(Option<String>, Vec<Value>)>, ClusterError> {
-        let api = api(&self.client, wanted.api_version(), wanted.kind(), wanted.namespace());
+        let api = api::<MANAGED>(&self.client, wanted.api_version(), wanted.kind(), wanted.namespace());
         let named = ListParams::default().fields(&format!("metadata.name={}", wanted.name()));
         let found = timed("list", wanted.api_version(), &wanted.id(), api.list(&named)).await?;
         Ok(found.items.into_iter().next().map(|live| {
-            let entries = live.metadata.managed_fields.iter().flatten();
-            let entries = entries.filter_map(|entry| serde_json::to_value(entry).ok()).collect();
-            (live.metadata.resource_version, entries)
+            let version = live.meta().resource_version.clone();
+            let mut live = live.into_value();
+            let entries = live.pointer_mut("/metadata/managedFields").map(Value::take);
+            let entries = entries.and_then(|entries| serde_json::from_value(entries).ok()).unwrap_or_default();
+            (version, entries)
         }))
     }
 
@@ -220,7 +223,7 @@ impl Writer {
         let mut params = PatchParams::apply(self.manager).dry_run();
         params.force = force;
         let request = async {
-            let place = Request::new(api(&self.client, wanted.api_version(), wanted.kind(), wanted.namespace()).resource_url());
+            let place = Request::new(api::<WHOLE>(&self.client, wanted.api_version(), wanted.kind(), wanted.namespace()).resource_url());
             let request = place
                 .patch(wanted.name(), &params, &Patch::Apply(&*wanted.look()))
                 .map_err(kube::Error::BuildRequest)?;
@@ -231,17 +234,17 @@ impl Writer {
             );
             let bytes = answer.into_body().collect_bytes().await?;
             if !(200..300).contains(&code) {
-                let status = serde_json::from_slice(&bytes).unwrap_or_else(|_| Status::failure("it gave no reason", "").with_code(code));
+                let status = from_json(&bytes).unwrap_or_else(|_| Status::failure("it gave no reason", "").with_code(code));
                 return Err(kube::Error::Api(Box::new(status)));
             }
-            let found: DynamicObject = serde_json::from_slice(&bytes).map_err(kube::Error::SerdeError)?;
+            let found: Arrived<WHOLE> = serde_json::from_slice(&bytes).map_err(kube::Error::SerdeError)?;
             Ok((found, code == 201, warnings))
         };
         let answer = timed("patch", wanted.api_version(), &id, request).await;
         let (found, created, warnings) = answer?;
         Ok(DryRunResult {
             // At rest: there are as many answers as the plan has steps.
-            object: object(found).map_or_else(|| wanted.clone(), |found| found.at_rest()),
+            object: object(found, wanted.api_version(), wanted.kind()).map_or_else(|| wanted.clone(), |found| found.at_rest()),
             created,
             warnings,
         })
@@ -254,7 +257,7 @@ impl Writer {
     pub async fn dry_run_delete(&self, api_version: &str, id: &ObjectId, uid: &str) -> Result<(), ClusterError> {
         let params = deletion(uid, None, propagation(id)).dry_run();
         let request = async {
-            let place = Request::new(api(&self.client, api_version, id.kind(), &id.namespace).resource_url());
+            let place = Request::new(api::<WHOLE>(&self.client, api_version, id.kind(), &id.namespace).resource_url());
             let mut request = place.delete(&id.name, &params).map_err(kube::Error::BuildRequest)?;
             // The body has it; the address has it too, so that an audit log shows that nothing was deleted.
             if let Ok(address) = format!("{}dryRun=All", request.uri()).parse() {
@@ -272,7 +275,7 @@ impl Writer {
     /// When the API server does not accept it.
     pub async fn delete_as_seen(&self, api_version: &str, seen: &Object, keep_dependents: bool) -> Result<bool, ClusterError> {
         let (id, uid) = (seen.id(), seen.uid());
-        let api = api(&self.client, api_version, id.kind(), &id.namespace);
+        let api = api::<WHOLE>(&self.client, api_version, id.kind(), &id.namespace);
         let policy = match keep_dependents {
             true => PropagationPolicy::Orphan,
             false => propagation(&id),
@@ -297,7 +300,7 @@ impl Writer {
     /// # Errors
     /// When the API server would not accept it.
     pub async fn dry_run_merge(&self, api_version: &str, id: &ObjectId, change: &Value) -> Result<Option<Object>, ClusterError> {
-        let api = api(&self.client, api_version, id.kind(), &id.namespace);
+        let api = api::<WHOLE>(&self.client, api_version, id.kind(), &id.namespace);
         let params = PatchParams {
             field_manager: Some(self.manager.into()),
             dry_run: true,
@@ -306,7 +309,8 @@ impl Writer {
         let params = params.validation_strict();
         let patch = Patch::Merge(change);
         let request = api.patch(&id.name, &params, &patch);
-        timed("patch", api_version, id, request).await.map(object)
+        let found = timed("patch", api_version, id, request).await?;
+        Ok(object(found, api_version, id.kind()))
     }
 
     /// Merges a change into an object, or into its status.
@@ -314,7 +318,7 @@ impl Writer {
     /// # Errors
     /// When the API server does not accept it.
     pub async fn merge(&self, api_version: &str, id: &ObjectId, change: &Value, status: bool) -> Result<Option<Object>, ClusterError> {
-        let api = api(&self.client, api_version, id.kind(), &id.namespace);
+        let api = api::<WHOLE>(&self.client, api_version, id.kind(), &id.namespace);
         let params = PatchParams {
             field_manager: Some(self.manager.into()),
             ..PatchParams::default()
@@ -327,7 +331,7 @@ impl Writer {
             self.send("patch", api_version, id, api.patch(&id.name, &params, &patch)).await?
         };
         (self.seen)(Verb::Patch, id.kind());
-        Ok(object(live))
+        Ok(object(live, api_version, id.kind()))
     }
 }
 

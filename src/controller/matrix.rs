@@ -61,7 +61,7 @@ fn pause(interval: Duration, failures: u32, wait: Option<Duration>, chance: f64)
     let own = match failures {
         0 => interval.mul_f64(0.9 + 0.2 * chance),
         _ => interval
-            .min(FIRST * 2_u32.saturating_pow(failures - 1).min(1 << 16))
+            .min(FIRST.saturating_mul(2_u32.saturating_pow(failures.saturating_sub(1)).min(1 << 16)))
             .mul_f64(0.8 + 0.4 * chance),
     };
     own.max(wait.unwrap_or_default().min(LONGEST))

@@ -1,8 +1,9 @@
 //! Signs of life of the loops, for the liveness probe.
 
 use super::Context;
-use crate::cluster::Cache;
+use crate::cluster::{Bounded, Cache};
 use crate::runtime::heartbeat::{Beat, Heartbeats};
+use crate::types::Later as _;
 use kube::runtime::controller::Action;
 use kube::{Resource, ResourceExt};
 use std::convert::Infallible;
@@ -15,8 +16,9 @@ const TICK: Duration = Duration::from_secs(5);
 const BLOCKED: Duration = Duration::from_secs(60);
 /// The same for a watch, which gives a sign every few seconds, whether or not anything changes.
 const WATCH: Duration = Duration::from_secs(120);
-/// How long one reconcile may take. Each of its requests ends within 15 seconds, and the first that fails ends what depends on it.
-const LONGEST: Duration = Duration::from_secs(15 * 60);
+/// How long one reconcile may take. Each of its requests ends within 15 seconds, the first that fails ends what depends on it, and files are read
+/// within a deadline: one that takes longer hangs.
+const LONGEST: Duration = Duration::from_secs(5 * 60);
 
 /// Gives a sign of the main task for as long as it is polled there.
 pub(super) async fn beat(heartbeats: &Heartbeats) {
@@ -33,7 +35,7 @@ pub(super) fn watches(heartbeats: &Heartbeats, cache: Arc<Cache>) {
         let beats = cache.beats().into_iter();
         let beats = beats.map(|(watch, last)| Beat {
             name: format!("watch of {watch}"),
-            due: last + WATCH,
+            due: last.later(WATCH),
         });
         beats.collect()
     });
@@ -46,10 +48,14 @@ pub(super) fn name<K: Resource<DynamicType = ()>>(object: &K) -> String {
 
 /// Runs a reconcile, which must end in time.
 pub(super) async fn within<K: Resource<DynamicType = ()>>(
-    object: Arc<K>,
+    object: Arc<Bounded<K>>,
     context: Arc<Context>,
     run: impl AsyncFnOnce(Arc<K>, Arc<Context>) -> Result<Action, Infallible>,
 ) -> Result<Action, Infallible> {
+    let Some(object) = object.object() else {
+        tracing::warn!("a {} is too large to be read, and nothing is done for it", K::kind(&()));
+        return Ok(Action::await_change());
+    };
     let (name, heartbeats) = (name(&*object), context.heartbeats.clone());
     heartbeats.expect(&name, LONGEST);
     let done = run(object, context).await;

@@ -133,7 +133,7 @@ impl ServerVersion {
                 Err(error) => {
                     tracing::debug!(error = %chain(&error), "the API server does not give its version and is asked again");
                     sleep(pause).await;
-                    pause = (pause * 2).min(longest);
+                    pause = pause.saturating_mul(2).min(longest);
                 }
             }
         }
@@ -162,7 +162,7 @@ fn next_pause(last: Duration, quiet: Duration, new: bool) -> Duration {
     let (first, longest) = TOGETHER;
     match new || quiet > last {
         true => first,
-        false => (last * 2).clamp(first, longest),
+        false => last.saturating_mul(2).clamp(first, longest),
     }
 }
 

@@ -121,17 +121,17 @@ pub(super) async fn inspect(
     };
     let known = *lock(&entry.tags);
     let refusals = known.unwrap_or_else(|| {
-        let own = TagRefusals::recorded(&key, std::slice::from_ref(object), now());
+        let own = TagRefusals::recorded(&key, std::slice::from_ref(object));
         if own == TagRefusals::default() {
-            TagRefusals::recorded(&key, others, now())
+            TagRefusals::recorded(&key, others)
         } else {
             own
         }
     });
-    let may = refusals.allow(now());
+    let may = refusals.allow();
     let read = connection::collect(&open.session, request, may, budget).await;
     let refused = may && read.as_ref().is_ok_and(Readings::tags_refused);
-    *lock(&entry.tags) = Some(if refused { refusals.and_one(now()) } else { refusals });
+    *lock(&entry.tags) = Some(if refused { refusals.and_one() } else { refusals });
     if let Some(mut let_in) = first {
         *let_in = may && read.as_ref().is_ok_and(|seen| seen.tagging.is_ok());
     }

@@ -8,7 +8,7 @@ use crate::cluster::ClusterError;
 use crate::plan::Drift;
 use crate::reconcile::{self, Mode, ReconcileInput, Requeue, configs};
 use crate::runtime::metrics::{ConditionValue, ReconcileResult};
-use crate::status::{Failure, Note, Report, fold, notes, pace, until_confirmation, version_changes};
+use crate::status::{Failure, Note, Report, config_notes, fold, pace, source_changes, until_confirmation};
 use k8s_openapi::api::core::v1::ObjectReference;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use k8s_openapi::jiff::{SignedDuration, Timestamp};
@@ -114,10 +114,7 @@ pub(super) async fn reconcile(object: Arc<VDOConfig>, context: Arc<Context>) -> 
     let published = Instant::now();
     match reconcile::write_status(&object, &old, &status, ago, &context.ports.writer).await {
         Ok(Some(live)) => {
-            for note in notes(&old.conditions, &status.conditions)
-                .into_iter()
-                .chain(version_changes(&old, &status))
-            {
+            for note in config_notes(&old, &status).into_iter().chain(source_changes(&old, &status)) {
                 record(&context, &object.object_ref(&()), &note).await;
             }
             memory.written = Some(Instant::now());
@@ -180,7 +177,11 @@ fn jitter(delay: Duration, uid: &str, now: Timestamp) -> Duration {
         .sum::<u64>()
         .wrapping_add(now.as_millisecond().unsigned_abs())
         % 100;
-    delay + delay / 1000 * u32::try_from(seed).unwrap_or(0)
+    let share = delay
+        .checked_div(1000)
+        .unwrap_or_default()
+        .saturating_mul(u32::try_from(seed).unwrap_or(0));
+    delay.saturating_add(share)
 }
 
 fn result(report: &Report) -> ReconcileResult {

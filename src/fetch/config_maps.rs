@@ -1,9 +1,9 @@
 //! An index and charts in ConfigMaps. Who has the cluster reads them and hands over what they hold; here it is understood.
 
-use super::directory::{INDEX_LIMIT, LOCK_LIMIT, SMALL_LIMIT, stays_inside};
+use super::directory::{LOCK_LIMIT, SMALL_LIMIT, stays_inside};
 use super::{FetchError, Signed, SourceState, embedded, verified};
 use crate::chart::archive::PACKED_LIMIT;
-use crate::matrix::{PartsError, Shelf};
+use crate::matrix::{INDEX_LIMIT, PartsError, Shelf};
 use crate::mirror;
 use crate::signature::Form;
 use crate::types::{ChartRef, Remedy};
@@ -16,7 +16,8 @@ use std::str::FromStr;
 pub const INDEX_FILE: &str = "index.yaml";
 const SCHEME: &str = "configmap://";
 
-/// The ConfigMap with the list of contents; its parts are beside it, called after it.
+/// The name of the Secret with the list of contents. Its parts are ConfigMaps, called after it: the list has their digests, so that nothing is
+/// gained by writing one.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ConfigMaps {
     /// Its namespace.
@@ -114,6 +115,15 @@ impl ConfigMaps {
         }
     }
 
+    /// That nothing vouches for the list of files.
+    #[must_use]
+    pub fn unproven(&self) -> FetchError {
+        FetchError::ConfigMaps {
+            place: self.to_string(),
+            source: ConfigMapsError::Unproven(self.clone()),
+        }
+    }
+
     /// That the operator does not look there.
     #[must_use]
     pub fn elsewhere(&self, namespace: &str) -> FetchError {
@@ -131,8 +141,13 @@ impl ConfigMaps {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ConfigMapsError {
     /// The first of them is not there, or has no index.
-    #[error("there is no ConfigMap {} in namespace {} that lists an index", .0.name, .0.namespace)]
+    #[error("there is no Secret {} in namespace {} that lists an index", .0.name, .0.namespace)]
     Missing(ConfigMaps),
+    /// The list is a ConfigMap, as former versions wrote it, and no keys are trusted.
+    #[error(
+        "its list of files is a ConfigMap, which is believed only with --matrix-keys, because who may write ConfigMaps shall not choose what runs"
+    )]
+    Unproven(ConfigMaps),
     /// They are where the operator may not look.
     #[error("it is in another namespace than the operator, which reads ConfigMaps of {namespace} only")]
     Elsewhere {
@@ -152,7 +167,7 @@ pub enum ConfigMapsError {
 impl Remedy for ConfigMapsError {
     fn remedy(&self) -> Option<Cow<'static, str>> {
         match self {
-            Self::Missing(place) => Some(format!("Run vdoctl matrix load FOLDER {place} to load it.").into()),
+            Self::Missing(place) | Self::Unproven(place) => Some(format!("Run vdoctl matrix load FOLDER {place} to load it.").into()),
             Self::Elsewhere { place, namespace } => {
                 let place = ConfigMaps {
                     namespace: namespace.clone(),

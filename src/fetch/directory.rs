@@ -2,15 +2,13 @@
 
 use super::{FetchError, embedded, verified};
 use crate::chart::archive::PACKED_LIMIT;
+use crate::files;
+use crate::matrix::INDEX_LIMIT;
 use crate::mirror;
 use crate::signature::Form;
 use crate::types::ChartRef;
-use std::fs::File;
-use std::io::Read;
+use std::io::ErrorKind;
 use std::path::{Component, Path, PathBuf};
-
-/// Bytes of an index: 100,000 versions as JSON have 24 MiB.
-pub(super) const INDEX_LIMIT: usize = 32 << 20;
 
 /// Bytes of what a mirror has: ten thousand images have 3 MiB.
 pub(super) const LOCK_LIMIT: usize = 4 << 20;
@@ -87,18 +85,14 @@ pub(super) fn stays_inside(url: &str) -> bool {
 }
 
 pub(super) fn read(path: &Path, limit: usize) -> Result<Vec<u8>, FetchError> {
-    let failed = |source| FetchError::Read {
-        path: path.to_owned(),
-        source,
-    };
-    let mut bytes = Vec::new();
-    let file = File::open(path).map_err(failed)?;
-    file.take(limit as u64 + 1).read_to_end(&mut bytes).map_err(failed)?;
-    if bytes.len() > limit {
-        return Err(FetchError::TooLarge {
+    files::read(path, limit).map_err(|source| match source.kind() {
+        ErrorKind::FileTooLarge => FetchError::TooLarge {
             path: path.to_owned(),
             limit,
-        });
-    }
-    Ok(bytes)
+        },
+        _ => FetchError::Read {
+            path: path.to_owned(),
+            source,
+        },
+    })
 }

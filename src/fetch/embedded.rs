@@ -15,6 +15,16 @@ pub fn index() -> &'static [u8] {
     table::INDEX
 }
 
+/// What the index was made from beside the charts, by the names of the files.
+pub fn facts() -> impl Iterator<Item = (&'static str, &'static [u8])> {
+    let files: [(&str, &[u8]); 3] = [
+        ("facts.yaml", include_bytes!("../../matrix-index/facts.yaml")),
+        ("privileges.yaml", include_bytes!("../../matrix-index/privileges.yaml")),
+        ("index.yaml", table::INDEX),
+    ];
+    files.into_iter()
+}
+
 /// The chart sources this build was made with, by driver.
 #[must_use]
 pub fn sources() -> BTreeMap<DriverName, Source> {

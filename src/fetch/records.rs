@@ -36,13 +36,20 @@ pub struct RolledBack {
 }
 
 impl Records {
-    /// Whether an index of this version may be used. What a key has signed that is not trusted any more does not count: a thief of it may
-    /// have signed any number.
+    /// Whether an index of this version may be used. What was used before counts if the same key had signed it, wherever it came from, so that
+    /// another spelling of a source is not another source; and without keys, if it came from there. What a key has signed that is not trusted any
+    /// more does not count: a thief of it may have signed any number.
     ///
     /// # Errors
     /// When a higher one was used before.
-    pub(super) fn judge(&self, source: &str, version: u64, is_trusted: impl Fn(&str) -> bool) -> Result<(), RolledBack> {
-        let counts = |floor: &&Floor| floor.source == source && floor.signer.as_deref().is_none_or(&is_trusted);
+    pub(super) fn judge(
+        &self,
+        (source, signer): (&str, Option<&str>),
+        version: u64,
+        is_trusted: impl Fn(&str) -> bool,
+    ) -> Result<(), RolledBack> {
+        let same = |floor: &Floor| floor.source == source || (signer.is_some() && floor.signer.as_deref() == signer);
+        let counts = |floor: &&Floor| same(floor) && floor.signer.as_deref().is_none_or(&is_trusted);
         let seen = self.floors.iter().filter(counts).map(|floor| floor.version).max();
         match seen.filter(|seen| version < *seen && self.pardoned != Some(version)) {
             Some(seen) => Err(RolledBack { found: version, seen }),
@@ -83,8 +90,32 @@ mod tests {
                 pardoned,
                 ..Records::default()
             };
-            let refused = records.judge("s", version, |key| key == "trusted").err();
+            let refused = records.judge(("s", None), version, |key| key == "trusted").err();
             assert_eq!(refused.map(|refused| refused.seen), expected, "{records:?}");
+        }
+    }
+
+    #[test]
+    fn lower_version_of_the_same_key_is_refused_from_wherever_it_comes() {
+        let records = |signer: &str| Records {
+            floors: vec![Floor {
+                source: "https://vdo.test/index.yaml".into(),
+                version: 9,
+                signer: Some(signer.into()),
+            }],
+            ..Records::default()
+        };
+        for (before, now, trusted, expected) in [
+            ("a", Some("a"), true, Some(9)),
+            ("a", Some("b"), true, None),
+            ("a", Some("a"), false, None),
+            ("a", None, true, None),
+        ] {
+            for source in ["https://VDO.test/index.yaml", "https://vdo.test:443/index.yaml", "/a/folder"] {
+                let refused = records(before).judge((source, now), 8, |_| trusted).err();
+                assert_eq!(refused.map(|refused| refused.seen), expected, "{before} {now:?} {trusted} {source}");
+                assert_eq!(records(before).judge((source, now), 9, |_| trusted), Ok(()), "{source}");
+            }
         }
     }
 }

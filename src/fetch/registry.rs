@@ -1,9 +1,10 @@
 //! An index and charts in a registry: one artifact, whose files are as in a folder (effects).
 
-use super::directory::{INDEX_LIMIT, LOCK_LIMIT, SMALL_LIMIT};
+use super::directory::{LOCK_LIMIT, SMALL_LIMIT};
 use super::web::Web;
 use super::{Access, AccessError, FetchError, Signed, SourceState, Validators};
 use crate::chart::archive::PACKED_LIMIT;
+use crate::matrix::INDEX_LIMIT;
 use crate::mirror;
 use crate::oci::{Descriptor, media};
 use crate::registry::{Fault, Fetched, Keychain, Login, Options, Reference, Registry, RegistryError, layers};

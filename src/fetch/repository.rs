@@ -1,15 +1,18 @@
 //! What is in a source, and which index of it is used.
 
+mod charts;
+
 use super::{
     Access, ConfigMaps, FetchError, Floor, KeyStore, MatrixSource, Problem, Records, RepositoryError, SettingsError, Signed, SourceState,
     Stock, credentials, embedded,
 };
 use crate::api::chain;
-use crate::chart::{self, Chart};
+use crate::chart::Chart;
+use crate::files;
 use crate::matrix::{Index, IndexError, StoredMatrix};
 use crate::mirror::Lock;
 use crate::signature::{PublicKey, PublicKeys, SignatureError};
-use crate::types::{ChartRef, Digest};
+use crate::types::Digest;
 use std::collections::BTreeMap;
 use std::fmt;
 use std::path::PathBuf;
@@ -96,8 +99,7 @@ impl State {
 #[derive(Clone)]
 struct Opened {
     chart: Arc<Chart>,
-    /// `None` for one that is in the binary.
-    bytes: Option<Vec<u8>>,
+    bytes: Vec<u8>,
 }
 
 /// A cluster runs two charts, and four while both change.
@@ -118,13 +120,19 @@ impl ChartRepository {
     /// Whether everything comes out of the binary.
     #[must_use]
     pub fn is_embedded(&self) -> bool {
-        self.source() == MatrixSource::Embedded
+        self.source().is_embedded()
     }
 
     /// Whether [`Self::poll`] is to be called from time to time.
     #[must_use]
     pub fn is_polled(&self) -> bool {
         self.source().is_polled()
+    }
+
+    /// Whether a flag names the source, so that nothing in the cluster can.
+    #[must_use]
+    pub fn is_fixed(&self) -> bool {
+        self.fixed
     }
 
     fn source(&self) -> MatrixSource {
@@ -159,6 +167,20 @@ impl ChartRepository {
     #[must_use]
     pub fn config_maps(&self) -> Option<ConfigMaps> {
         lock(&self.state).source.config_maps().cloned()
+    }
+
+    /// Whether an index is used only if a trusted key has signed it.
+    #[must_use]
+    pub fn trusts_keys(&self) -> bool {
+        self.keys.is_some()
+    }
+
+    /// The fingerprints of the keys that are trusted now; `None` while they cannot be read.
+    #[must_use]
+    pub fn trusted(&self) -> Option<Vec<String>> {
+        let keys = self.keys().ok()?;
+        let fingerprints = keys.iter().flat_map(PublicKeys::fingerprints);
+        Some(fingerprints.map(|key| key.to_string()).collect())
     }
 
     /// Hands over what the ConfigMaps of the source hold. It is read only where they are in another `state` than when they were read last.
@@ -200,8 +222,15 @@ impl ChartRepository {
         }
     }
 
-    fn access(&self) -> Result<Access, FetchError> {
-        self.credentials.as_deref().map_or_else(|| Ok(Access::default()), credentials)
+    async fn access(&self) -> Result<Access, FetchError> {
+        let Some(folder) = self.credentials.clone() else {
+            return Ok(Access::default());
+        };
+        let read = files::aside({
+            let folder = folder.clone();
+            move || credentials(&folder)
+        });
+        read.await.unwrap_or_else(|source| Err(FetchError::Read { path: folder, source }))
     }
 
     /// The keys that are trusted now. What is in the binary needs none.
@@ -217,7 +246,7 @@ impl ChartRepository {
             (state.source.clone(), state.look.clone())
         };
         let known = known.filter(|look| self.verify(&look.signed).is_ok());
-        let looked = match self.access() {
+        let looked = match self.access().await {
             Ok(access) => source.fetch(&access, known.as_ref()).await,
             Err(error) => Err(error),
         };
@@ -346,6 +375,11 @@ impl ChartRepository {
             None => {
                 let lock = signed.lock.as_deref().map(|lock| Lock::parse(lock, &digest)).transpose()?;
                 let index = parse(&signed.index)?;
+                // What decides which image runs has to be signed, where anything has to be.
+                let lock = match signer {
+                    Some(_) => lock.map(|lock| lock.vouched(&index)),
+                    None => lock,
+                };
                 let index = lock.as_ref().map(|lock| lock.narrow(&index)).unwrap_or(index);
                 (Arc::new(index), lock.map(Arc::new))
             }
@@ -365,7 +399,8 @@ impl ChartRepository {
                 kept: None,
                 pardoned: records.pardoned,
             };
-            records.judge(&source, index.version, is_trusted)?;
+            let signer = signer.as_ref().map(ToString::to_string);
+            records.judge((&source, signer.as_deref()), index.version, is_trusted)?;
         }
         Ok(LoadedIndex {
             source,
@@ -382,63 +417,6 @@ impl ChartRepository {
     #[must_use]
     pub fn generated(&self) -> Option<jiff::Timestamp> {
         lock(&self.state).loaded.as_ref()?.index.generated
-    }
-
-    /// A chart, opened.
-    ///
-    /// # Errors
-    /// When it is not there, its bytes are others than promised, or they are no chart.
-    pub async fn chart(&self, wanted: &ChartRef) -> Result<Arc<Chart>, RepositoryError> {
-        if let Some(known) = lock(&self.charts).get(&wanted.digest) {
-            return Ok(known.chart.clone());
-        }
-        let bytes = self.package(wanted).await?;
-        let chart = Arc::new(chart::open(&bytes)?);
-        let opened = Opened {
-            chart: chart.clone(),
-            bytes: Some(bytes).filter(|_| embedded::chart(wanted).is_err()),
-        };
-        let mut charts = lock(&self.charts);
-        if charts.len() >= CHARTS {
-            charts.clear();
-        }
-        charts.insert(wanted.digest.clone(), opened);
-        Ok(chart)
-    }
-
-    /// The bytes of a chart, which are those that were promised.
-    ///
-    /// # Errors
-    /// When it is not there, or its bytes are others.
-    pub async fn package(&self, wanted: &ChartRef) -> Result<Vec<u8>, RepositoryError> {
-        let kept = lock(&self.state)
-            .kept
-            .as_ref()
-            .and_then(|kept| kept.charts.get(&wanted.digest).cloned());
-        match kept.filter(|bytes| Digest::of(bytes) == wanted.digest) {
-            Some(bytes) => Ok(bytes),
-            None => match self.stock() {
-                Some(stock) => Ok(stock.map_err(RepositoryError::Fetch)?.chart(wanted)?),
-                None => Ok(self.source().chart(&self.access()?, wanted).await?),
-            },
-        }
-    }
-
-    /// A file beside the index; `None` where there is none of this name. Nothing vouches for it yet.
-    ///
-    /// # Errors
-    /// When it cannot be read, or has more bytes than `limit`.
-    pub async fn beside(&self, name: &str, limit: usize) -> Result<Option<Vec<u8>>, FetchError> {
-        self.source().beside(&self.access()?, name, limit).await
-    }
-
-    /// The bytes of a chart that was opened, or is kept, unless it is in the binary as well.
-    #[must_use]
-    pub fn packed(&self, digest: &Digest) -> Option<Vec<u8>> {
-        if let Some(known) = lock(&self.charts).get(digest) {
-            return known.bytes.clone();
-        }
-        lock(&self.state).kept.as_ref()?.charts.get(digest).cloned()
     }
 }
 

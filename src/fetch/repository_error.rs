@@ -88,8 +88,8 @@ impl Remedy for RepositoryError {
             Self::Signature(error) => error.remedy(),
             Self::RolledBack(RolledBack { found, .. }) => Some(
                 format!(
-                    "Publish an index with a higher version. If the publisher means version {found}, accept it with kubectl annotate vdoconfig \
-                     NAME vdo.vmware.com/accept-matrix-version={found}."
+                    "Publish an index with a higher version. If the publisher means version {found}, accept it with kubectl annotate --overwrite \
+                     -n NAMESPACE vdoconfig NAME vdo.vmware.com/accept-matrix-version={found}."
                 )
                 .into(),
             ),

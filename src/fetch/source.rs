@@ -1,12 +1,15 @@
 //! Where a matrix and its charts are: one text, as a flag and the status have it.
 
 use super::config_maps::ConfigMaps;
+use super::kept::Kept;
 use super::registry::{self, RegistrySource};
 use super::web::Web;
 use super::{Access, FetchError, Signed, SourceState, directory, embedded};
+use crate::files;
+use crate::matrix::EMBEDDED;
 use crate::types::ChartRef;
 use std::fmt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
 /// A place that holds a matrix index and charts.
@@ -23,17 +26,20 @@ pub enum MatrixSource {
     ConfigMaps(ConfigMaps),
     /// An artifact in a registry: index, signatures and charts. Charts may have addresses of their own, too.
     Registry(RegistrySource),
+    /// What a cluster keeps of one of the others. No text names it.
+    Kept(Kept),
 }
 
 impl fmt::Display for MatrixSource {
     /// `embedded`, the path or the address: the word that status shows as the source of the matrix.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Embedded => f.write_str("embedded"),
+            Self::Embedded => f.write_str(EMBEDDED),
             Self::Local(path) => path.display().fmt(f),
             Self::Web(web) => web.fmt(f),
             Self::ConfigMaps(place) => place.fmt(f),
             Self::Registry(registry) => registry.fmt(f),
+            Self::Kept(kept) => kept.source().fmt(f),
         }
     }
 }
@@ -45,7 +51,7 @@ impl FromStr for MatrixSource {
         let (scheme, rest) = text.split_once("://").unwrap_or(("", text));
         match scheme {
             "" if text.is_empty() => Err("no source is named".into()),
-            "" if text == "embedded" => Ok(Self::Embedded),
+            "" if text == EMBEDDED => Ok(Self::Embedded),
             "" => Ok(Self::Local(text.into())),
             "file" => Ok(Self::Local(rest.into())),
             "https" => Web::at(text).map(Self::Web),
@@ -64,7 +70,18 @@ impl MatrixSource {
     pub fn config_maps(&self) -> Option<&ConfigMaps> {
         match self {
             Self::ConfigMaps(place) => Some(place),
+            Self::Kept(kept) => kept.source().config_maps(),
             _ => None,
+        }
+    }
+
+    /// Whether it came out of a binary: this one, or that of the operator.
+    #[must_use]
+    pub fn is_embedded(&self) -> bool {
+        match self {
+            Self::Embedded => true,
+            Self::Kept(kept) => kept.source().is_embedded(),
+            _ => false,
         }
     }
 
@@ -86,11 +103,17 @@ impl MatrixSource {
                 signature: None,
                 lock: None,
             },
-            Self::Local(path) => Signed {
-                index: directory::index(path)?,
-                signature: directory::signature(path)?,
-                lock: directory::lock(path)?,
-            },
+            Self::Local(path) => {
+                aside(path, |path| {
+                    Ok(Signed {
+                        index: directory::index(path)?,
+                        signature: directory::signature(path)?,
+                        lock: directory::lock(path)?,
+                    })
+                })
+                .await?
+            }
+            Self::Kept(kept) => return Ok(kept.state()),
             Self::ConfigMaps(place) => return Err(FetchError::Index(Box::new(place.not_read()))),
             Self::Web(web) => {
                 let looked = web.fetch(access, known).await;
@@ -110,8 +133,11 @@ impl MatrixSource {
     /// When it cannot be read, or has more bytes than `limit`.
     pub async fn beside(&self, access: &Access, name: &str, limit: usize) -> Result<Option<Vec<u8>>, FetchError> {
         match self {
-            Self::Embedded | Self::ConfigMaps(_) => Ok(None),
-            Self::Local(path) => directory::beside(path, name, limit),
+            Self::Embedded | Self::ConfigMaps(_) | Self::Kept(_) => Ok(None),
+            Self::Local(path) => {
+                let name = name.to_owned();
+                aside(path, move |path| directory::beside(path, &name, limit)).await
+            }
             Self::Web(web) => web.beside(access, name, limit).await,
             Self::Registry(registry) => registry.beside(access, name, limit).await,
         }
@@ -124,7 +150,11 @@ impl MatrixSource {
     /// When the chart is not there or its bytes are others than promised.
     pub async fn chart(&self, access: &Access, chart: &ChartRef) -> Result<Vec<u8>, FetchError> {
         let here = match self {
-            Self::Local(path) => directory::chart(path, chart),
+            Self::Kept(kept) => return kept.chart(access, chart).await,
+            Self::Local(path) => {
+                let chart = chart.clone();
+                aside(path, move |path| directory::chart(path, &chart)).await
+            }
             _ => embedded::chart(chart),
         };
         match (self, here) {
@@ -171,6 +201,21 @@ impl MatrixSource {
         }
         last
     }
+}
+
+/// Reads files in a thread of its own: a file system that hangs must not keep anything else from going on.
+async fn aside<T: Send + 'static>(
+    path: &Path,
+    read: impl FnOnce(&Path) -> Result<T, FetchError> + Send + 'static,
+) -> Result<T, FetchError> {
+    let own = path.to_owned();
+    let done = files::aside(move || read(&own)).await;
+    done.unwrap_or_else(|source| {
+        Err(FetchError::Read {
+            path: path.to_owned(),
+            source,
+        })
+    })
 }
 
 #[cfg(test)]

@@ -1,16 +1,17 @@
 //! An index and charts on a web server (effects). What a server does wrong is an error with its address; nothing of it is believed.
 
-use super::directory::{INDEX_LIMIT, SMALL_LIMIT};
+use super::directory::SMALL_LIMIT;
 use super::{Access, FetchError, Signed, SourceState, Validators, verified};
 use crate::chart::archive::PACKED_LIMIT;
+use crate::matrix::INDEX_LIMIT;
 use crate::signature::Form;
 use crate::types::Digest;
-use crate::web::{Clock, Follow, WebError, authorization, client, good_for, header, refused};
+use crate::web::{Client, Clock, Follow, WebError, authorization, good_for, header, refused};
 use flate2::read::MultiGzDecoder;
 use reqwest::header::{
     ACCEPT_ENCODING, CACHE_CONTROL, CONTENT_ENCODING, ETAG, HeaderMap, HeaderValue, IF_MODIFIED_SINCE, IF_NONE_MATCH, LAST_MODIFIED,
 };
-use reqwest::{Client, StatusCode, Url};
+use reqwest::{Method, StatusCode, Url};
 use std::fmt;
 use std::io::Read as _;
 use std::path::Path;
@@ -168,7 +169,7 @@ impl<'a> Server<'a> {
         if let Some(value) = access.authorization()?.filter(|_| own) {
             headers.extend([authorization(&value)?]);
         }
-        let client = client(url, (access, own), headers, Follow::Https)?;
+        let client = Client::new(url, (access, own), headers, Follow::Https)?;
         Ok(Self { web, client })
     }
 
@@ -189,7 +190,7 @@ impl<'a> Server<'a> {
     }
 
     async fn ask(&self, url: &Url, limit: usize, known: Option<&Validators>) -> Result<Answer, WebError> {
-        let mut request = self.client.get(url.clone());
+        let mut request = self.client.request(Method::GET, url.clone());
         for (name, value) in [
             (IF_NONE_MATCH, known.and_then(|known| known.etag.as_ref())),
             (IF_MODIFIED_SINCE, known.and_then(|known| known.modified.as_ref())),
@@ -199,7 +200,7 @@ impl<'a> Server<'a> {
             }
         }
         let mut clock = Clock::start();
-        let response = clock.within(request.send()).await??;
+        let response = clock.within(self.client.execute(request.build()?)).await??;
         let text = |name| header(response.headers(), &name);
         let good_for = text(CACHE_CONTROL).as_deref().and_then(good_for);
         let validators = Validators {

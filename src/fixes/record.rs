@@ -1,5 +1,5 @@
 use super::Step;
-use crate::types::Remedy;
+use crate::types::{Remedy, from_json};
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use std::borrow::Cow;
@@ -81,7 +81,7 @@ impl Record {
     /// # Errors
     /// When it is none.
     pub fn parse(text: &[u8]) -> Result<Self, RecordError> {
-        let record: Self = serde_json::from_slice(text).map_err(|error| RecordError::NotOne(error.to_string()))?;
+        let record: Self = from_json(text).map_err(|error| RecordError::NotOne(error.to_string()))?;
         match (record.api_version.as_str(), record.kind.as_str()) {
             (VERSION, KIND) => Ok(record),
             (version, kind) => Err(RecordError::NotOne(format!("it is a {kind} of {version}"))),

@@ -1,3 +1,4 @@
+use super::scheduling::refusal;
 use super::{PodFailure, Pods, Verdict, assess, log_excerpt, unserved, worst_pod};
 use crate::api::Reason;
 use crate::drivers;
@@ -41,6 +42,23 @@ impl DriverHealth {
     }
 }
 
+/// Why a driver whose workloads are as specified does not run: one that is scaled to zero, or nodes of which none takes its pods. A
+/// DaemonSet for other nodes than there are, such as those with Windows, is as it should be beside pods that run.
+fn without_pods(objects: &[&Object], total: Pods, nodes: &[Arc<Node>]) -> Option<String> {
+    let is_scaled = |object: &&&Object| matches!(object.kind(), "Deployment" | "StatefulSet") && object.number("/spec/replicas") == Some(0);
+    if let Some(scaled) = objects.iter().find(is_scaled) {
+        return Some(format!("{scaled} is scaled to 0, so no pod of it runs"));
+    }
+    let daemons = objects.iter().find(|object| object.kind() == "DaemonSet")?;
+    if total.wanted > 0 || nodes.is_empty() {
+        return None;
+    }
+    let of = crate::types::count(nodes.len(), "node");
+    let why = nodes.iter().find_map(|node| Some((node, refusal(daemons.pod_spec()?, node)?)));
+    let why = why.map_or(String::new(), |(node, why)| format!("; {}: {why}", node.name));
+    Some(format!("{daemons} wants 0 pods, because none of {of} takes them{why}"))
+}
+
 /// The health of a driver from its live objects, its pods, the EndpointSlices of its webhooks and the nodes.
 ///
 /// Beyond its workloads, a driver of the table works when it has done its work on every node.
@@ -50,7 +68,7 @@ pub fn driver_health(driver: &str, objects: &[&Object], pods: &[&Object], slices
     let mut waiting = None;
     for object in objects {
         let (verdict, pods) = assess(object);
-        total += pods;
+        total.add(pods);
         if let (Verdict::Waiting(reason, message), None) = (verdict, &waiting) {
             waiting = Some((reason, message));
         }
@@ -77,6 +95,9 @@ pub fn driver_health(driver: &str, objects: &[&Object], pods: &[&Object], slices
         pods: total,
         failure: None,
     };
+    if let Some(message) = without_pods(objects, total, nodes) {
+        return not_ready(Reason::WaitingForPods, message);
+    }
     if let Some(message) = unserved(objects, slices) {
         return not_ready(Reason::WebhookNotServed, message);
     }
@@ -100,5 +121,73 @@ pub fn driver_health(driver: &str, objects: &[&Object], pods: &[&Object], slices
         message: format!("{} of {} pods are ready", total.ready, total.wanted),
         pods: total,
         failure: None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::facts::Place;
+    use serde_json::json;
+
+    fn workload(kind: &str, replicas: i64, selector: &str) -> Object {
+        let status = json!({"observedGeneration": 1, "desiredNumberScheduled": replicas, "numberReady": replicas, "numberAvailable": replicas,
+            "updatedNumberScheduled": replicas, "replicas": replicas, "updatedReplicas": replicas, "readyReplicas": replicas, "availableReplicas": replicas});
+        Object::new(
+            json!({"apiVersion": "apps/v1", "kind": kind, "metadata": {"name": "x", "namespace": "n", "generation": 1},
+            "spec": {"replicas": replicas, "template": {"spec": {"nodeSelector": {"role": selector}}}}, "status": status}),
+        )
+        .expect("an object")
+    }
+
+    fn nodes(labels: &[&str]) -> Vec<Arc<Node>> {
+        let node = |label: &&str| {
+            Arc::new(Node {
+                name: format!("node-{label}"),
+                place: Place {
+                    labels: [("role", *label)].into_iter().collect(),
+                    ..Place::default()
+                },
+                ..Node::default()
+            })
+        };
+        labels.iter().map(node).collect()
+    }
+
+    /// A driver of which no pod is wanted does not work, unless there is no node at all.
+    #[test]
+    fn driver_health_without_pods_is_not_healthy() {
+        let none = workload("DaemonSet", 0, "master");
+        let some = workload("DaemonSet", 2, "worker");
+        let scaled = workload("Deployment", 0, "worker");
+        let runs = workload("Deployment", 1, "worker");
+        for (objects, labels, expected) in [
+            (
+                vec![&none],
+                &["worker"][..],
+                Some("DaemonSet n/x wants 0 pods, because none of 1 node takes them; node-worker: it lacks the label role=master"),
+            ),
+            (vec![&none], &[], None),
+            (vec![&none, &some], &["worker"], None),
+            (vec![&none, &runs], &["worker"], None),
+            (
+                vec![&scaled],
+                &["worker"],
+                Some("Deployment n/x is scaled to 0, so no pod of it runs"),
+            ),
+            (
+                vec![&scaled, &some],
+                &["worker"],
+                Some("Deployment n/x is scaled to 0, so no pod of it runs"),
+            ),
+            (vec![&runs], &["worker"], None),
+            (vec![], &["worker"], None),
+        ] {
+            let health = driver_health("further", &objects, &[], &[], &nodes(labels));
+            assert_eq!((!health.ready).then_some(health.message.as_str()), expected, "{labels:?}");
+            if expected.is_some() {
+                assert_eq!(health.reason, Reason::WaitingForPods);
+            }
+        }
     }
 }

@@ -1,3 +1,4 @@
+use crate::types::{from_json, redacted};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::Value;
@@ -32,7 +33,7 @@ pub fn log_excerpt(log: &str, secrets: &[&str]) -> Option<String> {
         TELLING.iter().any(|word| line.contains(word))
     };
     let chosen = lines.iter().rev().find(tells).or(lines.last())?;
-    let text = redact(&message(chosen), secrets);
+    let text = redacted(&redact(&message(chosen), secrets));
     let printable: String = text.chars().map(|c| if c.is_control() { ' ' } else { c }).collect();
     Some(match printable.char_indices().nth(LONGEST) {
         Some((end, _)) => format!("{}…", &printable[..end]),
@@ -42,7 +43,7 @@ pub fn log_excerpt(log: &str, secrets: &[&str]) -> Option<String> {
 
 /// The message of a log line: of JSON its message and error, of klog what follows the prefix.
 fn message(line: &str) -> String {
-    if let Ok(Value::Object(map)) = serde_json::from_str::<Value>(line) {
+    if let Ok(Value::Object(map)) = from_json::<Value>(line) {
         let text = |key: &&str| map.get(*key).and_then(Value::as_str).map(str::to_owned);
         let parts: Vec<String> = ["msg", "message", "error", "err"].iter().filter_map(text).collect();
         if !parts.is_empty() {
@@ -200,6 +201,12 @@ mod tests {
                 "error at https://******@vc.example/sdk",
             ),
             ("error with eyJhbGciOi.J9.x here", "error with ****** here"),
+            ("error: login --token huntertwo", "error: login --token ******"),
+            (
+                "error at https://h.example/x?sig=huntertwo",
+                "error at https://h.example/x?sig=******",
+            ),
+            ("error ENCRYPTION_KEY=huntertwo", "error ENCRYPTION_KEY=******"),
             ("error: secret \"x\" not found", "error: secret \"x\" not found"),
             ("error: no token", "error: no token"),
         ] {

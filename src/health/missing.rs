@@ -40,7 +40,7 @@ pub fn without(found: Option<DriverHealth>, missing: &[MissingWorkload], nodes: 
     let Some(first) = missing.first() else { return found };
     let mut pods = found.as_ref().map(|health| health.pods).unwrap_or_default();
     for workload in missing {
-        pods += workload.pods(nodes);
+        pods.add(workload.pods(nodes));
     }
     if let Some(health) = found.filter(|health| health.reason == Reason::PodsFailing) {
         return Some(DriverHealth { pods, ..health });

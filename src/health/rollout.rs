@@ -38,11 +38,12 @@ impl fmt::Display for Pods {
     }
 }
 
-impl std::ops::AddAssign for Pods {
-    fn add_assign(&mut self, other: Self) {
-        self.ready += other.ready;
-        self.wanted += other.wanted;
-        self.updated += other.updated;
+impl Pods {
+    /// Counts others, too.
+    pub(super) fn add(&mut self, other: Self) {
+        self.ready = self.ready.saturating_add(other.ready);
+        self.wanted = self.wanted.saturating_add(other.wanted);
+        self.updated = self.updated.saturating_add(other.updated);
     }
 }
 

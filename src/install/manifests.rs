@@ -30,6 +30,7 @@ pub static FILES: &[(&str, &str)] = &[
     ),
     ("namespace.yaml", include_str!("../../deploy/namespace.yaml")),
     ("drivers-rbac.yaml", include_str!("../../deploy/drivers-rbac.yaml")),
+    ("admission-policy.yaml", include_str!("../../deploy/admission-policy.yaml")),
     ("rbac.yaml", include_str!("../../deploy/rbac.yaml")),
     ("operator.yaml", include_str!("../../deploy/operator.yaml")),
     ("service.yaml", include_str!("../../deploy/service.yaml")),
@@ -122,6 +123,9 @@ fn adapted(mut value: Value, settings: &Settings) -> Value {
     for subject in value.get_mut("subjects").and_then(Value::as_array_mut).into_iter().flatten() {
         moved(subject.get_mut("namespace"));
     }
+    if value.get("kind").is_some_and(|kind| kind == "ValidatingAdmissionPolicy") {
+        rename(&mut value, &settings.namespace);
+    }
     if let Some(network) = &settings.host_network {
         in_host_network(&mut value, network);
     }
@@ -139,6 +143,16 @@ fn adapted(mut value: Value, settings: &Settings) -> Value {
         settings.matrix.mount(&mut value);
     }
     value
+}
+
+/// The policy names the operator's account and its objects in its expressions.
+fn rename(value: &mut Value, namespace: &str) {
+    match value {
+        Value::String(text) if text.contains(OPERATOR_NAMESPACE) => *text = text.replace(OPERATOR_NAMESPACE, namespace),
+        Value::Array(items) => items.iter_mut().for_each(|item| rename(item, namespace)),
+        Value::Object(fields) => fields.values_mut().for_each(|field| rename(field, namespace)),
+        _ => {}
+    }
 }
 
 /// The same as `overlays/bootstrap`, where each is explained.

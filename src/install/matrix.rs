@@ -3,15 +3,17 @@
 use super::VDOCTL;
 use crate::api::MANAGED_BY_LABEL;
 use crate::manifest::{ManifestError, Object};
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
 use serde_json::{Value, json};
 
-/// The ConfigMap that names the source.
+/// The Secret that names the source.
 const MATRIX: &str = "vdo-matrix";
 /// The key of it.
 const SOURCE: &str = "source";
-/// The ConfigMap that lists the files of a matrix that was a folder.
+/// The Secret that lists the files of a matrix that was a folder.
 pub const MATRIX_FILES: &str = "vdo-matrix-files";
-/// The ConfigMap with the public keys.
+/// The Secret with the public keys: who may write ConfigMaps shall not say who is trusted. Formerly a ConfigMap of the same name.
 pub const MATRIX_KEYS: &str = "vdo-matrix-keys";
 /// The Secret with the credentials.
 pub const MATRIX_CREDENTIALS: &str = "vdo-matrix-credentials";
@@ -19,6 +21,19 @@ pub const MATRIX_CREDENTIALS: &str = "vdo-matrix-credentials";
 /// Their volumes, each with the flag that takes its folder.
 const KEYS: (&str, &str) = ("matrix-keys", "--matrix-keys");
 const CREDENTIALS: (&str, &str) = ("matrix-credentials", "--matrix-credentials");
+
+/// A Secret for the operator with these texts.
+///
+/// # Errors
+/// When it is none.
+pub fn companion_secret(namespace: &str, name: &str, texts: &[(&str, &str)]) -> Result<Object, ManifestError> {
+    let data: Value = texts
+        .iter()
+        .map(|(key, text)| ((*key).to_owned(), STANDARD.encode(text).into()))
+        .collect::<serde_json::Map<_, _>>()
+        .into();
+    companion(namespace, "Secret", name, json!({"type": "Opaque", "data": data}))
+}
 
 /// A ConfigMap or Secret for the operator, with this content.
 ///
@@ -36,12 +51,12 @@ pub fn companion(namespace: &str, kind: &str, name: &str, content: Value) -> Res
     Object::new(object)
 }
 
-/// The ConfigMap that makes the operator take its matrix from this source.
+/// The Secret that makes the operator take its matrix from this source.
 ///
 /// # Errors
 /// When it is none.
 pub fn matrix_source(namespace: &str, source: &str) -> Result<Object, ManifestError> {
-    companion(namespace, "ConfigMap", MATRIX, json!({"data": {SOURCE: source}}))
+    companion_secret(namespace, MATRIX, &[(SOURCE, source)])
 }
 
 /// What is mounted.
@@ -65,11 +80,19 @@ impl Mounts {
         }
     }
 
+    /// The ConfigMap from which the operator of this Deployment has its public keys, as former versions mounted them.
+    #[must_use]
+    pub fn former_keys(deployment: &Object) -> Option<&str> {
+        let volumes = deployment.value().pointer("/spec/template/spec/volumes")?.as_array()?;
+        let volume = volumes.iter().find(|volume| volume["name"] == KEYS.0)?;
+        volume["configMap"]["name"].as_str()
+    }
+
     /// Adds them to the operator's Deployment.
     pub(super) fn mount(self, deployment: &mut Value) {
         let pod = &mut deployment["spec"]["template"]["spec"];
         for (mounted, (name, flag), volume) in [
-            (self.keys, KEYS, json!({"name": KEYS.0, "configMap": {"name": MATRIX_KEYS}})),
+            (self.keys, KEYS, json!({"name": KEYS.0, "secret": {"secretName": MATRIX_KEYS}})),
             (
                 self.credentials,
                 CREDENTIALS,
@@ -113,6 +136,7 @@ mod tests {
             let all = crate::install::objects(&settings).expect("tested");
             let deployment = all.iter().find(|object| object.kind() == "Deployment").expect("the operator");
             assert_eq!(Mounts::of(deployment), mounts);
+            assert_eq!(Mounts::former_keys(deployment), None);
             let args = deployment.value()["spec"]["template"]["spec"]["containers"][0]["args"].to_string();
             assert_eq!(args.contains("\"--matrix-keys=/etc/vdo/matrix-keys\""), keys, "{args}");
             assert_eq!(

@@ -15,12 +15,12 @@ impl Layout {
             .parent()
             .filter(|folder| !folder.as_os_str().is_empty())
             .unwrap_or(Path::new("."));
-        let mut unnamed = blob::Unnamed::new(folder)?;
+        let mut new = blob::beside(folder)?;
         let mut names = vec!["oci-layout".to_owned(), "index.json".to_owned()];
         let mut blobs = self.store.blobs()?;
         blobs.sort_unstable();
         names.extend(blobs.into_iter().map(|name| format!("{}/{name}", super::BLOBS)));
-        let mut archive = tar::Builder::new(std::io::BufWriter::new(&mut unnamed.file));
+        let mut archive = tar::Builder::new(std::io::BufWriter::new(new.file()));
         for name in names {
             let file = self.store.open(&name)?;
             let mut header = tar::Header::new_ustar();
@@ -33,6 +33,6 @@ impl Layout {
         let mut buffered = archive.into_inner().map_err(io(target))?;
         buffered.flush().map_err(io(target))?;
         drop(buffered);
-        unnamed.name(target)
+        new.finish(target).map_err(io(target))
     }
 }

@@ -2,9 +2,10 @@
 
 use super::error::io;
 use super::{Layout, LayoutError, blob_name, reader};
+use crate::files;
 use crate::oci::Descriptor;
 use crate::types::Hasher;
-use std::fs::{self, File, OpenOptions};
+use std::fs::{self, File};
 use std::io::{Seek, SeekFrom, Write};
 use std::path::PathBuf;
 
@@ -30,8 +31,7 @@ impl Layout {
     pub fn partial(&self, descriptor: &Descriptor) -> Result<Partial, LayoutError> {
         let root = self.store.folder()?;
         let path = root.join(format!(".{}{ENDING}", descriptor.digest.hex()));
-        let mut options = OpenOptions::new();
-        let file = options.read(true).write(true).create(true).truncate(false).open(&path);
+        let file = files::resume(&path);
         let mut partial = Partial {
             file: file.map_err(io(&path))?,
             place: root.join(blob_name(&descriptor.digest)),

@@ -2,7 +2,8 @@
 
 use super::error::io;
 use super::{Layout, LayoutError, partial, reader};
-use crate::types::{Digest, Hasher};
+use crate::files::UNFINISHED;
+use crate::types::{Digest, Hasher, total};
 use std::collections::BTreeSet;
 use std::fs::{self, File, TryLockError};
 
@@ -53,7 +54,7 @@ impl Layout {
         let others = self.others(keep)?;
         Ok(Swept {
             blobs: others.len(),
-            bytes: others.iter().filter_map(|name| self.store.size(name)).sum(),
+            bytes: total(others.iter().filter_map(|name| self.store.size(name))),
         })
     }
 
@@ -89,7 +90,7 @@ impl Layout {
     /// # Errors
     /// When a file cannot be removed.
     pub fn tidy(&self) -> Result<(), LayoutError> {
-        self.remove(".part")
+        self.remove(UNFINISHED)
     }
 
     /// Removes the parts of blobs. The caller holds the lock.

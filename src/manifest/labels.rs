@@ -76,6 +76,26 @@ pub(super) fn seal(object: &mut Object, salt: &str) {
     object.set_annotation(APPLIED_ANNOTATION, &digest);
 }
 
+/// Whether an object is what the digest in its annotation says.
+#[must_use]
+pub fn is_sealed(object: &Object, salt: &str) -> bool {
+    let Some(applied) = object.applied() else { return false };
+    let mut bare = object.clone();
+    bare.remove_annotation(APPLIED_ANNOTATION);
+    if bare.digest(salt).to_string() == applied {
+        return true;
+    }
+    // It had no annotation before.
+    let mut value = bare.into_value();
+    let is_empty = |value: &Value| value.as_object().is_some_and(serde_json::Map::is_empty);
+    if value.pointer("/metadata/annotations").is_some_and(is_empty)
+        && let Some(metadata) = value["metadata"].as_object_mut()
+    {
+        metadata.shift_remove("annotations");
+    }
+    Object::new(value).is_ok_and(|bare| bare.digest(salt).to_string() == applied)
+}
+
 /// Takes over from a live workload of ours with which configuration its pods began. When that is another one than now, the
 /// pod template gets the checksum too, and the pods are rolled. A workload that is new, or adopted from another manager, begins
 /// with the configuration of now: its template is as its author wrote it, so that taking it over rolls nothing.
@@ -194,6 +214,20 @@ mod tests {
             next(&bare, second).pod_annotation(CONFIG_CHECKSUM_ANNOTATION).is_some(),
             "what is not known rolls nothing back"
         );
+    }
+
+    #[test]
+    fn object_is_sealed_until_something_of_it_is_changed() {
+        for object in objects("b25l") {
+            assert!(is_sealed(&object, "uid"), "{object}");
+            assert!(!is_sealed(&object, "another"), "{object}");
+            let mut changed = object.clone();
+            changed.set_label("app.kubernetes.io/version", "9.9.9");
+            assert!(!is_sealed(&changed, "uid"), "{object}");
+            changed = object;
+            changed.remove_annotation(APPLIED_ANNOTATION);
+            assert!(!is_sealed(&changed, "uid"), "{changed}");
+        }
     }
 
     #[test]

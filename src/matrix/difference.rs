@@ -1,8 +1,9 @@
 //! Two indexes side by side: what differs in them, and what an operator would do differently.
 
 use super::index::{Entry, Index, State};
-use super::resolve::{DriverRequest, Query, UpdatePolicy, resolve};
-use crate::types::{DriverName, DriverVersion, KubernetesVersion, VcenterVersion, VersionRange};
+use super::resolve::{DriverRequest, Query, UpdatePolicy};
+use super::what_if::without_unfit;
+use crate::types::{Digest, DriverName, DriverVersion, KubernetesVersion, VcenterVersion, VersionRange, span};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// What differs.
@@ -12,6 +13,16 @@ pub struct Difference {
     pub versions: Vec<(DriverName, DriverVersion, Vec<String>)>,
     /// What an operator would do differently.
     pub choices: Vec<Choice>,
+    /// What else an operator would judge by other rules, each as a sentence.
+    pub rules: Vec<&'static str>,
+}
+
+impl Difference {
+    /// Whether an operator would do and judge the same.
+    #[must_use]
+    pub fn is_same(&self) -> bool {
+        self.choices.is_empty() && self.rules.is_empty()
+    }
 }
 
 /// A cluster, as far as a choice depends on it.
@@ -34,7 +45,7 @@ pub struct Choice {
     pub situation: Situation,
     /// By the old index; `None` when nothing fits.
     pub old: Option<DriverVersion>,
-    /// By the new one.
+    /// By the new one. The same version as the old one where only its chart is another.
     pub new: Option<DriverVersion>,
     /// Where it is so.
     pub platforms: Vec<(KubernetesVersion, VcenterVersion)>,
@@ -59,7 +70,7 @@ fn outermost<'a>(indexes: impl IntoIterator<Item = &'a Index>) -> Option<(u64, u
 /// Every minor of Kubernetes 1 that either index speaks of.
 #[must_use]
 pub fn known_minors(indexes: [&Index; 2]) -> Vec<KubernetesVersion> {
-    let all = outermost(indexes).into_iter().flat_map(|(first, last)| first..=last);
+    let all = outermost(indexes).into_iter().flat_map(|(first, last)| span(first, last));
     all.filter_map(|minor| format!("1.{minor}").parse().ok()).collect()
 }
 
@@ -73,7 +84,7 @@ pub fn minors(range: &VersionRange, index: &Index) -> Vec<String> {
     let (Some(first), Some(last)) = (first, last) else {
         return Vec::new();
     };
-    (first..=last.max(first)).map(|minor| format!("1.{minor}")).collect()
+    span(first, last.max(first)).map(|minor| format!("1.{minor}")).collect()
 }
 
 /// Every version of vCenter at which a range of either index begins or ends.
@@ -96,29 +107,43 @@ fn entries<'a>(indexes: impl IntoIterator<Item = &'a Index>) -> impl Iterator<It
 pub fn difference(old: &Index, new: &Index, kubernetes: &[KubernetesVersion], vcenters: &[VcenterVersion]) -> Difference {
     type Change = (DriverName, Situation, Option<DriverVersion>, Option<DriverVersion>);
     let mut found: BTreeMap<Change, Vec<(KubernetesVersion, VcenterVersion)>> = BTreeMap::new();
+    let judged = judged_otherwise(old, new);
     for minor in kubernetes {
         for vcenter in vcenters {
             let none = BTreeMap::new();
             let fresh = chosen(old, minor, vcenter, &none, UpdatePolicy::Compatible);
             let installed: BTreeMap<_, _> = fresh
                 .iter()
-                .filter_map(|(name, pick)| Some((name.clone(), pick.clone()?)))
+                .filter_map(|(name, pick)| Some((name.clone(), pick.as_ref()?.0.clone())))
                 .collect();
-            for (situation, installed, policy) in [
-                (Situation::New, &none, UpdatePolicy::Compatible),
-                (Situation::Compatible, &installed, UpdatePolicy::Compatible),
-                (Situation::Latest, &installed, UpdatePolicy::Latest),
-            ] {
+            let mut clusters = vec![
+                (Situation::New, none, UpdatePolicy::Compatible),
+                (Situation::Compatible, installed.clone(), UpdatePolicy::Compatible),
+                (Situation::Latest, installed.clone(), UpdatePolicy::Latest),
+            ];
+            // A cluster may have another version than a new one would get: what became of that one counts, too.
+            for (name, version) in judged.iter().filter(|(name, version)| installed.get(*name) != Some(*version)) {
+                let mut instead = installed.clone();
+                instead.insert((*name).clone(), (*version).clone());
+                clusters.push((Situation::Compatible, instead, UpdatePolicy::Compatible));
+            }
+            for (situation, installed, policy) in &clusters {
                 let (before, after) = (
-                    chosen(old, minor, vcenter, installed, policy),
-                    chosen(new, minor, vcenter, installed, policy),
+                    chosen(old, minor, vcenter, installed, *policy),
+                    chosen(new, minor, vcenter, installed, *policy),
                 );
                 for name in before.keys().chain(after.keys()).collect::<BTreeSet<_>>() {
-                    let of = |all: &BTreeMap<DriverName, Option<DriverVersion>>| all.get(name).cloned().flatten();
+                    let of = |all: &Chosen| all.get(name).cloned().flatten();
                     let (before, after) = (of(&before), of(&after));
                     if before != after {
-                        let at = found.entry((name.clone(), situation, before, after)).or_default();
-                        at.push((minor.clone(), vcenter.clone()));
+                        let version = |pick: Option<Picked>| pick.map(|(version, _)| version);
+                        let at = found
+                            .entry((name.clone(), *situation, version(before), version(after)))
+                            .or_default();
+                        let place = (minor.clone(), vcenter.clone());
+                        if !at.contains(&place) {
+                            at.push(place);
+                        }
                     }
                 }
             }
@@ -134,17 +159,84 @@ pub fn difference(old: &Index, new: &Index, kubernetes: &[KubernetesVersion], vc
     Difference {
         versions: versions(old, new),
         choices: found.into_iter().map(choice).collect(),
+        rules: rules(old, new),
     }
 }
 
-/// The version of every driver; `None` where nothing fits.
+/// Of each driver so many versions of which something else is said are tried as installed ones, the newest: an index may hold thousands.
+const TRIED: usize = 32;
+
+/// The versions of the old index that the new one does not have, or lets run elsewhere.
+fn judged_otherwise<'a>(old: &'a Index, new: &Index) -> Vec<(&'a DriverName, &'a DriverVersion)> {
+    let ranges = |entry: &Entry| (entry.kubernetes.range.clone(), entry.vsphere.range.clone(), entry.state.clone());
+    let mut all = Vec::new();
+    for (name, driver) in &old.drivers {
+        let after = by_version(new, name);
+        let differs = |before: &&Entry| {
+            after.get(&before.version).is_none_or(|after| {
+                ranges(before) != ranges(after) || (&before.requires, &before.features) != (&after.requires, &after.features)
+            })
+        };
+        all.extend(
+            driver
+                .versions
+                .iter()
+                .filter(differs)
+                .take(TRIED)
+                .map(|entry| (name, &entry.version)),
+        );
+    }
+    all
+}
+
+fn by_version<'a>(index: &'a Index, name: &DriverName) -> BTreeMap<&'a DriverVersion, &'a Entry> {
+    let versions = index.drivers.get(name).into_iter().flat_map(|driver| &driver.versions);
+    versions.map(|entry| (&entry.version, entry)).collect()
+}
+
+/// Whether a version has another chart, which an operator applies where it is installed.
+fn has_other_charts(old: &Index, new: &Index) -> bool {
+    old.drivers.iter().any(|(name, driver)| {
+        let after = by_version(new, name);
+        let changed = |before: &Entry| {
+            after
+                .get(&before.version)
+                .is_some_and(|after| after.chart.digest != before.chart.digest)
+        };
+        driver.versions.iter().any(changed)
+    })
+}
+
+/// What is judged by other rules, though the same versions may be chosen.
+fn rules(old: &Index, new: &Index) -> Vec<&'static str> {
+    let all = [
+        (
+            has_other_charts(old, new),
+            "Where a version with another chart is installed, its objects change.",
+        ),
+        (old.privileges != new.privileges, "Accounts are checked against other privileges."),
+        (
+            old.preconditions != new.preconditions,
+            "Preconditions of upgrades are described otherwise.",
+        ),
+        (old.vcenter_builds != new.vcenter_builds, "Builds of vCenter are read otherwise."),
+    ];
+    all.into_iter().filter(|(differs, _)| *differs).map(|(_, what)| what).collect()
+}
+
+/// A version with the chart that it is installed by.
+type Picked = (DriverVersion, Digest);
+/// The choice for every driver; `None` where nothing fits.
+type Chosen = BTreeMap<DriverName, Option<Picked>>;
+
+/// What an operator would run of every driver: one for which nothing fits does not hold up the others.
 fn chosen(
     index: &Index,
     kubernetes: &KubernetesVersion,
     vcenter: &VcenterVersion,
     installed: &BTreeMap<DriverName, DriverVersion>,
     policy: UpdatePolicy,
-) -> BTreeMap<DriverName, Option<DriverVersion>> {
+) -> Chosen {
     let known = |name: &&DriverName| index.drivers.contains_key(*name);
     let drivers: BTreeMap<_, _> = index.drivers.keys().map(|name| (name.clone(), DriverRequest::default())).collect();
     let installed = installed
@@ -158,25 +250,23 @@ fn chosen(
         installed: &installed.collect(),
         policy,
     };
-    match resolve(index, &query) {
-        Ok(resolution) => resolution
-            .picks
-            .into_iter()
-            .map(|(name, pick)| (name, Some(pick.version)))
-            .collect(),
-        Err(_) => index.drivers.keys().map(|name| (name.clone(), None)).collect(),
-    }
+    let mut picks = without_unfit(index, &query).0.picks;
+    let of = |name: &DriverName| (name.clone(), picks.remove(name).map(|pick| (pick.version, pick.chart.digest)));
+    index.drivers.keys().map(of).collect()
 }
 
 fn versions(old: &Index, new: &Index) -> Vec<(DriverName, DriverVersion, Vec<String>)> {
     let mut all = Vec::new();
     for name in old.drivers.keys().chain(new.drivers.keys()).collect::<BTreeSet<_>>() {
-        let of = |index: &'_ Index| -> BTreeMap<DriverVersion, Entry> {
-            let versions = index.drivers.get(name).into_iter().flat_map(|driver| &driver.versions);
-            versions.map(|entry| (entry.version.clone(), entry.clone())).collect()
-        };
-        let (before, after) = (of(old), of(new));
-        for version in before.keys().chain(after.keys()).collect::<BTreeSet<_>>().into_iter().rev() {
+        let (before, after) = (by_version(old, name), by_version(new, name));
+        for version in before
+            .keys()
+            .chain(after.keys())
+            .copied()
+            .collect::<BTreeSet<_>>()
+            .into_iter()
+            .rev()
+        {
             let what = match (before.get(version), after.get(version)) {
                 (Some(before), Some(after)) => changes(before, after),
                 (None, Some(after)) => vec![format!(

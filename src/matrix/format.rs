@@ -1,39 +1,48 @@
 //! The index as it is written, before anything in it is believed.
 
 use super::index::{BuildFloor, Confidence, Image, Requirement, Source, UpgradesFrom, Verdict};
-use crate::types::{DriverName, DriverRole, DriverVersion};
-use serde::de::{Deserialize, Deserializer, Error, MapAccess, Visitor};
+use super::privileges::PrivilegeRules;
+use super::released::Released;
+use crate::types::{Digest, DriverName, DriverRole, DriverVersion};
+use serde_json::Value;
 use std::collections::BTreeMap;
-use std::fmt;
-use std::marker::PhantomData;
 
-/// The whole, with its drivers in one form or the other.
+/// The whole, without the versions.
 #[derive(serde::Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
-#[serde(bound(deserialize = "V: Deserialize<'de>"))]
-pub(super) struct RawIndex<V> {
-    pub api_version: String,
-    pub kind: String,
+pub(super) struct RawIndex {
+    /// Both were looked at before.
+    #[serde(rename = "apiVersion")]
+    pub _api_version: String,
+    #[serde(rename = "kind")]
+    pub _kind: String,
     pub version: u64,
     #[serde(default)]
     pub generated: Option<jiff::Timestamp>,
     #[serde(default)]
     pub expires: Option<jiff::Timestamp>,
-    #[serde(default, deserialize_with = "unique")]
+    #[serde(default)]
     pub sources: BTreeMap<String, Source>,
-    #[serde(default, deserialize_with = "unique")]
+    #[serde(default)]
     pub preconditions: BTreeMap<String, String>,
     #[serde(default)]
     pub vcenter_builds: Vec<BuildFloor>,
-    #[serde(deserialize_with = "unique")]
-    pub drivers: BTreeMap<DriverName, RawDriver<V>>,
+    #[serde(default)]
+    pub released: Released,
+    #[serde(default)]
+    pub stated_digests: BTreeMap<String, Vec<Digest>>,
+    #[serde(default)]
+    pub privileges: Option<PrivilegeRules>,
+    pub drivers: BTreeMap<DriverName, RawDriver>,
 }
 
 #[derive(serde::Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(super) struct RawDriver<V> {
+pub(super) struct RawDriver {
     pub role: DriverRole,
-    pub versions: V,
+    /// They are there, and were taken out when they were read.
+    #[serde(rename = "versions")]
+    pub _versions: Vec<Value>,
 }
 
 #[derive(serde::Deserialize)]
@@ -45,7 +54,7 @@ pub(super) struct RawEntry {
     pub vsphere: RawSupport,
     #[serde(default)]
     pub requires: Vec<Requirement>,
-    #[serde(default, deserialize_with = "unique")]
+    #[serde(default)]
     pub features: BTreeMap<String, RawFeature>,
     #[serde(default)]
     pub upgrades_from: Option<UpgradesFrom>,
@@ -99,28 +108,4 @@ pub(super) struct RawRange {
 pub(super) enum RawState {
     Deprecated(Verdict),
     Withdrawn(Verdict),
-}
-
-/// A map in which no key stands twice, which JSON would allow.
-fn unique<'de, D: Deserializer<'de>, T: Deserialize<'de>>(deserializer: D) -> Result<BTreeMap<String, T>, D::Error> {
-    struct Unique<T>(PhantomData<T>);
-    impl<'de, T: Deserialize<'de>> Visitor<'de> for Unique<T> {
-        type Value = BTreeMap<String, T>;
-
-        fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-            f.write_str("a map")
-        }
-
-        fn visit_map<A: MapAccess<'de>>(self, mut fields: A) -> Result<Self::Value, A::Error> {
-            let mut map = BTreeMap::new();
-            while let Some((key, value)) = fields.next_entry::<String, T>()? {
-                if map.contains_key(&key) {
-                    return Err(A::Error::custom(format!("{key:?} occurs twice")));
-                }
-                map.insert(key, value);
-            }
-            Ok(map)
-        }
-    }
-    deserializer.deserialize_map(Unique(PhantomData))
 }

@@ -1,3 +1,5 @@
+use super::privileges::PrivilegeRules;
+use super::released::Released;
 use super::resolve::UpdatePolicy;
 use crate::types::{ChartRef, Digest, DriverName, DriverRole, DriverVersion, VcenterVersion, VersionRange};
 use serde::{Deserialize, Serialize};
@@ -21,6 +23,12 @@ pub struct Index {
     pub preconditions: BTreeMap<String, String>,
     /// vCenter builds whose reported version is less precise than it should be.
     pub vcenter_builds: Vec<BuildFloor>,
+    /// The day of each release, as far as it is known.
+    pub released: Released,
+    /// Digests of images that were read in a source and not asked of a registry, by the name of the source.
+    pub stated_digests: BTreeMap<String, Vec<Digest>>,
+    /// What the drivers may do in a vCenter; `None`: it says nothing of that, and what this build knows holds.
+    pub privileges: Option<PrivilegeRules>,
     /// The drivers by name.
     pub drivers: BTreeMap<DriverName, Driver>,
     /// Fields this build does not know, by path, with what was probably meant. A newer index may have them; a misspelt one too.
@@ -51,6 +59,13 @@ impl Index {
             }
         }
         index
+    }
+
+    /// Where a digest was read, when no registry was asked for it.
+    #[must_use]
+    pub fn stated_in(&self, digest: &Digest) -> Option<&str> {
+        let mut named = self.stated_digests.iter();
+        named.find(|(_, digests)| digests.contains(digest)).map(|(name, _)| name.as_str())
     }
 
     /// How far an index may change what is installed: one that is past its date changes nothing, because a newer one may say otherwise.

@@ -54,7 +54,21 @@ pub(super) fn is(value: &Value) -> bool {
     !has("apiVersion") && !has("drivers") && (has("CSI") || has("CPI"))
 }
 
-pub(super) fn index(value: Value) -> Result<Index, IndexError> {
+/// Whether the original format has a table of this name.
+pub(super) fn is_table(name: &str) -> bool {
+    TABLES.iter().any(|driver| driver.short == name)
+}
+
+/// Takes such tables out of what is no such file; their names.
+pub(super) fn take_tables(value: &mut Value) -> Vec<String> {
+    let Some(fields) = value.as_object_mut() else { return Vec::new() };
+    let names: Vec<String> = fields.keys().filter(|name| is_table(name)).cloned().collect();
+    fields.retain(|name, _| !is_table(name));
+    names
+}
+
+/// The index of such a file, in which these fields are not known.
+pub(super) fn index(value: Value, unknown_fields: Vec<String>) -> Result<Index, IndexError> {
     let tables: BTreeMap<String, Value> = typed(value, "the top")?;
     let mut index = Index {
         version: 0,
@@ -70,8 +84,11 @@ pub(super) fn index(value: Value) -> Result<Index, IndexError> {
         )]),
         preconditions: BTreeMap::new(),
         vcenter_builds: Vec::new(),
+        released: Default::default(),
+        stated_digests: Default::default(),
+        privileges: None,
         drivers: BTreeMap::new(),
-        unknown_fields: Vec::new(),
+        unknown_fields,
     };
     for (table, versions) in tables {
         let Some(known) = TABLES.into_iter().find(|driver| driver.short == table) else {

@@ -2,10 +2,10 @@
 
 use super::format::{RawEntry, RawIndex, RawState, RawSupport};
 use super::index::{Driver, Entry, Facts, Feature, Index, Source, State, Support};
-use super::schema::{self, Unknown};
-use super::{legacy_format, stream};
+use super::stream::{self, Document};
+use super::{legacy_format, schema};
 use crate::types::{ChartRef, DriverName, Remedy, VersionRange};
-use crate::yaml::{self, YamlError};
+use crate::yaml::YamlError;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 use std::borrow::Cow;
@@ -14,6 +14,9 @@ use std::sync::Arc;
 
 const API_VERSION: &str = "vdo.vmware.com/matrix/v1";
 const KIND: &str = "CompatibilityMatrix";
+
+/// Bytes of an index: 5,000 versions as YAML have 10 MiB.
+pub const INDEX_LIMIT: usize = 12 << 20;
 
 /// The bytes are not a matrix index.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -81,15 +84,17 @@ impl Index {
             return Err(IndexError::Other(other));
         }
         let text = std::str::from_utf8(bytes).map_err(|_| IndexError::NotText)?;
-        if let Some(raw) = stream::read(text).filter(|raw| raw.api_version == API_VERSION && raw.kind == KIND) {
-            return checked(raw, Vec::new(), |_, entries| Ok(entries.0));
-        }
-        let mut value = yaml::load_long(text).map_err(IndexError::Yaml)?;
-        if legacy_format::is(&value) {
-            return legacy_format::index(value);
+        let Document {
+            mut top,
+            entries,
+            mut unknown,
+            wrong,
+        } = stream::read(text)?;
+        if legacy_format::is(&top) {
+            return legacy_format::index(top, unknown);
         }
         for (field, expected) in [("apiVersion", API_VERSION), ("kind", KIND)] {
-            let found = value.get(field).and_then(Value::as_str).unwrap_or_default();
+            let found = top.get(field).and_then(Value::as_str).unwrap_or_default();
             if found != expected {
                 return Err(IndexError::Foreign {
                     field,
@@ -98,7 +103,7 @@ impl Index {
                 });
             }
         }
-        let unknown = schema::unknown(&value);
+        unknown.extend(legacy_format::take_tables(&mut top));
         if unknown.len() > schema::MAX_UNKNOWN {
             return Err(IndexError::Invalid {
                 at: "the top".into(),
@@ -108,35 +113,8 @@ impl Index {
                 ),
             });
         }
-        let named = unknown.iter().map(|unknown| named(&value, unknown)).collect();
-        unknown.iter().for_each(|unknown| schema::remove(&mut value, &unknown.path));
-        let raw: RawIndex<Vec<Value>> = typed(value, "the top")?;
-        checked(raw, named, |name, versions| {
-            let mut known = stream::Known::default();
-            let read = |(i, value): (usize, Value)| {
-                let at = place(name, i, &value);
-                let mut entry = entry(typed(value, &at)?).map_err(|problem| IndexError::Invalid { at, problem })?;
-                known.share(&mut entry);
-                Ok(entry)
-            };
-            versions.into_iter().enumerate().map(read).collect()
-        })
-    }
-}
-
-/// A field that is not known, as messages name it, with what was probably meant.
-fn named(index: &Value, unknown: &Unknown) -> String {
-    let path: Vec<&str> = unknown.path.iter().map(String::as_str).collect();
-    let at = match path.as_slice() {
-        ["drivers", driver, "versions", i, rest @ ..] => {
-            let i = i.parse::<usize>().unwrap_or(0);
-            format!("{}.{}", place(driver, i, &index["drivers"][*driver]["versions"][i]), rest.join("."))
-        }
-        all => all.join("."),
-    };
-    match &unknown.nearest {
-        Some(near) => format!("{at} (did you mean {near}?)"),
-        None => at,
+        let raw: RawIndex = typed(top, "the top")?;
+        wrong.map_or_else(|| checked(raw, unknown, entries), Err)
     }
 }
 
@@ -149,15 +127,20 @@ pub(super) fn place(driver: &str, i: usize, entry: &Value) -> String {
 }
 
 /// An index of which every part is right by itself, with its parts held against each other.
-fn checked<V>(
-    raw: RawIndex<V>,
-    unknown_fields: Vec<String>,
-    mut entries: impl FnMut(&str, V) -> Result<Vec<Entry>, IndexError>,
-) -> Result<Index, IndexError> {
+fn checked(mut raw: RawIndex, mut unknown_fields: Vec<String>, mut entries: BTreeMap<DriverName, Vec<Entry>>) -> Result<Index, IndexError> {
+    if let Some(rules) = &mut raw.privileges {
+        unknown_fields.extend(rules.sanitize());
+    }
+    if let Some(name) = raw.stated_digests.keys().find(|name| !raw.sources.contains_key(*name)) {
+        return Err(IndexError::Invalid {
+            at: "statedDigests".to_owned(),
+            problem: format!("the source {name:?} is not under sources; add it there"),
+        });
+    }
     let names: BTreeSet<DriverName> = raw.drivers.keys().cloned().collect();
     let mut drivers = BTreeMap::new();
     for (name, driver) in raw.drivers {
-        let mut versions = entries(&name, driver.versions)?;
+        let mut versions = entries.remove(&name).unwrap_or_default();
         let mut seen: BTreeSet<*const Facts> = BTreeSet::new();
         for entry in &versions {
             if seen.insert(Arc::as_ptr(&entry.facts)) {
@@ -188,6 +171,9 @@ fn checked<V>(
         sources: raw.sources,
         preconditions: raw.preconditions,
         vcenter_builds: raw.vcenter_builds,
+        released: raw.released,
+        stated_digests: raw.stated_digests,
+        privileges: raw.privileges,
         drivers,
         unknown_fields,
     })

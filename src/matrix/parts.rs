@@ -3,19 +3,23 @@
 //! A list of contents names every file and the parts that it is put together from. Parts are named after their content, so a list that is
 //! replaced leaves no moment at which half of two matrices is there.
 
-use crate::types::{Digest, Remedy};
+use crate::types::{Digest, Remedy, from_json};
 use flate2::Compression;
 use flate2::read::GzDecoder;
 use flate2::write::GzEncoder;
 use serde::{Deserialize, Serialize};
 use std::borrow::Cow;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io::{Read, Write};
 
 /// Bytes of a part. A ConfigMap may have 1 MiB, and this many are 1 MiB in the base64 of a request.
 const PART: usize = 768 * 1024;
 /// Of the list of contents.
 const VERSION: u32 = 1;
+/// Parts of all files. A whole matrix with 52 charts has 61.
+const MOST_PARTS: usize = 1024;
+/// Bytes of all parts, packed: that matrix has 1 MiB.
+const MOST_BYTES: usize = 16 << 20;
 
 /// A matrix that was taken apart.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -136,13 +140,28 @@ impl Parts {
 
 impl Contents {
     fn parse(text: &str) -> Result<Self, PartsError> {
-        let contents: Self = serde_json::from_str(text).map_err(|error| PartsError::Contents(error.to_string()))?;
+        let contents: Self = from_json(text).map_err(|error| PartsError::Contents(error.to_string()))?;
         match contents.version {
-            VERSION => Ok(contents),
+            VERSION => contents.checked(),
             other => Err(PartsError::Contents(format!(
                 "it has version {other}, and this build knows version {VERSION}"
             ))),
         }
+    }
+
+    /// The same, if what it lists can be put together: before any part is read.
+    fn checked(self) -> Result<Self, PartsError> {
+        let wrong = |what: String| Err(PartsError::Contents(what));
+        if self.files.values().map(|listed| listed.parts.len()).sum::<usize>() > MOST_PARTS {
+            return wrong(format!("it lists more than {MOST_PARTS} parts"));
+        }
+        for (file, listed) in &self.files {
+            let mut seen = BTreeSet::new();
+            if let Some(twice) = listed.parts.iter().find(|part| !seen.insert(*part)) {
+                return wrong(format!("it lists the part {twice} of its file {file} twice"));
+            }
+        }
+        Ok(self)
     }
 }
 
@@ -157,7 +176,7 @@ impl Shelf {
     /// # Errors
     /// When something is missing, was cut off or changed.
     pub fn read(contents: &str, part: impl Fn(&str) -> Option<Vec<u8>>) -> Result<Self, PartsError> {
-        let mut files = BTreeMap::new();
+        let (mut files, mut room) = (BTreeMap::new(), MOST_BYTES);
         for (file, listed) in Contents::parse(contents)?.files {
             let (of, mut bytes) = (listed.parts.len(), Vec::new());
             for (at, text) in listed.parts.iter().enumerate() {
@@ -166,6 +185,9 @@ impl Shelf {
                 let Some(found) = found else {
                     return Err(PartsError::Missing { file, number, of });
                 };
+                room = room
+                    .checked_sub(found.len())
+                    .ok_or_else(|| PartsError::Contents(format!("its parts have more than {} MiB", MOST_BYTES >> 20)))?;
                 if Digest::of(&found) != digest {
                     return Err(PartsError::Changed { file, number, of });
                 }
@@ -269,6 +291,46 @@ mod tests {
             "was cut off or changed",
         );
         assert_eq!(read(&|_| true), None);
+    }
+
+    /// What a list makes of a few parts is bounded before the parts are read.
+    #[test]
+    fn list_that_repeats_parts_or_lists_too_many_is_refused_before_they_are_read() {
+        let part = noise(PART);
+        let digest = Digest::of(&part).to_string();
+        let list = |files: usize, parts: &[String]| {
+            let files: BTreeMap<String, Listed> = (0..files)
+                .map(|number| {
+                    let listed = Listed {
+                        digest: digest.clone(),
+                        size: 1,
+                        parts: parts.to_vec(),
+                    };
+                    (format!("f{number}"), listed)
+                })
+                .collect();
+            serde_json::to_string(&Contents { version: VERSION, files }).expect("JSON")
+        };
+        let read = |contents: &str| {
+            let mut given = std::cell::Cell::new(0);
+            let found = Shelf::read(contents, |_| {
+                given.set(given.get() + 1);
+                Some(part.clone())
+            });
+            (found.err().map(|error| error.to_string()), *given.get_mut())
+        };
+        let others: Vec<String> = (0..=MOST_PARTS)
+            .map(|number| Digest::of(&number.to_le_bytes()).to_string())
+            .collect();
+        let twice = read(&list(1, &vec![digest.clone(); 400]));
+        assert!(twice.0.expect("an error").contains("of its file f0 twice") && twice.1 == 0);
+        let many = read(&list(1, &others));
+        assert!(many.0.expect("an error").contains("more than 1024 parts") && many.1 == 0);
+        // One part in many files is held once for each.
+        let large = read(&list(400, std::slice::from_ref(&digest)));
+        assert!(large.0.expect("an error").contains("more than 16 MiB"));
+        assert_eq!(large.1, MOST_BYTES / PART + 1);
+        assert_eq!(read(&list(4, std::slice::from_ref(&digest))).0, None);
     }
 
     #[test]

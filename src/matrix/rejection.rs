@@ -1,3 +1,4 @@
+use super::not_yet::NotYet;
 use crate::types::{DriverName, DriverVersion, KubernetesVersion, Remedy, VcenterVersion, VersionRange};
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -173,6 +174,8 @@ pub struct NoFit {
     pub platform: String,
     /// The smallest change that would help, when there is one.
     pub advice: Option<String>,
+    /// That every version ends below the Kubernetes of the platform, when that is so.
+    pub not_yet: Option<Box<NotYet>>,
     /// The other drivers for which no choice is possible either.
     pub others: Vec<NoFit>,
     /// The drivers that would have a choice, and which.

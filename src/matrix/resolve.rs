@@ -1,5 +1,6 @@
 use super::constraints::{Constraints, Exclusion, Verdicts, judge, misfit};
 use super::index::{Driver, Entry, Index, Requirement, State};
+use super::not_yet::NotYet;
 use super::rejection::{Cause, NoFit, Rejected, Rejection};
 use super::suggestion::{platform, suggestion};
 use super::upgrade_path::{Step, steps};
@@ -77,6 +78,8 @@ pub struct Pick {
     pub because: String,
     /// Why the target; the same as `because` unless this version is a step on the way to it.
     pub because_target: String,
+    /// Why the newest version is that; empty where none fits.
+    pub because_newest: String,
     /// The best version that fits, whether or not it is the chosen one. `None` only beside an overridden pin.
     pub newest: Option<DriverVersion>,
     /// Why the version does not fit, when it is taken anyway: pinned with force, or kept because nothing is updated.
@@ -149,7 +152,7 @@ pub fn resolve(index: &Index, query: &Query<'_>) -> Result<Resolution, Box<NoFit
                     if some && !needy(&reasons) {
                         fine.push(options);
                     } else {
-                        failures.push(apart(&options, reasons, query));
+                        failures.push(apart(&options, reasons, (index, query)));
                     }
                 }
                 options = fine;
@@ -199,7 +202,7 @@ struct Options<'a> {
 fn choices<'a>(index: &'a Index, query: &Query<'a>, name: &'a DriverName, request: &'a DriverRequest) -> Result<Options<'a>, Box<NoFit>> {
     let Some(driver) = index.drivers.get(name) else {
         let known = index.drivers.keys().cloned().collect();
-        return Err(no_fit(query, name, Cause::UnknownDriver { known }, Vec::new(), None));
+        return Err(no_fit((index, query), name, Cause::UnknownDriver { known }, Vec::new(), None));
     };
     let installed = query.installed.get(name);
     let verdicts = judge(driver, query, Constraints::new(driver, query, request), installed);
@@ -207,7 +210,7 @@ fn choices<'a>(index: &'a Index, query: &Query<'a>, name: &'a DriverName, reques
     // stable: newest first among the good, then newest first among the deprecated
     good.sort_by_key(|entry| matches!(entry.state, State::Deprecated(_)));
     let newest = good.first().map(|entry| entry.version.clone());
-    let fail = |cause| no_fit(query, name, cause, verdicts.rejected().collect(), Some(driver));
+    let fail = |cause| no_fit((index, query), name, cause, verdicts.rejected().collect(), Some(driver));
     let one = |entry, forced, because: String, overridden| {
         vec![Choice {
             entry,
@@ -391,6 +394,7 @@ fn taken(options: &Options<'_>, choice: &Choice<'_>, query: &Query<'_>) -> Pick 
         let old = options.driver.entry(installed.filter(|version| **version != target.version)?)?;
         misfit(old, query, &options.verdicts.constraints)
     };
+    let newest = options.newest.as_ref().and_then(|version| options.driver.entry(version));
     Pick {
         version: entry.version.clone(),
         target: target.version.clone(),
@@ -401,6 +405,7 @@ fn taken(options: &Options<'_>, choice: &Choice<'_>, query: &Query<'_>) -> Pick 
         chart: entry.chart.clone(),
         because,
         because_target,
+        because_newest: newest.map(|entry| reason_for(options.driver, entry, query)).unwrap_or_default(),
         newest: options.newest.clone(),
         overridden: choice.overridden.clone(),
         deprecated: match &entry.state {
@@ -430,21 +435,31 @@ fn reason_for(driver: &Driver, entry: &Entry, query: &Query<'_>) -> String {
 }
 
 /// A driver that has choices, none of which goes with the other drivers.
-fn apart(options: &Options<'_>, mut reasons: Vec<Rejected>, query: &Query<'_>) -> NoFit {
+fn apart(options: &Options<'_>, mut reasons: Vec<Rejected>, asked: (&Index, &Query<'_>)) -> NoFit {
     reasons.extend(options.verdicts.rejected());
     reasons.sort_by(|left, right| right.version.cmp(&left.version));
     reasons.dedup_by(|left, right| left.version == right.version);
-    *no_fit(query, options.name, Cause::NothingFits, reasons, Some(options.driver))
+    *no_fit(asked, options.name, Cause::NothingFits, reasons, Some(options.driver))
 }
 
-fn no_fit(query: &Query<'_>, name: &DriverName, cause: Cause, rejected: Vec<Rejected>, driver: Option<&Driver>) -> Box<NoFit> {
-    let advice = driver.and_then(|driver| suggestion(driver, query, query.drivers.get(name), &cause, &rejected));
+fn no_fit(
+    (index, query): (&Index, &Query<'_>),
+    name: &DriverName,
+    cause: Cause,
+    rejected: Vec<Rejected>,
+    driver: Option<&Driver>,
+) -> Box<NoFit> {
+    let not_yet = driver
+        .filter(|_| cause == Cause::NothingFits)
+        .and_then(|driver| NotYet::of(index, name, driver, query.kubernetes));
+    let advice = driver.and_then(|driver| suggestion(driver, query, query.drivers.get(name), &cause, (&rejected, not_yet.as_ref())));
     Box::new(NoFit {
         driver: name.clone(),
         cause,
         rejected,
         platform: platform(query),
         advice,
+        not_yet: not_yet.map(Box::new),
         others: Vec::new(),
         fitting: BTreeMap::new(),
     })

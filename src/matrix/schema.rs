@@ -1,15 +1,34 @@
 //! The fields that an index may have, by its published schema; and those that this build does not know.
 
-use crate::types::nearest;
+use crate::types::{from_json, nearest};
 use serde_json::{Map, Value};
 use std::sync::LazyLock;
 
-static SCHEMA: LazyLock<Value> =
-    LazyLock::new(|| serde_json::from_str(include_str!("../../docs/schema/matrix-v1.json")).unwrap_or_default());
+static SCHEMA: LazyLock<Value> = LazyLock::new(|| from_json(include_str!("../../docs/schema/matrix-v1.json")).unwrap_or_default());
 
 /// The published schema.
 pub(super) fn published() -> &'static Value {
     &SCHEMA
+}
+
+/// A newer index may have some fields that this build does not know; more than these are no index.
+pub(super) const MAX_UNKNOWN: usize = 100;
+
+static NONE: LazyLock<Map<String, Value>> = LazyLock::new(Map::new);
+
+/// The fields that the schema of a map names.
+pub(super) fn fields(schema: &'static Value) -> &'static Map<String, Value> {
+    schema["properties"].as_object().unwrap_or(&NONE)
+}
+
+/// What the schema of a map says of a field: `false` of one that is not known.
+pub(super) fn of_field(schema: &'static Value, name: &str) -> &'static Value {
+    fields(schema).get(name).unwrap_or(&schema["additionalProperties"])
+}
+
+/// The field that was probably meant.
+pub(super) fn nearest_known(name: &str, known: &Map<String, Value>) -> Option<String> {
+    nearest(name, known.keys().map(String::as_str)).map(str::to_owned)
 }
 
 /// A field that this build does not know: a newer index may have it, and a misspelt one too.
@@ -19,10 +38,6 @@ pub(super) struct Unknown {
     /// What was probably meant.
     pub nearest: Option<String>,
 }
-
-/// A newer index may have some fields that this build does not know; more than these are no index.
-pub(super) const MAX_UNKNOWN: usize = 100;
-
 /// Every field of an index that is not known, in the order of the index. It ends when there are more than [`MAX_UNKNOWN`].
 pub(super) fn unknown(index: &Value) -> Vec<Unknown> {
     let mut found = Vec::new();
@@ -30,14 +45,11 @@ pub(super) fn unknown(index: &Value) -> Vec<Unknown> {
     found
 }
 
-fn look(value: &Value, schema: &Value, path: &mut Vec<String>, found: &mut Vec<Unknown>) {
-    let none = Map::new();
-    let known = schema["properties"].as_object().unwrap_or(&none);
-    let others = &schema["additionalProperties"];
-    let inside: Vec<(String, &Value, &Value)> = match value {
+fn look(value: &Value, schema: &'static Value, path: &mut Vec<String>, found: &mut Vec<Unknown>) {
+    let inside: Vec<(String, &Value, &'static Value)> = match value {
         Value::Object(fields) => fields
             .iter()
-            .map(|(name, value)| (name.clone(), value, known.get(name).unwrap_or(others)))
+            .map(|(name, value)| (name.clone(), value, of_field(schema, name)))
             .collect(),
         Value::Array(items) => items
             .iter()
@@ -46,37 +58,19 @@ fn look(value: &Value, schema: &Value, path: &mut Vec<String>, found: &mut Vec<U
             .collect(),
         _ => Vec::new(),
     };
-    for (name, value, schema) in inside {
+    for (name, value, inner) in inside {
         if found.len() > MAX_UNKNOWN {
             return;
         }
-        if *schema == Value::Bool(false) {
+        if *inner == Value::Bool(false) {
             found.push(Unknown {
-                nearest: nearest(&name, known.keys().map(String::as_str)).map(str::to_owned),
+                nearest: nearest_known(&name, fields(schema)),
                 path: path.iter().cloned().chain([name]).collect(),
             });
             continue;
         }
         path.push(name);
-        look(value, schema, path, found);
+        look(value, inner, path, found);
         path.pop();
-    }
-}
-
-/// Takes a field out.
-pub(super) fn remove(index: &mut Value, path: &[String]) {
-    let Some((last, parents)) = path.split_last() else { return };
-    let mut at = index;
-    for name in parents {
-        let inner = match at {
-            Value::Object(fields) => fields.get_mut(name),
-            Value::Array(items) => name.parse::<usize>().ok().and_then(|i| items.get_mut(i)),
-            _ => None,
-        };
-        let Some(inner) = inner else { return };
-        at = inner;
-    }
-    if let Some(fields) = at.as_object_mut() {
-        fields.shift_remove(last);
     }
 }

@@ -1,6 +1,7 @@
 //! An index that is used, with the charts that are in use, as the cluster keeps it (pure).
 
-use crate::types::Digest;
+use super::parse::INDEX_LIMIT;
+use crate::types::{Digest, from_json};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use flate2::Compression;
@@ -9,6 +10,9 @@ use flate2::write::GzEncoder;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::io::{Read, Write};
+
+/// The source of an index that is in a binary, as statuses and flags have it.
+pub const EMBEDDED: &str = "embedded";
 
 /// What is kept of an index: enough to decide and to render without its source.
 #[derive(Clone, PartialEq, Eq)]
@@ -21,6 +25,8 @@ pub struct StoredMatrix {
     pub digest: Digest,
     /// The fingerprint of the key that had signed it.
     pub signer: Option<String>,
+    /// The versions that were used last of what each key has signed, by its fingerprint: an older one is not used again, wherever it comes from.
+    pub floors: BTreeMap<String, u64>,
     /// The signature.
     pub signature: Option<Vec<u8>>,
     /// What a mirror has of it, where it came from one.
@@ -48,8 +54,9 @@ impl std::fmt::Debug for StoredMatrix {
 const PACKED: usize = 300 * 1024;
 /// Bytes of all charts together.
 const CHARTS: usize = 200 * 1024;
-/// Bytes of an index, as for one that is read.
-const INDEX: u64 = 32 << 20;
+
+/// Of how many keys of before the version is kept.
+const SIGNERS: usize = 16;
 
 /// As it is stored.
 #[derive(Serialize, Deserialize)]
@@ -59,6 +66,8 @@ struct Stored {
     digest: String,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     signer: Option<String>,
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    floors: BTreeMap<String, u64>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     signature: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -88,12 +97,22 @@ impl StoredMatrix {
             source,
             version,
             digest: Digest::of(index),
+            floors: signer.iter().map(|signer| (signer.clone(), version)).collect(),
             signer,
             signature: signature.map(<[u8]>::to_vec),
             lock: lock.map(<[u8]>::to_vec),
             packed: Some(packed).filter(|packed| packed.len() <= PACKED),
             charts: charts.into_iter().filter(fits).collect(),
         }
+    }
+
+    /// With what is known of other keys from before.
+    #[must_use]
+    pub fn after(mut self, before: Option<&Self>) -> Self {
+        for (signer, version) in before.iter().flat_map(|before| &before.floors).take(SIGNERS) {
+            self.floors.entry(signer.clone()).or_insert(*version);
+        }
+        self
     }
 
     /// The bytes of the index, if they are kept and are what was used.
@@ -112,6 +131,7 @@ impl StoredMatrix {
             version: self.version,
             digest: self.digest.to_string(),
             signer: self.signer.clone(),
+            floors: self.floors.clone(),
             signature: self.signature.as_ref().map(text),
             lock: self.lock.as_ref().map(|lock| text(&pack(lock))),
             index: self.packed.as_ref().map(text),
@@ -127,7 +147,7 @@ impl StoredMatrix {
     /// Reads what was stored; `None` when it is something else. Charts that are not what their digest says are left out.
     #[must_use]
     pub fn parse(text: &str) -> Option<Self> {
-        let stored: Stored = serde_json::from_str(text).ok()?;
+        let stored: Stored = from_json(text).ok()?;
         let bytes = |text: String| STANDARD.decode(text).ok();
         let charts = stored
             .charts
@@ -137,6 +157,11 @@ impl StoredMatrix {
             source: stored.source,
             version: stored.version,
             digest: stored.digest.parse().ok()?,
+            floors: match &stored.signer {
+                // As operators stored it that knew one.
+                Some(signer) if stored.floors.is_empty() => BTreeMap::from([(signer.clone(), stored.version)]),
+                _ => stored.floors,
+            },
             signer: stored.signer,
             signature: stored.signature.and_then(bytes),
             lock: stored.lock.and_then(bytes).and_then(|lock| unpack(&lock)),
@@ -152,9 +177,10 @@ fn pack(bytes: &[u8]) -> Vec<u8> {
     packer.write_all(bytes).and_then(|()| packer.finish()).unwrap_or_default()
 }
 
+/// Whatever it is, it is not larger than an index.
 fn unpack(packed: &[u8]) -> Option<Vec<u8>> {
     let mut bytes = Vec::new();
-    GzDecoder::new(packed).take(INDEX).read_to_end(&mut bytes).ok()?;
+    GzDecoder::new(packed).take(INDEX_LIMIT as u64).read_to_end(&mut bytes).ok()?;
     Some(bytes)
 }
 

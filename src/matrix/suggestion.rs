@@ -2,6 +2,7 @@
 
 use super::constraints::{Constraints, each, outside};
 use super::index::{Driver, Entry, State};
+use super::not_yet::NotYet;
 use super::rejection::{Cause, Rejected, Rejection};
 use super::resolve::{DriverRequest, Query};
 use crate::types::{DriverVersion, KubernetesVersion, VersionRange};
@@ -26,7 +27,7 @@ pub(super) fn suggestion(
     query: &Query<'_>,
     request: Option<&DriverRequest>,
     cause: &Cause,
-    rejected: &[Rejected],
+    (rejected, not_yet): (&[Rejected], Option<&NotYet>),
 ) -> Option<String> {
     match cause {
         Cause::UnknownDriver { .. } => None,
@@ -42,13 +43,18 @@ pub(super) fn suggestion(
         Cause::InstalledUnknown { .. } => {
             Some("Pin a listed version, change updatePolicy, or bring a newer matrix, to let it be managed".to_owned())
         }
-        Cause::NothingFits => nothing_fits(driver, query, request?, rejected),
+        Cause::NothingFits => nothing_fits(driver, query, request?, (rejected, not_yet)),
     }
 }
 
 /// Looks for one thing to change: what is asked for, a vCenter, another driver, a decision, the cluster; in that order, newest version
 /// first. A version that lacks two things is helped by none of them.
-fn nothing_fits(driver: &Driver, query: &Query<'_>, request: &DriverRequest, rejected: &[Rejected]) -> Option<String> {
+fn nothing_fits(
+    driver: &Driver,
+    query: &Query<'_>,
+    request: &DriverRequest,
+    (rejected, not_yet): (&[Rejected], Option<&NotYet>),
+) -> Option<String> {
     let constraints = Constraints::new(driver, query, request);
     let of_kind = |kind: Kind| {
         let all = rejected.iter().filter(|rejected| Kind::of(&rejected.reason) == Some(kind));
@@ -63,7 +69,7 @@ fn nothing_fits(driver: &Driver, query: &Query<'_>, request: &DriverRequest, rej
     kinds
         .into_iter()
         .find_map(of_kind)
-        .or_else(|| kubernetes(driver, query, &constraints, rejected))
+        .or_else(|| kubernetes(driver, query, &constraints, (rejected, not_yet)))
 }
 
 /// What has to change.
@@ -170,7 +176,12 @@ fn upgrade(range: &VersionRange, constraints: &Constraints<'_>) -> Option<String
     (all_old && !names.is_empty()).then(|| format!("Upgrading {} to {min}", names.join(" and ")))
 }
 
-fn kubernetes(driver: &Driver, query: &Query<'_>, constraints: &Constraints<'_>, rejected: &[Rejected]) -> Option<String> {
+fn kubernetes(
+    driver: &Driver,
+    query: &Query<'_>,
+    constraints: &Constraints<'_>,
+    (rejected, not_yet): (&[Rejected], Option<&NotYet>),
+) -> Option<String> {
     let ranges = rejected.iter().filter_map(|rejected| match &rejected.reason {
         Rejection::Kubernetes { supported, .. } => Some((supported, &rejected.version)),
         _ => None,
@@ -197,6 +208,9 @@ fn kubernetes(driver: &Driver, query: &Query<'_>, constraints: &Constraints<'_>,
         let entry = driver.entry(newest)?;
         let lacks: Vec<String> = each(entry, query, constraints).map(|reason| reason.to_string()).collect();
         return Some(format!("No single change helps: {newest} {}", lacks.join(", and ")));
+    }
+    if let Some(not_yet) = not_yet {
+        return Some(not_yet.advice());
     }
     Some(format!(
         "A newer matrix may know a version for Kubernetes {}; until then {newest} can be pinned with allowIncompatible",

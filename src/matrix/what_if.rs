@@ -166,7 +166,7 @@ fn changes(index: &Index, query: &Query<'_>, before: Option<Platform>) -> (Vec<C
 }
 
 /// The choice for all drivers that have one, and those that have none: they do not hold the others up.
-fn without_unfit(index: &Index, query: &Query<'_>) -> (Resolution, Option<Box<NoFit>>) {
+pub(super) fn without_unfit(index: &Index, query: &Query<'_>) -> (Resolution, Option<Box<NoFit>>) {
     let mut drivers = query.drivers.clone();
     let mut unfit: Option<Box<NoFit>> = None;
     loop {

@@ -145,6 +145,30 @@ impl Lock {
         index.mirrored(|driver, version| self.holds(driver, version))
     }
 
+    /// The lock beside a signed index, which itself is not signed: what it says of versions stays, as that can only take away, and an image has
+    /// the digest that the index gives it, or none. Where only a part of the platforms is inside, the digest of the whole would not be found, and
+    /// nothing vouches for that of the part.
+    #[must_use]
+    pub fn vouched(mut self, index: &Index) -> Self {
+        let entries = index.drivers.values().flat_map(|driver| &driver.versions);
+        let signed: BTreeMap<&str, &Digest> = entries
+            .flat_map(|entry| &entry.images)
+            .filter_map(|image| Some((image.reference.as_str(), image.digest.as_ref()?)))
+            .collect();
+        self.images.retain_mut(|image| {
+            let Some(digest) = signed.get(image.reference.as_str()) else {
+                return false;
+            };
+            if image.whole.as_ref() == Some(*digest) && image.digest != **digest {
+                return false;
+            }
+            image.digest = (*digest).clone();
+            image.whole = None;
+            true
+        });
+        self
+    }
+
     /// Whether a version is in the mirror.
     #[must_use]
     pub fn holds(&self, driver: &DriverName, version: &DriverVersion) -> bool {
@@ -215,6 +239,49 @@ mod tests {
             assert!(error.to_string().contains(said), "{error}");
         }
         assert!(matches!(Lock::parse(&[0xff], &index), Err(LockError::Text(_))));
+    }
+
+    #[test]
+    fn lock_beside_a_signed_index_gives_no_digest_of_its_own() {
+        let reference = "registry.k8s.io/csi-vsphere/driver:v3.7.3";
+        let text = format!(
+            "{{apiVersion: vdo.vmware.com/matrix/v1, kind: CompatibilityMatrix, version: 1, drivers: {{vsphere-csi: {{role: storage, versions: [{{version: 3.7.3, \
+             chart: {{urls: [a.tgz], sha256: {}}}, images: [{{name: driver, ref: '{reference}', digest: null}}], kubernetes: {{min: '1.30', max: null, \
+             confidence: primary}}, vsphere: {{min: '7.0', max: null, confidence: primary}}}}]}}}}}}",
+            Digest::of(b"chart").hex()
+        );
+        let parsed = || Index::parse(text.as_bytes()).expect("an index");
+        let (evil, good) = (Digest::of(b"evil"), Digest::of(b"driver"));
+        for (signed, digest, whole, expected) in [
+            (None, &evil, None, None),
+            (Some(&good), &evil, None, Some(&good)),
+            (Some(&good), &good, None, Some(&good)),
+            (Some(&good), &evil, Some(&good), None),
+            (Some(&good), &evil, Some(&evil), Some(&good)),
+        ] {
+            let mut index = parsed();
+            let images = index
+                .drivers
+                .values_mut()
+                .flat_map(|driver| &mut driver.versions)
+                .flat_map(|entry| &mut entry.images);
+            images
+                .filter(|image| image.reference == reference)
+                .for_each(|image| image.digest = signed.cloned());
+            let mut lock = lock();
+            lock.images[0].digest = digest.clone();
+            lock.images[0].whole = whole.cloned();
+            let lock = lock.vouched(&index);
+            assert_eq!(
+                lock.image(reference).map(|image| &image.digest),
+                expected,
+                "{signed:?} {digest} {whole:?}"
+            );
+            assert!(
+                lock.holds(&"vsphere-csi".into(), &"3.7.3".parse().expect("a version")),
+                "versions stay"
+            );
+        }
     }
 
     #[test]

@@ -108,7 +108,7 @@ pub struct Platform {
     /// As Go calls it: `linux`.
     pub os: String,
     /// Of the architecture: `v7`.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub variant: Option<String>,
 }
 
@@ -136,6 +136,14 @@ impl FromStr for Platform {
             os: (*os).to_owned(),
             variant: variant.map(|variant| (*variant).to_owned()),
         })
+    }
+}
+
+impl Platform {
+    /// Whether what is made for this platform runs where the other one is wanted. A variant that is not asked for does not matter.
+    #[must_use]
+    pub fn serves(&self, wanted: &Self) -> bool {
+        (&self.os, &self.architecture) == (&wanted.os, &wanted.architecture) && (wanted.variant.is_none() || wanted.variant == self.variant)
     }
 }
 

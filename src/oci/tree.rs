@@ -1,6 +1,7 @@
 //! What a manifest leads to.
 
 use super::{Descriptor, media};
+use crate::types::from_json;
 use serde::Deserialize;
 
 /// What there is of manifests: those of OCI, and Docker's own, which are the same with other names.
@@ -43,9 +44,9 @@ struct Parts {
 /// When they are not of that type.
 pub fn children(media_type: &str, bytes: &[u8]) -> Result<Vec<Descriptor>, serde_json::Error> {
     Ok(match Kind::of(media_type) {
-        Kind::Index => serde_json::from_slice::<List>(bytes)?.manifests,
+        Kind::Index => from_json::<List>(bytes)?.manifests,
         Kind::Manifest => {
-            let parts: Parts = serde_json::from_slice(bytes)?;
+            let parts: Parts = from_json(bytes)?;
             std::iter::once(parts.config).chain(parts.layers).collect()
         }
         Kind::Blob => Vec::new(),

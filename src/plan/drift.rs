@@ -161,7 +161,7 @@ impl RepairHistory {
         repairs.repaired.push(now);
         drift.manager.clone_into(&mut repairs.manager);
         if repairs.repaired.len() >= REWRITES {
-            let pause = (0..repairs.pauses).fold(PAUSE, |pause, _| (pause + pause).min(LONGEST));
+            let pause = (0..repairs.pauses).fold(PAUSE, |pause, _| pause.saturating_mul(2).min(LONGEST));
             repairs.pauses += 1;
             repairs.until = now.checked_add(pause).ok();
         }

@@ -1,9 +1,9 @@
 use super::stored_history::{first_revisions, history, history_text, part};
 use super::{PackedObjects, Revision};
 use crate::manifest::Object;
-use crate::matrix::StoredMatrix;
+use crate::matrix::{EMBEDDED, StoredMatrix};
 use crate::rbac::is_prerequisite;
-use crate::types::{ById, DriverName, ObjectId, Remedy};
+use crate::types::{ById, DriverName, ObjectId, Remedy, from_json};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use serde::{Deserialize, Serialize};
@@ -23,8 +23,10 @@ pub struct Inventory {
     pub approved: Option<String>,
     /// What was applied of each driver, the oldest first.
     pub history: BTreeMap<DriverName, Vec<Revision>>,
-    /// The matrix that is used, where it came from elsewhere than the binary.
+    /// The matrix that is used, or was before the operator's own, where it came from elsewhere than the binary: no older one takes its place.
     pub matrix: Option<Arc<StoredMatrix>>,
+    /// The matrix in the binary of the operator, where that is used: commands of another build decide with it.
+    pub embedded: Option<Arc<StoredMatrix>>,
 }
 
 /// What is known of an object in the inventory.
@@ -51,7 +53,7 @@ pub fn applied(object: &Object) -> Option<&str> {
 
 /// A stored inventory cannot be read.
 #[derive(Debug, thiserror::Error)]
-#[error("the inventory in ConfigMap {name} cannot be read, and nothing is changed")]
+#[error("the inventory in {name} cannot be read, and nothing is changed")]
 pub struct InventoryError {
     name: String,
     #[source]
@@ -74,11 +76,11 @@ pub(super) enum Damage {
 /// An inventory that the API server would not take.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "the inventory in ConfigMap {name} would have {size} bytes, and the API server takes {most}; the largest part is what is kept of driver {driver}; nothing was changed",
+    "the inventory in Secret {name} would have {size} bytes, and the API server takes {most}; the largest part is what is kept of driver {driver}; nothing was changed",
     most = Inventory::MOST
 )]
 pub struct InventoryTooLarge {
-    /// The ConfigMap.
+    /// The Secret.
     pub name: String,
     /// What it would have.
     pub size: usize,
@@ -111,13 +113,39 @@ impl Remedy for InventoryTooLarge {
     }
 }
 
-/// The content of the ConfigMap with an inventory.
+/// What the inventory is as keys and values: the content of its Secret, and formerly of a ConfigMap.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Stored {
     /// What it lists, as text.
     pub data: BTreeMap<String, String>,
     /// The objects of each revision, under a key with the driver and their digest, base64.
     pub binary: BTreeMap<String, String>,
+}
+
+/// How the keys of packed objects end.
+const PACKED: &str = ".json.gz";
+
+impl Stored {
+    /// As the data of a Secret: every value base64.
+    #[must_use]
+    pub fn secret(self) -> BTreeMap<String, String> {
+        let texts = self.data.into_iter().map(|(key, text)| (key, STANDARD.encode(text)));
+        texts.chain(self.binary).collect()
+    }
+
+    /// Of the data of a Secret. What is not text counts as empty, which no part of an inventory is.
+    #[must_use]
+    pub fn of_secret(data: BTreeMap<String, String>) -> Self {
+        let (binary, texts): (BTreeMap<_, _>, BTreeMap<_, _>) = data.into_iter().partition(|(key, _)| key.ends_with(PACKED));
+        let text = |value: String| STANDARD.decode(value).ok().and_then(|bytes| String::from_utf8(bytes).ok());
+        Self {
+            data: texts
+                .into_iter()
+                .map(|(key, value)| (key, text(value).unwrap_or_default()))
+                .collect(),
+            binary,
+        }
+    }
 }
 
 /// An object and its entry. The fields are written out, because a flattened struct is read through a copy of everything in it, and
@@ -178,6 +206,8 @@ const CLUSTER_ID: &str = "clusterId";
 const APPROVED: &str = "approved";
 /// An older operator leaves it out when it stores the inventory, and it is read again from its source.
 const MATRIX: &str = "matrix";
+/// The same of the operator's own.
+const OWN_MATRIX: &str = "embeddedMatrix";
 
 impl Entry {
     /// Whether a live object may be the instance that is meant: the one recorded, or any while none is.
@@ -188,7 +218,7 @@ impl Entry {
 }
 
 impl Inventory {
-    /// How many bytes one ConfigMap takes; the rest of 1 MiB is left to its metadata.
+    /// How many bytes one Secret takes; the rest of 1 MiB is left to its metadata.
     pub const MOST: usize = 1000 * 1024;
 
     /// As it is stored.
@@ -205,7 +235,9 @@ impl Inventory {
         for (key, value) in [(CLUSTER_ID, &self.cluster_id), (APPROVED, &self.approved)] {
             data.extend(value.clone().map(|value| (key.to_owned(), value)));
         }
-        data.extend(self.matrix.as_ref().map(|kept| (MATRIX.to_owned(), kept.stored())));
+        for (key, kept) in [(MATRIX, &self.matrix), (OWN_MATRIX, &self.embedded)] {
+            data.extend(kept.as_ref().map(|kept| (key.to_owned(), kept.stored())));
+        }
         if !self.history.is_empty() {
             data.insert(HISTORY.to_owned(), history_text(&self.history));
         }
@@ -218,6 +250,23 @@ impl Inventory {
             data,
             binary: binary.collect(),
         }
+    }
+
+    /// What is kept of the matrix of a source.
+    #[must_use]
+    pub fn kept(&self, source: &str) -> Option<&Arc<StoredMatrix>> {
+        let kept = if source == EMBEDDED { &self.embedded } else { &self.matrix };
+        kept.as_ref().filter(|kept| kept.source == source)
+    }
+
+    /// Keeps a matrix that is used.
+    pub fn keep(&mut self, matrix: Arc<StoredMatrix>) {
+        let place = if matrix.source == EMBEDDED {
+            &mut self.embedded
+        } else {
+            &mut self.matrix
+        };
+        *place = Some(matrix);
     }
 
     /// Whether the API server would take it.
@@ -261,7 +310,7 @@ impl Inventory {
             return Err(damaged(Damage::Schema(schema.clone())));
         }
         let text = stored.data.get(OBJECTS).map_or("", String::as_str);
-        let lines: Vec<Line> = serde_json::from_str(text).map_err(|error| damaged(Damage::Text(error)))?;
+        let lines: Vec<Line> = from_json(text).map_err(|error| damaged(Damage::Text(error)))?;
         let objects = lines.into_iter().map(Line::parts).filter(|(id, _)| !is_prerequisite(id));
         let parts = stored.binary.iter().map(|(key, text)| {
             let changed = || damaged(Damage::Changed(key.clone()));
@@ -277,12 +326,14 @@ impl Inventory {
             Some(text) => history(text, &parts).map_err(damaged)?,
             None => first_revisions(parts),
         };
+        let matrix = |key: &str| stored.data.get(key).and_then(|text| StoredMatrix::parse(text)).map(Arc::new);
         Ok(Self {
             objects: objects.collect(),
             cluster_id: stored.data.get(CLUSTER_ID).cloned(),
             approved: stored.data.get(APPROVED).cloned(),
             history,
-            matrix: stored.data.get(MATRIX).and_then(|text| StoredMatrix::parse(text)).map(Arc::new),
+            matrix: matrix(MATRIX),
+            embedded: matrix(OWN_MATRIX),
         })
     }
 }

@@ -2,6 +2,7 @@
 
 use crate::manifest::{Difference, Object};
 use crate::types::FIELD_MANAGER;
+use crate::types::from_json;
 use k8s_openapi::jiff::Timestamp;
 use serde_json::Value;
 
@@ -99,7 +100,7 @@ fn descend<'a>(fields: &'a Value, steps: &[Part<'_>], live: &Object) -> (usize, 
 
 /// Whether a key of `fieldsV1` names this item: `k:{"name":"a"}` by keys, `v:"a"` by value.
 fn names(key: &str, item: &Value) -> bool {
-    let parsed = |text: &str| serde_json::from_str::<Value>(text).ok();
+    let parsed = |text: &str| from_json::<Value>(text).ok();
     match key.split_at_checked(2) {
         Some(("k:", keys)) => parsed(keys)
             .as_ref()

@@ -1,7 +1,7 @@
 //! The objects of a driver as they were applied, compressed.
 
 use crate::manifest::Object;
-use crate::types::Digest;
+use crate::types::{Digest, from_json};
 use flate2::Compression;
 use flate2::read::GzDecoder;
 use flate2::write::GzEncoder;
@@ -11,8 +11,8 @@ use std::fmt;
 use std::io::{self, Read, Write};
 use std::sync::Arc;
 
-/// More than this is no record of ours: the API server takes 1 MiB in all.
-const MOST: u64 = 64 << 20;
+/// More than this is no record of ours: the API server takes 1 MiB of it, and 2,000 objects have 4.
+const MOST: u64 = 16 << 20;
 
 /// The objects of one driver as they were applied, but for the content of Secrets, of which only the digest is kept.
 #[derive(Clone, PartialEq, Eq, Default)]
@@ -78,7 +78,7 @@ impl PackedObjects {
     pub(super) fn values(&self) -> io::Result<BTreeMap<String, Value>> {
         let mut text = String::new();
         GzDecoder::new(&*self.0).take(MOST).read_to_string(&mut text)?;
-        let all: Vec<Value> = serde_json::from_str(&text)?;
+        let all: Vec<Value> = from_json(&text)?;
         let objects = all.into_iter().filter_map(|value| Object::new(value).ok());
         Ok(objects.map(|object| (key(&object), object.into_value())).collect())
     }
@@ -104,6 +104,7 @@ fn without_content(object: &Object) -> Value {
 pub(super) mod tests {
     use super::*;
     use crate::manifest::{Owner, stamp};
+    use crate::types::ELEMENTS;
     use serde_json::json;
 
     /// An object as it is applied.
@@ -135,6 +136,21 @@ pub(super) mod tests {
             PackedObjects::with(None, std::iter::empty()).is_some(),
             "nothing was there, and that is reported"
         );
+    }
+
+    /// A megabyte of a ConfigMap can hold a gigabyte of these.
+    #[test]
+    fn packed_objects_with_too_many_values_are_none() {
+        let packed = |text: String| {
+            let mut packed = GzEncoder::new(Vec::new(), Compression::best());
+            packed.write_all(text.as_bytes()).expect("written");
+            PackedObjects::from_bytes(&packed.finish().expect("packed"))
+        };
+        let object = object("ConfigMap", "a", "x").into_value().to_string();
+        assert_eq!(packed(format!("[{object}]")).objects().len(), 1);
+        let many = packed(format!("[{object}{}]", ",{}".repeat(ELEMENTS)));
+        assert!(many.bytes().len() < 1 << 12, "{}", many.bytes().len());
+        assert_eq!(many.objects(), []);
     }
 
     #[test]

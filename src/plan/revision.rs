@@ -138,7 +138,7 @@ impl Revision {
 /// Adds a revision. What was under way is superseded by it.
 pub(super) fn push(revisions: &mut Vec<Revision>, about: About, objects: PackedObjects, now: Timestamp) {
     let cause = cause(revisions.last(), &about);
-    let number = revisions.last().map_or(1, |last| last.number + 1);
+    let number = revisions.last().map_or(1, |last| last.number.saturating_add(1));
     for earlier in revisions.iter_mut().filter(|earlier| earlier.outcome == Outcome::Progressing) {
         earlier.outcome = Outcome::Superseded;
     }

@@ -112,9 +112,9 @@ impl Plan {
             .record
             .matrix
             .as_ref()
-            .filter(|matrix| inventory.matrix.as_ref() != Some(matrix))
+            .filter(|matrix| inventory.kept(&matrix.source) != Some(matrix))
         {
-            inventory.to_mut().matrix = Some(matrix.clone());
+            inventory.to_mut().keep(matrix.clone());
         }
         let (rows, _) = rows(input, input.desired);
         for row in rows

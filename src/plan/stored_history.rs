@@ -2,7 +2,7 @@
 
 use super::inventory::Damage;
 use super::{Outcome, PackedObjects, Revision};
-use crate::types::DriverName;
+use crate::types::{DriverName, from_json};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
@@ -35,7 +35,7 @@ struct StoredRevision {
 }
 
 pub(super) fn history(text: &str, parts: &BTreeMap<&str, PackedObjects>) -> Result<History, Damage> {
-    let records: BTreeMap<DriverName, Vec<StoredRevision>> = serde_json::from_str(text).map_err(Damage::History)?;
+    let records: BTreeMap<DriverName, Vec<StoredRevision>> = from_json(text).map_err(Damage::History)?;
     let revision = |record: StoredRevision| {
         let (objects, revision) = (parts.get(record.objects.as_str()), record.revision);
         Revision {

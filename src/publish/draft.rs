@@ -5,6 +5,7 @@ use crate::types::{Digest, DriverName, DriverRole, DriverVersion};
 use crate::yaml;
 use jiff::{SignedDuration, Timestamp};
 use serde_json::{Map, Value, json};
+use std::collections::BTreeMap;
 
 /// How long an index is good when neither its publisher nor the last one says: half a year.
 pub const VALIDITY: SignedDuration = SignedDuration::from_hours(24 * 182);
@@ -32,6 +33,9 @@ impl Draft {
             sources: Default::default(),
             preconditions: Default::default(),
             vcenter_builds: Vec::new(),
+            released: Default::default(),
+            stated_digests: Default::default(),
+            privileges: None,
             drivers: Default::default(),
             unknown_fields: Vec::new(),
         };
@@ -142,6 +146,51 @@ impl Draft {
         self.changed |= self.part(field).len() > count;
     }
 
+    /// Writes down the day on which a version was released.
+    pub fn released(&mut self, driver: &DriverName, version: &DriverVersion, day: &str) {
+        let of = self.part("released").entry(driver.as_str()).or_insert_with(|| json!({}));
+        if let Some(of) = of.as_object_mut() {
+            let before = of.insert(version.to_string(), day.into());
+            self.changed |= before != Some(day.into());
+        }
+    }
+
+    /// Writes digests, by the references of images, wherever there is none; one that was only stated is measured then. Says how many
+    /// were written, and which images have another digest than the one that was found: these stay as they are.
+    pub fn resolve(&mut self, found: &BTreeMap<String, Digest>) -> (usize, Vec<String>) {
+        let (mut written, mut others, mut measured) = (0, Vec::new(), Vec::new());
+        let drivers = self.part("drivers").values_mut();
+        let entries = drivers.filter_map(|driver| driver.get_mut("versions")?.as_array_mut()).flatten();
+        let images = entries.filter_map(|entry| entry.get_mut("images")?.as_array_mut()).flatten();
+        for image in images {
+            let reference = image.get("ref").and_then(Value::as_str).unwrap_or_default().to_owned();
+            let Some(digest) = found.get(&reference).map(ToString::to_string) else {
+                continue;
+            };
+            match image.get("digest").and_then(Value::as_str) {
+                None => {
+                    image["digest"] = digest.into();
+                    written += 1;
+                }
+                Some(known) if known == digest => measured.push(digest),
+                Some(known) => others.push(format!("{reference} is {digest} in its registry, and {known} in the matrix")),
+            }
+        }
+        others.sort();
+        others.dedup();
+        let mut confirmed = 0;
+        if let Some(Value::Object(all)) = self.document.get_mut("statedDigests") {
+            for stated in all.values_mut().filter_map(Value::as_array_mut) {
+                let before = stated.len();
+                stated.retain(|digest| !measured.iter().any(|measured| digest == measured));
+                confirmed += before - stated.len();
+            }
+            all.retain(|_, stated| stated != &json!([]));
+        }
+        self.changed |= written + confirmed > 0;
+        (written, others)
+    }
+
     /// Says of a version whether it may be chosen: `null` that it is good.
     ///
     /// # Errors
@@ -172,7 +221,9 @@ impl Draft {
         }
         let before = self.index.expires.zip(self.index.generated);
         let before = before.map(|(expires, generated)| expires.duration_since(generated));
-        let expires = now + validity.or(before).unwrap_or(VALIDITY);
+        let validity = validity.or(before).unwrap_or(VALIDITY);
+        // A matrix may say that it is valid for ten thousand years.
+        let expires = now.saturating_add(validity).unwrap_or(Timestamp::MAX);
         let second = |time: Timestamp| Timestamp::from_second(time.as_second()).unwrap_or(time).to_string();
         let document = &mut self.document;
         document.insert("version".to_owned(), self.index.version.saturating_add(1).into());

@@ -29,11 +29,23 @@ pub fn lacking(wanted: &Object, live: Option<&Object>) -> Option<String> {
     let part = |object: &Object, key: &str| object.value().get(key).cloned().unwrap_or_default();
     if part(wanted, "roleRef") != part(live, "roleRef") {
         let role = |object: &Object| format!("{} {}", object.text("/roleRef/kind"), object.text("/roleRef/name"));
-        return Some(format!("{wanted} binds {} instead of {}", role(live), role(wanted)));
+        return Some(format!(
+            "{wanted} binds {} instead of {}, and the role of a binding cannot be changed: delete it first, with {}",
+            role(live),
+            role(wanted),
+            deletion(wanted)
+        ));
     }
     let held = subjects(live.value());
     if let Some((kind, namespace, name)) = subjects(wanted.value()).difference(&held).next() {
         return Some(format!("{wanted} does not bind {kind} {namespace}/{name}"));
+    }
+    if wanted.kind() == "ValidatingAdmissionPolicy" {
+        let same = ["validations", "variables", "matchConditions"].iter().all(|part| {
+            let of = |object: &Object| object.value().pointer(&format!("/spec/{part}")).cloned();
+            of(wanted) == of(live)
+        });
+        return (!same).then(|| format!("{wanted} is for other charts"));
     }
     let beyond = Rules::of(wanted.value()).beyond(&Rules::of(live.value())).json();
     let first = beyond.first()?;
@@ -54,6 +66,15 @@ pub fn lacking(wanted: &Object, live: Option<&Object>) -> Option<String> {
         all => format!(", and {} more rules are missing", all - 1),
     };
     Some(format!("{wanted} does not grant {} on {about}{more}", words("verbs")))
+}
+
+/// The command that deletes an object.
+fn deletion(object: &Object) -> String {
+    let place = match object.namespace() {
+        "" => String::new(),
+        namespace => format!(" -n {namespace}"),
+    };
+    format!("kubectl delete {}{place} {}", object.kind().to_lowercase(), object.name())
 }
 
 type Subject = (String, String, String);
@@ -206,7 +227,9 @@ mod tests {
             (
                 binding("r", &["a"]),
                 Some(binding("s", &["a"])),
-                Some("RoleBinding n/b binds Role s instead of Role r"),
+                Some(
+                    "RoleBinding n/b binds Role s instead of Role r, and the role of a binding cannot be changed: delete it first, with kubectl delete rolebinding -n n b",
+                ),
             ),
             (
                 home(json!({"name": "n"})),

@@ -1,6 +1,7 @@
 //! apply: makes the writes of a plan. It decides nothing, and no other place writes to an object of a driver (effect).
 
 pub(super) mod delete;
+pub(super) mod former;
 pub(super) mod inventory;
 
 use super::Ports;
@@ -31,10 +32,10 @@ pub struct Outcome {
 
 /// Where the inventory is kept.
 pub struct Place<'a> {
-    /// The namespace of the ConfigMap.
+    /// The namespace of the Secret.
     pub namespace: &'a str,
-    /// The name of the ConfigMap.
-    pub name: &'a str,
+    /// The identity of the cluster.
+    pub cluster: &'a str,
     /// The id of the apply set.
     pub apply_set: &'a str,
     /// The VDOConfig.
@@ -46,7 +47,7 @@ impl<'a> Place<'a> {
     pub(super) fn of(state: &'a ClusterState, config: &'a VDOConfig) -> Self {
         Self {
             namespace: config.metadata.namespace.as_deref().unwrap_or_default(),
-            name: &state.inventory_name,
+            cluster: &state.cluster.uid,
             apply_set: &state.apply_set,
             config,
         }

@@ -7,7 +7,8 @@ use super::phase::Phase;
 use super::preconditions::{shared_volumes, upgrade};
 use super::requests::{DriverFailures, DriverRequests};
 use super::{Mode, Ports, ReconcileInput, matrix_fallback, matrix_source, preconditions, upgradeable};
-use crate::api::{MatrixStatus, UpdatePolicy, VsphereCloudConfig};
+use crate::api::{MatrixStatus, UpdatePolicy, VDOConfig, VsphereCloudConfig};
+use crate::cluster::ClusterError;
 use crate::facts::Connection;
 use crate::fetch::{LoadedIndex, settings};
 use crate::matrix::{self, Entry, Index, Query, Resolution};
@@ -49,7 +50,7 @@ pub(super) struct Chosen {
     pub needs: Needs,
     /// The matrix.
     pub index: Option<Arc<Index>>,
-    /// It with its bytes, where the cluster is to keep them: not those in the binary.
+    /// It with its bytes, which the cluster is to keep.
     pub loaded: Option<LoadedIndex>,
     /// What the mirror holds that it comes from, if it is one.
     pub lock: Option<Arc<Lock>>,
@@ -101,13 +102,18 @@ pub(super) async fn choose(
     let mut report = Report::default();
     let config = input.config;
     let installed = state.versions();
-    let frozen = follow_source(input, ports).await?;
+    let (frozen, unheard) = follow_source(input, ports).await?;
     let basis = match matrix_fallback::basis(&ports.repository, config, &state.inventory, &installed, asked).await {
         Ok(basis) => basis,
         Err(error) => {
             failures.of(asked.drivers.keys().cloned(), error);
             return Ok((Chosen::default(), report));
         }
+    };
+    let loaded = Some(basis.loaded.clone()).filter(|_| !basis.narrowed);
+    let nothing = || Chosen {
+        loaded: loaded.clone(),
+        ..Chosen::default()
     };
     let index: &Index = &basis.loaded.index;
     asked.leave_to(index);
@@ -117,12 +123,15 @@ pub(super) async fn choose(
         version: i64::try_from(index.version).unwrap_or(i64::MAX),
         digest: basis.loaded.digest.to_string(),
         signer: basis.loaded.signer.as_ref().map(ToString::to_string),
+        // Keys that cannot be read now are those of before: nothing new is used without them.
+        keys: ports.repository.trusted().unwrap_or_else(|| keys_of(config)),
         generated: index.generated.map(Time),
         expires: index.expires.map(Time),
+        knows: matrix::knowledge(index),
     });
     report
         .preconditions
-        .push(preconditions::matrix(&basis, &ports.repository.to_string(), input.now));
+        .push(preconditions::matrix(&basis, &ports.repository.to_string(), unheard, input.now));
     let (vcenters, unverified) = vcenters(connections, index);
     for (connection, error) in unverified {
         failures.of(asked.users(&connection), error);
@@ -144,7 +153,7 @@ pub(super) async fn choose(
             policy,
         };
         report.preconditions.extend(preconditions::supported(index, &query, None));
-        return Ok((Chosen::default(), report));
+        return Ok((nothing(), report));
     }
     let mut reported = false;
     loop {
@@ -169,14 +178,13 @@ pub(super) async fn choose(
                 let needs = matrix::apart(index, &query, &resolution);
                 let index = Some(basis.loaded.index.clone());
                 let lock = basis.loaded.lock.clone();
-                let loaded = Some(basis.loaded).filter(|_| !basis.narrowed && !ports.repository.is_embedded());
                 let whole = !basis.narrowed && resolution.picks.len() == asked.drivers.len();
                 let chosen = Chosen {
                     policy: whole.then_some(Policy { policy, by: frozen }),
                     resolution,
                     needs,
                     index,
-                    loaded,
+                    loaded: loaded.clone(),
                     lock,
                 };
                 return Ok((chosen, report));
@@ -186,24 +194,35 @@ pub(super) async fn choose(
                 failures.of(unfit.iter().cloned(), error.into());
                 drivers.retain(|driver, _| !unfit.contains(driver));
                 if drivers.is_empty() {
-                    return Ok((Chosen::default(), report));
+                    return Ok((nothing(), report));
                 }
             }
         }
     }
 }
 
-/// Follows what the cluster says of the source of the matrix. Which ConfigMap switches upgrades off, if one does.
-async fn follow_source(input: &ReconcileInput<'_>, ports: &Ports) -> Result<Option<&'static str>, ReconcileError> {
-    // A command decides with what it was given.
-    if input.mode != Mode::Operator {
-        return Ok(None);
-    }
+/// Follows what the cluster says of the source of the matrix. Which ConfigMap switches upgrades off, if one does, and which names a source that
+/// is not followed.
+async fn follow_source(input: &ReconcileInput<'_>, ports: &Ports) -> Result<(Option<&'static str>, Option<String>), ReconcileError> {
     let namespace = input.config.namespace().unwrap_or_default();
-    let named = matrix_source::named(&ports.reader, &namespace).await?;
+    let named = match matrix_source::named(&ports.reader, input.config).await {
+        // The user of a command need not have this right of the operator.
+        Err(ClusterError::Forbidden { .. }) if input.mode == Mode::Command => return Ok((None, None)),
+        named => named?,
+    };
+    // A command decides with the matrix that was chosen for it.
+    if input.mode == Mode::Command {
+        return Ok((named.frozen_by(), None));
+    }
     ports.repository.follow(settings(&named));
     matrix_source::supply(&ports.repository, &ports.reader, &namespace).await?;
-    Ok(named.frozen_by())
+    Ok((named.frozen_by(), named.unheard().filter(|_| !ports.repository.is_fixed())))
+}
+
+/// The keys that were trusted by the word of the status.
+fn keys_of(config: &VDOConfig) -> Vec<String> {
+    let matrix = config.status.as_ref().and_then(|status| status.matrix.as_ref());
+    matrix.map(|matrix| matrix.keys.clone()).unwrap_or_default()
 }
 
 /// Connections, each with what keeps it from being used.

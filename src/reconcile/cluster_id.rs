@@ -7,10 +7,10 @@ use super::error::ReconcileError;
 use super::observe::ClusterState;
 use super::requests::DriverRequests;
 use super::{Ports, ReconcileInput};
-use crate::api::{Class, Reason, TAKE_OVER_CLUSTER_ID, VDOConfig, VsphereCloudConfig};
+use crate::api::{Class, Reason, STATE, TAKE_OVER_CLUSTER_ID, VDOConfig, VsphereCloudConfig};
 use crate::cluster::{ClusterError, Select, Watch, list};
 use crate::drivers::{self, STORAGE};
-use crate::plan::Wait;
+use crate::plan::{Inventory, Wait};
 use crate::types::with_remedy;
 use crate::vsphere::{foreign_volumes, foreign_volumes_remedy};
 use kube::{Client, ResourceExt};
@@ -21,6 +21,8 @@ pub(super) struct ClusterId {
     pub id: String,
     /// Whether a driver of this cluster uses it already.
     pub used: bool,
+    /// Another one, which the stored inventory has. No driver changes its id before a person confirms the change.
+    pub contested: Option<String>,
 }
 
 /// The identity: fixed by the first installation, ours or that of an adopted driver, given by the specification, or that of the cluster
@@ -34,13 +36,88 @@ pub(super) async fn cluster_id(
     state: &ClusterState,
     asked: &DriverRequests,
 ) -> Result<ClusterId, ReconcileError> {
-    let found = of_config(input.config, &state.cluster.uid);
-    let known = match &state.inventory.cluster_id {
-        Some(fixed) => Some(fixed.clone()),
-        None if found.used || !asked.wants(STORAGE.name) => None,
-        None => registered(&ports.client).await?,
+    let config = input.config;
+    let found = of_config(config, &state.cluster.uid);
+    let Some(stored) = state.inventory.cluster_id.clone() else {
+        let known = match found.used || !asked.wants(STORAGE.name) {
+            true => None,
+            false => registered(&ports.client).await?,
+        };
+        return Ok(known.map_or(found, |id| ClusterId {
+            id,
+            used: true,
+            contested: None,
+        }));
     };
-    Ok(known.map_or(found, |id| ClusterId { id, used: true }))
+    let mut others = Vec::from_iter(reported(config).map(str::to_owned));
+    if others.is_empty() && stored != found.id {
+        // The status was lost, or is not written yet.
+        others.extend(registered(&ports.client).await?);
+    }
+    Ok(agree(config, stored, others, found))
+}
+
+/// The stored id, where something vouches for it that a writer of the inventory alone does not write: the status, the configuration of the
+/// driver that runs, the specification, the cluster itself, or a person who names it. `others` are the first two.
+fn agree(config: &VDOConfig, stored: String, others: Vec<String>, found: ClusterId) -> ClusterId {
+    let named = config.annotations().get(TAKE_OVER_CLUSTER_ID) == Some(&stored);
+    let vouched = match others.as_slice() {
+        [] => found.id == stored,
+        others => others.contains(&stored),
+    };
+    if named || vouched {
+        return ClusterId {
+            id: stored,
+            used: true,
+            contested: None,
+        };
+    }
+    ClusterId {
+        id: others.into_iter().next().unwrap_or(found.id),
+        used: true,
+        contested: Some(stored),
+    }
+}
+
+/// The id that a person has confirmed, where the inventory has another. It is the one that the status has, or without one the id of the
+/// specification or of the cluster: an annotation that was written about another id confirms nothing.
+pub(super) fn confirmed(config: &VDOConfig, inventory: &Inventory, cluster_uid: &str) -> Option<String> {
+    let stored = inventory.cluster_id.as_deref()?;
+    let named = config.annotations().get(TAKE_OVER_CLUSTER_ID)?;
+    let own = of_config(config, cluster_uid).id;
+    let fits = reported(config).unwrap_or(&own) == named;
+    (stored != named && fits).then(|| named.clone())
+}
+
+/// What the CSI driver waits for where its id is contested.
+pub(super) fn contested(config: &VDOConfig, found: &ClusterId) -> Option<Wait> {
+    let (now, stored) = (&found.id, found.contested.as_ref()?);
+    let annotate = |id: &str| {
+        format!(
+            "kubectl -n {} annotate --overwrite vdoconfig {} {TAKE_OVER_CLUSTER_ID}={id}",
+            config.namespace().unwrap_or_default(),
+            config.name_any()
+        )
+    };
+    let what = format!(
+        "the CSI driver is left as it is: Secret {STATE} has cluster id {stored}, as after a change by hand or a backup of another cluster, \
+         and the id of this cluster is {now}"
+    );
+    let remedy = format!(
+        "To go on with {now}: {}. To change it to {stored}: {}.",
+        annotate(now),
+        annotate(stored)
+    );
+    Some(Wait {
+        driver: STORAGE.name.to_owned(),
+        reason: Reason::ClusterIdChanged,
+        message: with_remedy(&what, &remedy),
+    })
+}
+
+/// The id that is in use according to the status, which only operators write.
+fn reported(config: &VDOConfig) -> Option<&str> {
+    config.status.as_ref()?.cluster_id.as_deref()
 }
 
 /// Whether the specification says another identity than the one in use.
@@ -63,12 +140,12 @@ pub(super) fn agreed(config: &VDOConfig, found: &ClusterId) -> Result<(), Reconc
 
 /// The identity as the VDOConfig alone knows it: what its status says is in use.
 fn of_config(config: &VDOConfig, cluster_uid: &str) -> ClusterId {
-    let used = config.status.as_ref().and_then(|status| status.cluster_id.as_deref());
     let given = given(config);
-    let used = used.filter(|used| given.is_none_or(|given| given == *used));
+    let used = reported(config).filter(|used| given.is_none_or(|given| given == *used));
     ClusterId {
         id: used.or(given).unwrap_or(cluster_uid).to_owned(),
         used: used.is_some(),
+        contested: None,
     }
 }
 
@@ -79,7 +156,7 @@ pub(super) fn given(config: &VDOConfig) -> Option<&str> {
 /// The identity that the CSI driver is about to use for the first time, unless the administrator takes it over with its volumes.
 #[must_use]
 pub fn claimed(config: &VDOConfig, cluster_uid: &str) -> Option<String> {
-    let ClusterId { id, used } = of_config(config, cluster_uid);
+    let ClusterId { id, used, .. } = of_config(config, cluster_uid);
     let taken_over = config.annotations().get(TAKE_OVER_CLUSTER_ID) == Some(&id);
     (!used && !taken_over).then_some(id)
 }
@@ -165,6 +242,48 @@ mod tests {
         ] {
             let found = claimed(&config(given, used, taken_over), "uid");
             assert_eq!(found.as_deref(), expected, "{given:?} {used:?} {taken_over:?}");
+        }
+    }
+
+    #[test]
+    fn cluster_id_stored_counts_only_if_something_else_says_the_same() {
+        for (reported, live, given, taken_over, expected) in [
+            (Some("stored"), None, None, None, ("stored", None)),
+            (Some("now"), None, None, None, ("now", Some("stored"))),
+            (Some("now"), None, None, Some("stored"), ("stored", None)),
+            (Some("now"), None, None, Some("other"), ("now", Some("stored"))),
+            (None, Some("stored"), None, None, ("stored", None)),
+            (None, Some("now"), None, None, ("now", Some("stored"))),
+            (None, None, Some("stored"), None, ("stored", None)),
+            (None, None, Some("now"), None, ("now", Some("stored"))),
+            (None, None, None, None, ("uid", Some("stored"))),
+        ] {
+            let config = config(given, reported, taken_over);
+            let others = [reported, live].into_iter().flatten().map(str::to_owned).collect();
+            let found = agree(&config, "stored".into(), others, of_config(&config, "uid"));
+            let case = format!("{reported:?} {live:?} {given:?} {taken_over:?}");
+            assert_eq!((found.id.as_str(), found.contested.as_deref()), expected, "{case}");
+            assert_eq!(contested(&config, &found).is_some(), expected.1.is_some(), "{case}");
+        }
+    }
+
+    #[test]
+    fn cluster_id_confirmed_by_a_person_replaces_the_stored_one() {
+        for (stored, reported, taken_over, expected) in [
+            (Some("stored"), Some("now"), Some("now"), Some("now")),
+            (Some("stored"), Some("now"), Some("stored"), None),
+            (Some("stored"), Some("now"), Some("other"), None),
+            (Some("stored"), None, Some("other"), None),
+            (Some("stored"), None, Some("uid"), Some("uid")),
+            (Some("stored"), Some("now"), None, None),
+            (None, Some("now"), Some("now"), None),
+        ] {
+            let inventory = Inventory {
+                cluster_id: stored.map(str::to_owned),
+                ..Inventory::default()
+            };
+            let found = confirmed(&config(None, reported, taken_over), &inventory, "uid");
+            assert_eq!(found.as_deref(), expected, "{stored:?} {reported:?} {taken_over:?}");
         }
     }
 

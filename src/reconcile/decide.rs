@@ -3,7 +3,7 @@
 //! What goes wrong with one driver is a failure of that driver. It is left at what was applied of it last, and the others go on.
 
 use super::choose::{choose, connections};
-use super::cluster_id::{agreed, claimed, cluster_id, hold};
+use super::cluster_id::{agreed, claimed, cluster_id, contested, hold};
 use super::error::ReconcileError;
 use super::gates::{self, Hold};
 use super::observe::connections;
@@ -16,8 +16,8 @@ use super::record::{record, stored_matrix};
 use super::render::{Wanted, drawn, last_configuration, render};
 use super::stopwatch::Stopwatch;
 use super::upgrade_available::{Hindrances, newer};
-use super::{Mode, Ports, ReconcileInput, preconditions, prerequisites, requests, rights, rollback, served, webhook};
-use crate::api::{Approval, Class, ConflictRule, VsphereCloudConfig};
+use super::{Mode, Ports, ReconcileInput, content, preconditions, prerequisites, requests, rights, rollback, served, webhook};
+use crate::api::{Approval, Class, ConflictRule, STATE, VsphereCloudConfig};
 use crate::drivers::{self, CLOUD_PROVIDER, STORAGE};
 use crate::manifest::{Object, is_owned, remember_configuration, start_early};
 use crate::matrix::Resolution;
@@ -248,6 +248,10 @@ pub async fn decide(input: &ReconcileInput<'_>, ports: &Ports, state: &ClusterSt
         found.failures.push(failure(&wait, class));
         missing.entry(STORAGE.name.to_owned()).or_insert(wait);
     }
+    if let Some(wait) = contested(config, &cluster_id) {
+        found.failures.push(failure(&wait, Class::Terminal));
+        missing.insert(STORAGE.name.to_owned(), wait);
+    }
     let paused = requests::paused(&config.spec);
     let hindrances = Hindrances {
         backs: &backs,
@@ -256,7 +260,7 @@ pub async fn decide(input: &ReconcileInput<'_>, ports: &Ports, state: &ClusterSt
         paused: &paused,
     };
     found.newer = newer(&chosen, &asked, &hindrances);
-    let (alone, displaced) = found.check(foreign_drivers(ports, state, &desired).await)?;
+    let (alone, displaced) = found.check(foreign_drivers(ports, state, &desired, &namespace).await)?;
     found.preconditions.push(alone);
     failures.join(displaced);
     desired.retain(|d| !failures.names(&d.driver));
@@ -292,7 +296,7 @@ pub async fn decide(input: &ReconcileInput<'_>, ports: &Ports, state: &ClusterSt
         .cloned()
         .collect();
     found.drivers = reports(state, &chosen.resolution, &desired, &failures);
-    found.inventory = Some((state.inventory_name.clone(), state.inventory.objects.len() + new.len()));
+    found.inventory = Some((STATE.to_owned(), state.inventory.objects.len() + new.len()));
     found.failures.splice(0..0, failures.published());
     found.unrequested = kept.iter().filter(|driver| !asked.wants(driver)).cloned().collect();
     found.removing = removed.into_iter().collect();
@@ -347,12 +351,23 @@ pub async fn decide(input: &ReconcileInput<'_>, ports: &Ports, state: &ClusterSt
     let lookups = plan::lookups(&decision.input(state));
     found.check(look_up(ports, config, lookups, &mut decision.observed).await)?;
     decision.replan(state);
+    let refused = content::refused(ports, &decision.resolution, &charts, &decision.desired, &decision.plan).await;
+    for (driver, failure) in refused.by_driver() {
+        let wait = Wait {
+            driver: driver.clone(),
+            reason: failure.reason,
+            message: failure.message.clone(),
+        };
+        found.failures.push(failure);
+        decision.missing.insert(driver, wait);
+        decision.replan(state);
+    }
     // A driver that turns out to be held is repaired to what was applied of it last.
     if decision.kept.is_empty() && decision.plan.is_transition() {
         decision.secrets = last_configuration(&wanted, state);
     }
     found.skipped.clone_from(&decision.plan.skipped);
-    found.cluster_id = Some(cluster_id.id).filter(|_| cluster_id.used);
+    found.cluster_id = Some(cluster_id.id).filter(|_| cluster_id.used && cluster_id.contested.is_none());
     found.stages.push(watch.lap("plan"));
     Ok((decision, found))
 }

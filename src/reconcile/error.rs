@@ -162,6 +162,9 @@ pub enum ReconcileError {
         /// Where the chart is from.
         matrix: String,
     },
+    /// An object has content that no chart gives it.
+    #[error(transparent)]
+    Content(Box<crate::admission::ContentRefused>),
     /// The configuration cannot be written.
     #[error(transparent)]
     Setup(#[from] SetupError),
@@ -224,6 +227,7 @@ impl Remedy for ReconcileError {
                 let apply = "kubectl apply --server-side --force-conflicts -f -";
                 return Some(format!("As administrator, run {command} | {apply} to add them.").into());
             }
+            Self::Content(error) => return error.remedy(),
             Self::Setup(error) => return error.remedy(),
             Self::Manifest(error) => return error.remedy(),
             Self::Inventory(error) => return error.remedy(),
@@ -252,6 +256,7 @@ impl Classify for ReconcileError {
             Self::InvalidSpec { .. } => Reason::InvalidSpec,
             Self::ForeignDriver { .. } => Reason::NotOurs,
             Self::RightsMissing { .. } => Reason::RightsMissing,
+            Self::Content(_) => Reason::AdmissionDenied,
             Self::NoClusterId => Reason::Forbidden,
             Self::RevisionUnusable { .. } => Reason::RevisionUnusable,
             Self::NoFit(error) => no_fit(error),
@@ -291,6 +296,7 @@ impl Classify for ReconcileError {
             | Self::NoFit(_)
             | Self::ChartRepository(_)
             | Self::Render(_)
+            | Self::Content(_)
             | Self::Setup(_)
             | Self::Manifest(_)
             | Self::Inventory(_)

@@ -78,8 +78,14 @@ fn records(config: &VDOConfig, inventory: &Inventory) -> Records {
         version: kept.version,
         signer: kept.signer.clone(),
     });
+    let floors = kept.into_iter().flat_map(|kept| &kept.floors);
+    let of_keys = floors.map(|(signer, version)| Floor {
+        source: String::new(),
+        version: *version,
+        signer: Some(signer.clone()),
+    });
     Records {
-        floors: reported.into_iter().chain(stored).collect(),
+        floors: reported.into_iter().chain(stored).chain(of_keys).collect(),
         kept: kept.cloned(),
         pardoned: config
             .annotations()

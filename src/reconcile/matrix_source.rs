@@ -1,28 +1,32 @@
 //! Where the matrix comes from by what the cluster says, and what of it is in the cluster (effects: reads only).
 
-use super::observe::cluster::{config_maps_watch, texts};
-use crate::api::API_VERSION;
+use super::observe::cluster::{by_name, config_maps_watch, texts};
+use crate::api::{API_VERSION, VDOConfig};
 use crate::cluster::{ClusterError, Reader, Select, Watch};
-use crate::fetch::{CONFIG_MAPS, ChartRepository, ConfigMaps, Named};
+use crate::fetch::{CONFIG_MAPS, ChartRepository, ConfigMaps, Named, SOURCE_SECRET};
 use crate::manifest::Object;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
+use kube::ResourceExt;
 use std::collections::BTreeMap;
 
-/// The key of the list of contents, in the first ConfigMap of a matrix.
+/// The key of the list of contents, in the Secret of a matrix.
 pub const CONTENTS: &str = "contents.json";
-/// The key of a part.
+/// The key of a part, in a ConfigMap of a matrix.
 pub const PART: &str = "part";
 
-/// What the cluster says of the source of the matrix.
+/// What the cluster says of the source of the matrix. `config` is the VDOConfig whose status says which one was in use.
 ///
 /// # Errors
 /// When it cannot be read.
-pub async fn named(reader: &Reader, namespace: &str) -> Result<Named, ClusterError> {
-    let watch = config_maps_watch(namespace);
-    let all = reader.load([watch.clone()]).await?.list(&watch);
+pub async fn named(reader: &Reader, config: &VDOConfig) -> Result<Named, ClusterError> {
+    let namespace = config.namespace().unwrap_or_default();
+    let (watch, secret) = (config_maps_watch(&namespace), by_name("Secret", &namespace, SOURCE_SECRET));
+    let view = reader.load([watch.clone(), secret.clone()]).await?;
+    let all = view.list(&watch);
     let maps = all.iter().filter(|map| CONFIG_MAPS.contains(&map.name()));
-    let watch = Watch::new(API_VERSION, "CompatibilityConfig", namespace, Select::All);
+    let secret = view.one(&secret).map(|secret| decoded(&secret)).unwrap_or_default();
+    let watch = Watch::new(API_VERSION, "CompatibilityConfig", &namespace, Select::All);
     let mut objects = match reader.load([watch.clone()]).await {
         Ok(view) => view.list(&watch),
         // It is of the original operator; a cluster need not have it.
@@ -31,10 +35,20 @@ pub async fn named(reader: &Reader, namespace: &str) -> Result<Named, ClusterErr
     };
     objects.sort_by_key(|object| (object.text("/metadata/creationTimestamp").to_owned(), object.name().to_owned()));
     let url = |object: &Object| (object.name().to_owned(), object.text("/spec/matrixURL").to_owned());
+    let status = config.status.as_ref();
     Ok(Named {
+        secret,
         maps: maps.map(|map| (map.name().to_owned(), texts(map, "/data"))).collect(),
         objects: objects.iter().map(url).collect(),
+        used: status.and_then(|status| Some(status.matrix.as_ref()?.source.clone())),
     })
+}
+
+/// The texts in a Secret.
+fn decoded(secret: &Object) -> BTreeMap<String, String> {
+    let text = |value: String| String::from_utf8(STANDARD.decode(value).ok()?).ok();
+    let all = texts(secret, "/data").into_iter();
+    all.filter_map(|(key, value)| Some((key, text(value)?))).collect()
 }
 
 /// Hands the library what the ConfigMaps of its source hold, if they are its source. Only the namespace of the operator is read.
@@ -47,14 +61,24 @@ pub async fn supply(repository: &ChartRepository, reader: &Reader, namespace: &s
         repository.supply(&place, "", || Err(place.elsewhere(namespace)));
         return Ok(());
     }
-    let watch = config_maps_watch(namespace);
-    let mut all = reader.load([watch.clone()]).await?.list(&watch);
+    let (watch, list) = (config_maps_watch(namespace), by_name("Secret", namespace, &place.name));
+    let view = reader.load([watch.clone(), list.clone()]).await?;
+    let list = view.one(&list);
+    let mut all = view.list(&watch);
     all.retain(|map| is_of(&place, map.name()));
     let all: BTreeMap<&str, &Object> = all.iter().map(|map| (map.name(), map)).collect();
     let versions = all.iter().map(|(name, map)| format!("{name}@{}", map.resource_version()));
-    let state = versions.collect::<Vec<_>>().join(" ");
+    let list_version = list.as_ref().map_or("", |list| list.resource_version());
+    let state = versions.chain([list_version.to_owned()]).collect::<Vec<_>>().join(" ");
     repository.supply(&place, &state, || {
-        let contents = all.get(&*place.name).and_then(|map| texts(map, "/data").remove(CONTENTS));
+        let former = || all.get(&*place.name).and_then(|map| texts(map, "/data").remove(CONTENTS));
+        let contents = match list.as_ref().and_then(|list| decoded(list).remove(CONTENTS)) {
+            Some(contents) => Some(contents),
+            // What is in there is then signed, or not used.
+            None if repository.trusts_keys() => former(),
+            None if former().is_some() => return Err(place.unproven()),
+            None => None,
+        };
         let part = |name: &str| {
             let text = all.get(name)?.look().pointer(&format!("/binaryData/{PART}"))?.as_str()?.to_owned();
             STANDARD.decode(text).ok()
@@ -64,7 +88,7 @@ pub async fn supply(repository: &ChartRepository, reader: &Reader, namespace: &s
     Ok(())
 }
 
-/// Whether a ConfigMap is the first one, or may be a part.
+/// Whether a ConfigMap is the former list, or may be a part.
 fn is_of(place: &ConfigMaps, name: &str) -> bool {
     name.strip_prefix(&*place.name)
         .is_some_and(|rest| rest.is_empty() || rest.starts_with('-'))

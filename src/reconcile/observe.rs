@@ -9,18 +9,21 @@ pub(super) mod deletion_guards;
 mod node;
 pub(super) mod recover_inventory;
 
-use super::apply::inventory;
+pub use recover_inventory::Recovered;
+
+use super::apply::former;
+use super::apply::inventory::{self, Found};
+use super::cluster_id;
 use super::error::ReconcileError;
-use crate::api::VDOConfig;
+use crate::api::{STATE, VDOConfig};
 use crate::cluster::{Reader, Select, Watch};
 use crate::facts::Cluster;
 use crate::health::{DriverHealth, MissingWorkload, driver_health, is_judged, slices_of, without};
-use crate::manifest::{Object, apply_set_id, is_owned};
+use crate::manifest::{Object, is_owned};
 use crate::plan::{Inventory, unpullable};
 use crate::status::{DriverReport, Report};
 use crate::types::{ById, DriverName, DriverVersion, KubernetesVersion, ObjectId};
 use k8s_openapi::jiff::Timestamp;
-use kube::ResourceExt;
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -31,10 +34,8 @@ pub struct ClusterState {
     pub cluster: Cluster,
     /// What may exist because of us.
     pub inventory: Arc<Inventory>,
-    /// It was lost and is rebuilt from what bears our labels, and not stored yet: nothing may be removed because of it.
-    pub recovered: bool,
-    /// Where it is kept.
-    pub inventory_name: String,
+    /// It is not as it is stored, and to be stored before anything else: nothing may be removed because of it.
+    pub recovered: Option<Recovered>,
     /// The id of our apply set.
     pub apply_set: String,
     /// The live objects of the inventory.
@@ -55,27 +56,28 @@ pub struct ClusterState {
 /// When something cannot be read.
 pub async fn observe(reader: &Reader, config: &VDOConfig, version: KubernetesVersion) -> Result<ClusterState, ReconcileError> {
     let cluster = cluster::cluster(reader, version).await?;
-    let inventory_name = cluster::inventory_name(config);
-    let apply_set = apply_set_id(&inventory_name, &config.namespace().unwrap_or_default());
+    let apply_set = cluster::apply_set(config);
     let expected = recover_inventory::is_expected(config);
-    let found = inventory::find(reader, config, expected).await?;
-    let (inventory, recovered) = match found {
-        Some(found) => (found, false),
-        None if expected => {
-            let found = recover_inventory::scan(reader, config, &apply_set).await?;
-            let recovered = !found.objects.is_empty();
-            (Arc::new(found), recovered)
-        }
-        None => (Arc::default(), false),
+    let found = inventory::find(reader, config, Some(&cluster.uid), expected).await?;
+    let (mut inventory, mut recovered) = match found {
+        Found::Stored(found) => (found, None),
+        Found::Nothing | Found::OfAnotherCluster if !expected => (Arc::default(), None),
+        lost => recover_inventory::recover(reader, config, &lost).await?,
     };
     let live = reader
         .alive(&inventory, &apply_set, || watches(&listed(&inventory), &apply_set))
         .await?;
+    if recovered == Some(Recovered::Former) {
+        former::proven(Arc::make_mut(&mut inventory), &live, &cluster.uid);
+    }
+    if let Some(id) = cluster_id::confirmed(config, &inventory, &cluster.uid) {
+        Arc::make_mut(&mut inventory).cluster_id = Some(id);
+        recovered = recovered.or(Some(Recovered::ClusterId));
+    }
     let mut state = ClusterState {
         cluster,
         inventory,
         recovered,
-        inventory_name,
         apply_set,
         live,
         running: BTreeMap::new(),
@@ -134,8 +136,7 @@ impl ClusterState {
         let objects = self.inventory.objects.len();
         Report {
             cluster: Some(self.cluster.clone()),
-            cluster_id: self.inventory.cluster_id.clone(),
-            inventory: (objects > 0).then(|| (self.inventory_name.clone(), objects)),
+            inventory: (objects > 0).then(|| (STATE.to_owned(), objects)),
             drivers: self.present(),
             ..Report::default()
         }

@@ -2,81 +2,23 @@
 
 pub(super) mod foreign_drivers;
 pub(super) mod images;
+mod matrix;
 pub(super) mod shared_volumes;
 pub mod snapshots;
 pub(super) mod upgrade;
 
-use super::matrix_fallback::Basis;
+pub(super) use matrix::matrix;
+
 use crate::api::{ConditionType, Reason};
 use crate::driverconfig::csi;
 use crate::drivers::{self, STORAGE, short};
 use crate::facts::{Connection, Node};
-use crate::fetch::MatrixSource;
 use crate::health::{Placement, placement};
 use crate::matrix::{Entry, Index, Query, Resolution, State};
 use crate::plan::Desired;
 use crate::status::Precondition;
 use crate::types::count;
-use jiff::Timestamp;
 use std::sync::Arc;
-
-/// Whether the matrix is the one that is wanted, and not past its date.
-pub(super) fn matrix(basis: &Basis, source: &str, now: Timestamp) -> Precondition {
-    let (kind, index) = (ConditionType::MatrixFresh, &basis.loaded.index);
-    if let Some(problem) = &basis.loaded.problem {
-        let why = &problem.message;
-        let message = match basis.narrowed {
-            true => format!(
-                "{source} cannot be used, so nothing is chosen; the drivers that run are kept with the same charts, which this operator has built in: {why}"
-            ),
-            false if basis.loaded.source == source => {
-                format!("{source} cannot be used, so its version {} from before is: {why}", index.version)
-            }
-            false => format!(
-                "{source} cannot be used, so version {} of {} from before is: {why}",
-                index.version, basis.loaded.source
-            ),
-        };
-        return Precondition::fails(kind, problem.reason, message);
-    }
-    if let Some(generated) = index.generated.filter(|_| index.is_ahead(now)) {
-        return Precondition::fails(
-            kind,
-            Reason::MatrixExpired,
-            format!(
-                "the matrix ({source}, version {}) was generated at {generated}, and the clock here says {now}: one of the two is wrong, so that it cannot be judged whether the matrix has expired; what runs stays, and nothing is upgraded",
-                index.version
-            ),
-        );
-    }
-    match index.expires {
-        Some(expires) if index.is_stale(now) => Precondition::fails(
-            kind,
-            Reason::MatrixExpired,
-            format!(
-                "the matrix ({source}, version {}) is good until {expires}; the installed versions stay, and newer versions are not known: bring a newer matrix, or update the operator",
-                index.version
-            ),
-        ),
-        Some(expires) => Precondition::holds(
-            kind,
-            format!("{source}, version {}, good until {expires}{}", index.version, signed(basis, source)),
-        ),
-        None => Precondition::holds(
-            kind,
-            format!("{source}, version {}, without an expiry{}", index.version, signed(basis, source)),
-        ),
-    }
-}
-
-/// Who has signed it. What is in the binary needs no signature.
-fn signed(basis: &Basis, source: &str) -> String {
-    match &basis.loaded.signer {
-        Some(key) => format!(", signed by the key {key}"),
-        None if source == MatrixSource::Embedded.to_string() => String::new(),
-        None => ", not checked for a signature: no keys are trusted".into(),
-    }
-}
 
 /// Whether the versions that are to run support the cluster's Kubernetes, and every vCenter whose version is known. Without a
 /// choice, whether any version does.
@@ -241,10 +183,10 @@ mod tests {
     use super::*;
     use crate::drivers::{CPI, CSI};
     use crate::facts::{Credentials, Place};
-    use crate::fetch::{LoadedIndex, Problem, embedded};
+    use crate::fetch::embedded;
     use crate::manifest::Object;
     use crate::matrix::{self, DriverRequest, UpdatePolicy};
-    use crate::types::{Digest, Secret, Trust};
+    use crate::types::{Secret, Trust};
     use serde_json::json;
     use std::collections::BTreeMap;
     use std::sync::Arc;
@@ -341,88 +283,6 @@ mod tests {
                 "VSphereSupported None NotChecked: CSI 3.9.9 is not in the matrix"
             ]
         );
-    }
-
-    #[test]
-    fn precondition_matrix_expired_or_invalid_fails() {
-        let at = |text: &str| text.parse::<Timestamp>().expect("a time");
-        let loaded = |expires: Option<&str>, problem: Option<Reason>| {
-            let mut index = Index::parse(embedded::index()).expect("an index");
-            index.expires = expires.map(at);
-            LoadedIndex {
-                source: "embedded".into(),
-                signed: Arc::new(crate::fetch::Signed {
-                    index: Vec::new(),
-                    signature: None,
-                    lock: None,
-                }),
-                digest: Digest::of(b""),
-                index: index.into(),
-                signer: None,
-                lock: None,
-                problem: problem.map(|reason| Problem {
-                    reason,
-                    message: "line 7".into(),
-                }),
-            }
-        };
-        let end = Some("2027-01-01T00:00:00Z");
-        let (good, bad) = ("2026-12-31T00:00:00Z", "2027-01-02T00:00:00Z");
-        for (loaded, narrowed, now, holds, reason) in [
-            (loaded(end, None), false, good, true, None),
-            (loaded(end, None), false, bad, false, Some(Reason::MatrixExpired)),
-            (loaded(None, None), false, "2099-01-01T00:00:00Z", true, None),
-            // The clock was set back, so that an old index seems to be good.
-            (loaded(end, None), false, "2020-01-01T00:00:00Z", false, Some(Reason::MatrixExpired)),
-            (
-                loaded(end, Some(Reason::MatrixInvalid)),
-                false,
-                bad,
-                false,
-                Some(Reason::MatrixInvalid),
-            ),
-            (
-                loaded(end, Some(Reason::MatrixInvalid)),
-                true,
-                good,
-                false,
-                Some(Reason::MatrixInvalid),
-            ),
-            (
-                loaded(end, Some(Reason::MatrixNotTrusted)),
-                false,
-                good,
-                false,
-                Some(Reason::MatrixNotTrusted),
-            ),
-            (
-                loaded(end, Some(Reason::MatrixRolledBack)),
-                false,
-                good,
-                false,
-                Some(Reason::MatrixRolledBack),
-            ),
-            (
-                loaded(end, Some(Reason::MatrixUnreachable)),
-                false,
-                good,
-                false,
-                Some(Reason::MatrixUnreachable),
-            ),
-            (
-                loaded(end, Some(Reason::MatrixIncomplete)),
-                false,
-                good,
-                false,
-                Some(Reason::MatrixIncomplete),
-            ),
-        ] {
-            let basis = Basis { loaded, narrowed };
-            let found = matrix(&basis, "embedded", at(now));
-            assert_eq!(found.message.contains("nothing is chosen"), narrowed, "{}", found.message);
-            assert_eq!(found.holds, Some(holds), "{}", found.message);
-            assert!(reason.is_none_or(|reason| reason == found.reason), "{}", found.reason);
-        }
     }
 
     #[test]

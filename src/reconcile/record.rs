@@ -6,7 +6,7 @@ use super::rollback::Back;
 use crate::api::VDOConfig;
 use crate::drivers;
 use crate::fetch::ChartRepository;
-use crate::matrix::StoredMatrix;
+use crate::matrix::{EMBEDDED, StoredMatrix};
 use crate::plan::{About, Desired, Inventory, RandomContent, Record};
 use crate::types::{Digest, DriverName, DriverVersion};
 use std::collections::BTreeMap;
@@ -15,17 +15,22 @@ use std::sync::Arc;
 /// The matrix that the inventory keeps from now on; `None` leaves what it keeps.
 pub(super) fn stored_matrix(repository: &ChartRepository, chosen: &Chosen, inventory: &Inventory) -> Option<Arc<StoredMatrix>> {
     let loaded = chosen.loaded.as_ref()?;
-    let picks = chosen.resolution.picks.values().map(|pick| &pick.chart);
-    let charts: BTreeMap<Digest, Vec<u8>> = picks
-        .filter_map(|chart| Some((chart.digest.clone(), repository.packed(&chart.digest)?)))
+    let kept = inventory.kept(&loaded.source);
+    let picks = chosen.resolution.picks.values();
+    let mut charts: BTreeMap<Digest, Vec<u8>> = picks
+        .filter_map(|pick| Some((pick.chart.digest.clone(), repository.packed(&pick.chart.digest)?)))
         .collect();
+    // Where nothing could be chosen, the charts of what runs stay.
+    if let (true, Some(kept)) = (charts.is_empty(), kept) {
+        charts.clone_from(&kept.charts);
+    }
     let source = loaded.source.clone();
     let signer = loaded.signer.as_ref().map(ToString::to_string);
     let is_same = |kept: &&Arc<StoredMatrix>| {
         let signed = kept.signer == signer && kept.signature == loaded.signed.signature && kept.lock == loaded.signed.lock;
         signed && kept.source == source && kept.digest == loaded.digest && kept.charts.keys().eq(charts.keys())
     };
-    if let Some(kept) = inventory.matrix.as_ref().filter(is_same) {
+    if let Some(kept) = kept.filter(is_same) {
         return Some(kept.clone());
     }
     let signed = &loaded.signed;
@@ -36,6 +41,7 @@ pub(super) fn stored_matrix(repository: &ChartRepository, chosen: &Chosen, inven
             (&signed.index, signed.signature.as_deref(), signed.lock.as_deref()),
             charts,
         )
+        .after(inventory.matrix.as_deref().filter(|_| loaded.source != EMBEDDED))
         .into(),
     )
 }
@@ -93,5 +99,35 @@ pub(super) fn record(
         limit: config.spec.revisions(),
         deadline: config.spec.deadline(),
         ..Record::default()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fetch::{MatrixSource, Records, embedded};
+
+    /// A command of another build decides with it.
+    #[tokio::test]
+    async fn matrix_in_the_binary_is_kept_and_stays_where_nothing_is_chosen() {
+        let repository = ChartRepository::new(MatrixSource::Embedded);
+        let loaded = repository.index(&Records::default()).await.expect("an index");
+        let chosen = Chosen {
+            loaded: Some(loaded),
+            ..Chosen::default()
+        };
+        let mut inventory = Inventory::default();
+        let kept = stored_matrix(&repository, &chosen, &inventory).expect("it is kept");
+        assert_eq!(kept.index().as_deref(), Some(embedded::index()));
+        let chart = vec![1; 9];
+        let with_chart = StoredMatrix::of(
+            ("embedded".into(), kept.version, None),
+            (embedded::index(), None, None),
+            [(Digest::of(&chart), chart)].into(),
+        );
+        inventory.keep(with_chart.into());
+        let again = stored_matrix(&repository, &chosen, &inventory).expect("it is kept");
+        assert_eq!(again.charts.len(), 1, "the chart of what runs is dropped");
+        assert_eq!(stored_matrix(&repository, &Chosen::default(), &inventory), None);
     }
 }

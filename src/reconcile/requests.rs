@@ -76,6 +76,13 @@ impl DriverFailures {
         later.0.into_iter().for_each(|failure| self.of(failure.drivers, failure.error));
     }
 
+    /// What is wrong, driver by driver.
+    pub(super) fn by_driver(&self) -> impl Iterator<Item = (DriverName, Failure)> {
+        let of = |failure: &DriverFailure| (failure.drivers.clone(), Failure::from(&failure.error));
+        let each = self.0.iter().map(of);
+        each.flat_map(|(drivers, failure)| drivers.into_iter().map(move |driver| (driver, failure.clone())))
+    }
+
     /// Leaves out what is wrong with these drivers.
     pub(super) fn forgive(&mut self, drivers: impl Fn(&DriverName) -> bool) {
         for failure in &mut self.0 {

@@ -5,7 +5,8 @@ use super::observe::definitions;
 use super::preconditions::{foreign_drivers, snapshots};
 use super::requests::DriverFailures;
 use super::{Ports, prerequisites};
-use crate::api::OPERATOR_NAMESPACE;
+use crate::admission::Allowed;
+use crate::api::{OPERATOR_NAMESPACE, STATE};
 use crate::certificate;
 use crate::chart::{self, Context, RenderError};
 use crate::cluster::{self, Select, Watch};
@@ -14,12 +15,12 @@ use crate::fetch::{ChartRepository, RepositoryError};
 use crate::manifest::{ManifestError, Object};
 use crate::matrix::{Index, IndexError, Resolution};
 use crate::plan::Desired;
-use crate::rbac::{self, Mismatch, Rules, is_prerequisite};
+use crate::rbac::{self, Mismatch, Rules, SingleRule, is_prerequisite};
 use crate::types::{Digest, DriverName, DriverVersion, Remedy};
 use serde_json::{Value, json};
 use std::borrow::Cow;
-use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, PoisonError};
 
 const ACCOUNT: &str = "vdo-operator";
@@ -63,11 +64,14 @@ pub struct Rights {
     pub drivers: Vec<Value>,
     /// The account of the operator with its roles.
     pub operator: Vec<Value>,
-    /// What keeps that account to the drivers' workloads.
+    /// What that account may write into objects.
+    pub content: Allowed,
+    /// What keeps that account to this content.
     pub policy: Vec<Value>,
 }
 
-/// What the drivers of an index, in the versions that are taken, and the operator that installs them from this namespace need.
+/// What the drivers of an index, in the versions that are taken, and the operator that installs them from this namespace need. Without
+/// `with_content` there is no content and no policy: what a chart can render takes longer than everything else here.
 ///
 /// # Errors
 /// When a chart cannot be had, or no role serves all versions.
@@ -76,13 +80,18 @@ pub async fn rights(
     index: &Index,
     namespace: &str,
     takes: impl Fn(&str, &DriverVersion) -> bool,
+    with_content: bool,
 ) -> Result<Rights, RightsError> {
     let mut all = Vec::new();
+    let mut content = with_content.then(|| own_content(namespace));
     for (driver, versions) in &index.drivers {
         let driver: Arc<str> = driver.as_str().into();
         for entry in versions.versions.iter().filter(|entry| takes(&driver, &entry.version)) {
             let chart = repository.chart(&entry.chart).await?;
             let rendered = chart::render(&chart, &chart::everything(&chart), &Context::default())?;
+            if let Some(content) = &mut content {
+                content.learn(&chart, &json!({}), |id| !is_prerequisite(id));
+            }
             for object in rendered {
                 all.push(Desired {
                     object: Object::new(object)?,
@@ -92,17 +101,47 @@ pub async fn rights(
             }
         }
     }
-    Ok(granting(&all, namespace)?)
+    let granted = granting(&all, namespace)?;
+    let Some(content) = content else { return Ok(granted) };
+    let user = format!("system:serviceaccount:{namespace}:{ACCOUNT}");
+    Ok(Rights {
+        policy: content.policy(&user, &written(&places(&all, namespace))).into(),
+        content,
+        ..granted
+    })
+}
+
+/// What the operator writes that is in no chart, from this namespace.
+fn own_content(namespace: &str) -> Allowed {
+    let mut allowed = Allowed::default();
+    allowed.learn_own(namespace, certificate::SECRET);
+    for driver in drivers::KNOWN {
+        for (kind, name) in driver.written {
+            allowed.learn_configuration(kind, driver.namespace, name);
+        }
+    }
+    allowed
+}
+
+/// The resources that are written, by API group.
+fn written(places: &Places) -> BTreeSet<(String, String)> {
+    // A review is a question, of which nothing is stored.
+    let is_review = |group: &str| matches!(group, "authentication.k8s.io" | "authorization.k8s.io");
+    let rules = places.values().flat_map(Rules::single).filter(|rule| !is_review(rule.group));
+    let writes = |rule: &SingleRule<'_>| rule.verbs.iter().any(|verb| matches!(*verb, "create" | "patch" | "update" | "*"));
+    rules
+        .filter(writes)
+        .map(|rule| (rule.group.to_owned(), rule.resource.to_owned()))
+        .collect()
 }
 
 /// What has to be granted for these objects, to an operator in this namespace.
 fn granting(all: &[Desired], namespace: &str) -> Result<Rights, Mismatch> {
-    let user = format!("system:serviceaccount:{namespace}:{ACCOUNT}");
-    let objects = || all.iter().map(|d| &d.object);
     Ok(Rights {
-        drivers: rbac::union(objects())?,
-        operator: account(all, namespace),
-        policy: rbac::policy(&user, objects()).into(),
+        drivers: rbac::union(all.iter().map(|d| &d.object))?,
+        operator: account(&places(all, namespace), namespace),
+        content: Allowed::default(),
+        policy: Vec::new(),
     })
 }
 
@@ -129,17 +168,22 @@ pub fn more_rights(old: &[Object], new: &[Object]) -> Result<Vec<String>, Rights
 /// Rules by namespace; the empty one is the cluster.
 type Places = BTreeMap<String, Rules>;
 
-/// The account of the operator and what it may do: read what it decides by, and write the objects of these charts, by name.
-fn account(all: &[Desired], home: &str) -> Vec<Value> {
+/// What the operator may do in a namespace of its own: read what it decides by, and write the objects of these charts, by name.
+fn places(all: &[Desired], home: &str) -> Places {
     let mut places = Places::new();
     own(&mut places, home);
     manage(&mut places, all);
     configuration(&mut places);
+    places
+}
+
+/// The account of the operator and what it may do.
+fn account(places: &Places, home: &str) -> Vec<Value> {
     let mut documents = vec![json!({
         "apiVersion": "v1", "kind": "ServiceAccount",
         "metadata": {"name": ACCOUNT, "namespace": home},
     })];
-    for (namespace, rules) in &places {
+    for (namespace, rules) in places {
         let (kind, metadata) = if namespace.is_empty() {
             ("ClusterRole", json!({"name": ACCOUNT}))
         } else {
@@ -258,6 +302,8 @@ fn own(places: &mut Places, home: &str) {
         &[],
         &["list", "watch", "create", "delete", "patch"],
     );
+    // Whether a workload of a tenant that has the name of a driver has its rights, too.
+    cluster.add("authorization.k8s.io", "subjectaccessreviews", &[], &["create"]);
     let home = place(places, home);
     home.add("vdo.vmware.com", "vdoconfigs", &[], &["list", "watch", "patch"]);
     home.add("vdo.vmware.com", "vspherecloudconfigs", &[], &["list", "watch"]);
@@ -267,7 +313,10 @@ fn own(places: &mut Places, home: &str) {
     home.add("", "secrets", &[], &["list", "watch"]);
     // The state of the webhook's certificate.
     home.add("", "secrets", &[certificate::SECRET], &["create", "patch"]);
-    home.add("", "configmaps", &[], &["list", "watch", "create", "patch", "delete"]);
+    // Its own state.
+    home.add("", "secrets", &[STATE], &["create", "patch", "delete"]);
+    // Delete: where operators before this one kept it.
+    home.add("", "configmaps", &[], &["list", "watch", "delete"]);
     home.add("events.k8s.io", "events", &[], &["create", "patch"]);
     let kube_system = place(places, KUBE_SYSTEM);
     // One operator of several acts.

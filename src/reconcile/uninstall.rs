@@ -28,7 +28,7 @@ pub(super) async fn uninstall(input: &ReconcileInput<'_>, ports: &Ports) -> Phas
     }
     found.deleting = true;
     let orphans = policy(input) == DeletionPolicy::Orphan;
-    if state.recovered && !orphans {
+    if state.recovered.is_some() && !orphans {
         let recorded = recover_inventory::record(config, ports, &state).await;
         // Where nothing can be stored any more, what is left is found by its labels in each run.
         if !matches!(recorded, Ok((Recorded::Terminating, _))) {

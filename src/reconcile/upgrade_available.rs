@@ -127,6 +127,7 @@ mod tests {
                     chart,
                     because: String::new(),
                     because_target: String::new(),
+                    because_newest: String::new(),
                     newest: Some(version("3.7.4")),
                     overridden: None,
                     deprecated: None,

@@ -68,7 +68,10 @@ impl Verdict {
                     .all()
                     .map(|error| match &error.cause {
                         Cause::PinRejected { pin, reason, .. } => format!("{} is pinned to {pin}, which {reason}", short(&error.driver)),
-                        Cause::NothingFits => format!("no {} version fits it", short(&error.driver)),
+                        Cause::NothingFits => match &error.not_yet {
+                            Some(not_yet) => format!("no {} version names it yet; {}", short(&error.driver), not_yet.newest()),
+                            None => format!("no {} version fits it", short(&error.driver)),
+                        },
                         _ => error.to_string(),
                     })
                     .collect();
@@ -122,11 +125,12 @@ mod tests {
         let compatible = UpdatePolicy::Compatible;
         assert_eq!(
             say("v1.34.4", None, compatible),
-            "true Healthy: Kubernetes 1.35 fits with CPI 1.35.1 and CSI 3.7.3, 1.36 does not: no CSI version fits it"
+            "true Healthy: Kubernetes 1.35 fits with CPI 1.35.1 and CSI 3.7.3, 1.36 fits with CPI 1.36.0 and CSI 3.8.0"
         );
         assert_eq!(
             say("v1.35.1", None, compatible),
-            "false NoCompatibleVersion: Kubernetes 1.36 does not fit: no CSI version fits it"
+            "true Healthy: Kubernetes 1.36 fits with CPI 1.36.0 and CSI 3.8.0, 1.37 does not: no CSI version names it yet; the newest, 3.8.0, \
+             supports Kubernetes up to 1.36"
         );
         assert_eq!(
             say("v1.34.4", Some("3.6.3"), compatible),

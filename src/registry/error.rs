@@ -1,7 +1,7 @@
 //! What a registry did not do.
 
 use crate::oci::BlobError;
-use crate::types::{Digest, Remedy};
+use crate::types::{Digest, Remedy, from_json};
 use crate::web::{AccessError, WebError};
 use reqwest::StatusCode;
 use serde::Deserialize;
@@ -38,6 +38,12 @@ pub enum Fault {
     /// Anyone on the way could read the credentials.
     #[error("the registry sends its clients to {0} for a token, which is not https; nothing was sent there")]
     Realm(String),
+    /// The registry sends its clients far away for a token, and no one has allowed that.
+    #[error("the registry sends its clients to {host} for a token, which is in another domain; the credentials were not sent there")]
+    FarRealm {
+        /// The host of the service.
+        host: String,
+    },
     /// It is something else, such as a login page in front.
     #[error("what answers is not a registry: {0}")]
     NotRegistry(String),
@@ -158,10 +164,18 @@ impl Remedy for RegistryError {
                 "Check that the registry is the right one, and try again."
             }
         };
+        if let Fault::FarRealm { host } = &*self.fault {
+            let text = format!(
+                "If {host} belongs to the registry, allow it: --registry-token-realm {host}, or the key tokenRealms in the credentials."
+            );
+            return Some(text.into());
+        }
         Some(Cow::Borrowed(match &*self.fault {
             Fault::Web(error) => of_web(error),
             Fault::Token { source, .. } => of_web(source),
             Fault::Blob(_) => "Publish it again; what is in the registry was changed.",
+            // Named above, with its host.
+            Fault::FarRealm { .. } => return None,
             Fault::Realm(_) => "Ask who runs the registry for a service for tokens by https.",
             Fault::NotRegistry(_) => "Check the address, and whether something in front of the registry wants a login.",
             Fault::Kind { .. } => "Correct the reference.",
@@ -198,7 +212,7 @@ struct Reported {
 
 /// What a registry says in the form of the specification.
 pub(super) fn said(body: &[u8]) -> Option<String> {
-    let reported: Errors = serde_json::from_slice(body).ok()?;
+    let reported: Errors = from_json(body).ok()?;
     let reported = reported.errors.into_iter().next()?;
     Some(match reported.message.is_empty() {
         true => reported.code,

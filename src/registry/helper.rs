@@ -1,7 +1,7 @@
 //! Programs that keep logins, as Docker runs them: `docker-credential-NAME get`.
 
 use super::Login;
-use crate::types::Secret;
+use crate::types::{Secret, from_json};
 use crate::web::AccessError;
 use serde::Deserialize;
 use std::process::Stdio;
@@ -57,7 +57,7 @@ pub async fn ask(helper: &str, host: &str) -> Result<Option<Login>, AccessError>
             false => Err(failed(format!("it ended with {}", output.status))),
         };
     }
-    let answer: Answer = serde_json::from_str(text.expose()).map_err(|_| failed("its answer is not understood".into()))?;
+    let answer: Answer = from_json(text.expose()).map_err(|_| failed("its answer is not understood".into()))?;
     let secret = Secret::new(answer.secret);
     Ok(Some(match answer.username.as_str() {
         "<token>" => Login::Identity(secret),

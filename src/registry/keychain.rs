@@ -1,6 +1,6 @@
 //! Logins as Docker, Helm and Kubernetes keep them: `config.json`, or the key `.dockerconfigjson` of a Secret.
 
-use crate::types::Secret;
+use crate::types::{Secret, from_json};
 use crate::web::AccessError;
 use base64::Engine as _;
 use base64::engine::general_purpose::{STANDARD, STANDARD_NO_PAD};
@@ -73,7 +73,7 @@ impl Keychain {
     /// When it is none. The text is not repeated.
     pub fn parse(name: &str, text: &Secret) -> Result<Self, AccessError> {
         // The error of the parser could repeat a password.
-        let file: File = serde_json::from_str(text.expose())
+        let file: File = from_json(text.expose())
             .map_err(|error| AccessError::new(format!("{name} is no configuration of Docker (line {})", error.line())))?;
         let mut logins = BTreeMap::new();
         for (key, entry) in file.auths {

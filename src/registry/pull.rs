@@ -2,7 +2,7 @@
 
 use super::{Fault, Need, Reference, Registry, RegistryError};
 use crate::oci::{BlobError, Descriptor, Manifest, media};
-use crate::types::{Digest, Hasher};
+use crate::types::{Digest, Hasher, from_json};
 use crate::web::{Clock, WebError, header};
 use hyper::body::Bytes;
 use reqwest::header::{ACCEPT, CONTENT_LENGTH, CONTENT_TYPE, HeaderName, LINK, RANGE};
@@ -54,7 +54,7 @@ impl Fetched {
         if self.descriptor.media_type == media::INDEX {
             return Err(wrong("a list of manifests".into()));
         }
-        serde_json::from_slice(&self.bytes).map_err(|error| wrong(format!("no manifest ({error})")))
+        from_json(&self.bytes).map_err(|error| wrong(format!("no manifest ({error})")))
     }
 }
 
@@ -257,7 +257,7 @@ fn following(link: &str, from: &Url) -> Option<Url> {
 
 /// JSON of a registry. A login page in front of it is named as one.
 pub(super) fn document<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, Fault> {
-    serde_json::from_slice(bytes).map_err(|error| {
+    from_json(bytes).map_err(|error| {
         Fault::NotRegistry(match bytes.trim_ascii_start().starts_with(b"<") {
             true => "it answers with a web page".into(),
             false => format!("its answer is not understood ({error})"),

@@ -3,7 +3,7 @@
 use super::pull::DIGEST;
 use super::{Fault, Need, Reference, Registry, RegistryError};
 use crate::oci::{Annotations, BlobError, Descriptor, Manifest};
-use crate::types::Digest;
+use crate::types::{Digest, from_json};
 use crate::web::{Clock, header};
 use hyper::body::Bytes;
 use reqwest::header::{CONTENT_TYPE, HeaderName};
@@ -62,7 +62,7 @@ impl Registry {
     /// # Errors
     /// When the registry does not take it.
     pub async fn put_bytes(&self, reference: &Reference, media_type: &str, bytes: Vec<u8>) -> Result<Descriptor, RegistryError> {
-        let about: About = serde_json::from_slice(&bytes).unwrap_or_default();
+        let about: About = from_json(&bytes).unwrap_or_default();
         let mut descriptor = Descriptor::of(media_type, &bytes);
         let lists = self.put_document(reference, media_type, bytes).await?;
         descriptor.artifact_type = about.artifact_type;

@@ -1,14 +1,13 @@
 //! Logins: what the registry asked for, and the tokens that it led to.
 
 use super::challenge::Challenge;
-use super::{Fault, Login, Need, Registry};
-use crate::types::Secret;
-use crate::web::{Clock, Follow, WebError, authorization, client, refused};
+use super::{Fault, Login, Need, Registry, realm, token};
+use crate::types::{Later as _, Secret};
+use crate::web::{Client, Clock, Follow, WebError, authorization, refused};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use reqwest::header::{CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue, WWW_AUTHENTICATE};
-use reqwest::{Response, Url};
-use serde::Deserialize;
+use reqwest::{Method, Response, Url};
 use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -16,10 +15,6 @@ use tokio::time::Instant;
 
 /// Bytes of an answer with a token.
 const TOKEN: usize = 256 << 10;
-/// How long a token is good for where its service does not say it, by the specification of Docker.
-const SHORT: u64 = 60;
-/// What a request takes.
-const MARGIN: Duration = Duration::from_secs(10);
 
 /// What is known of the registry's wishes.
 #[derive(Default)]
@@ -31,16 +26,6 @@ struct State {
     basic: bool,
     /// By scope, and until when.
     tokens: BTreeMap<String, (Secret, Instant)>,
-}
-
-#[derive(Deserialize)]
-struct Token {
-    #[serde(default)]
-    token: String,
-    #[serde(default)]
-    access_token: String,
-    #[serde(default)]
-    expires_in: Option<u64>,
 }
 
 fn scope(repository: &str, need: Need) -> String {
@@ -91,8 +76,8 @@ impl Registry {
             }
             Some(Challenge::Bearer { realm, service }) if !matches!(login, Login::Token(_)) => {
                 let scope = scope(repository, need);
-                let (token, seconds) = self.token(&realm, service.as_deref(), &scope).await?;
-                let until = Instant::now() + Duration::from_secs(seconds).saturating_sub(MARGIN);
+                let (token, good_for) = self.token(&realm, service.as_deref(), &scope).await?;
+                let until = Instant::now().later(good_for);
                 self.0.session.state().tokens.insert(scope, (token, until));
                 Ok(true)
             }
@@ -100,13 +85,31 @@ impl Registry {
         }
     }
 
-    /// A token, and for how many seconds it is good.
-    async fn token(&self, realm: &str, service: Option<&str>, scope: &str) -> Result<(Secret, u64), Fault> {
+    /// Whether the credentials for this registry go to a service for tokens. Where they go to another host, the log names both.
+    fn trusts(&self, realm: &Url) -> Result<(), Fault> {
+        let (base, login) = (&self.0.base, &self.0.options.login);
+        if *login == Login::Anonymous || realm.host_str() == base.host_str() {
+            return Ok(());
+        }
+        let allowed = realm::allowed(&self.0.options.access).map_err(WebError::from)?;
+        if !realm::may_see(base, realm, &allowed) {
+            return Err(Fault::FarRealm {
+                host: realm.host_str().unwrap_or_default().to_owned(),
+            });
+        }
+        let (registry, realm) = (&self.0.host, bare(realm));
+        tracing::info!("the credentials for the registry {registry} go to its service for tokens, {realm}");
+        Ok(())
+    }
+
+    /// A token, and for how long it is sent.
+    async fn token(&self, realm: &str, service: Option<&str>, scope: &str) -> Result<(Secret, Duration), Fault> {
         let plain = self.0.options.plain_http;
         let mut url = Url::parse(realm).map_err(|_| Fault::NotRegistry(format!("it names {realm:?} as its service for tokens")))?;
         if url.scheme() != "https" && !(plain && url.scheme() == "http") {
             return Err(Fault::Realm(bare(&url)));
         }
+        self.trusts(&url)?;
         let shown = bare(&url);
         let failed = |source: WebError| Fault::Token {
             realm: shown.clone(),
@@ -114,7 +117,7 @@ impl Registry {
         };
         let own = url.origin() == self.0.base.origin() && self.0.options.own;
         let access = (&self.0.options.access, own);
-        let http = client(&url, access, HeaderMap::new(), Follow::Nowhere { plain }).map_err(failed)?;
+        let http = Client::new(&url, access, HeaderMap::new(), Follow::Nowhere { plain }).map_err(failed)?;
         let wishes = [("service", service.unwrap_or_default()), ("scope", scope)];
         let wishes = wishes.into_iter().filter(|(_, value)| !value.is_empty());
         let request = match &self.0.options.login {
@@ -127,11 +130,13 @@ impl Registry {
                 ];
                 form.query_pairs_mut().extend_pairs(fixed).extend_pairs(wishes);
                 let body = form.query().unwrap_or_default().to_owned();
-                http.post(url).header(CONTENT_TYPE, "application/x-www-form-urlencoded").body(body)
+                http.request(Method::POST, url)
+                    .header(CONTENT_TYPE, "application/x-www-form-urlencoded")
+                    .body(body)
             }
             login => {
                 url.query_pairs_mut().extend_pairs(wishes);
-                let request = http.get(url);
+                let request = http.request(Method::GET, url);
                 match login {
                     Login::Basic { user, password } => {
                         let (name, value) = authorization(&basic(user, password)).map_err(failed)?;
@@ -142,18 +147,13 @@ impl Registry {
             }
         };
         let mut clock = Clock::start();
-        let response = clock.within(request.send()).await.map_err(failed)?;
-        let response = response.map_err(|error| failed(error.into()))?;
+        let request = request.build().map_err(|error| failed(error.into()))?;
+        let response = clock.within(http.execute(request)).await.and_then(|sent| sent).map_err(failed)?;
         if !response.status().is_success() {
             return Err(failed(refused(clock, response, super::error::said).await));
         }
         let body = Secret::new(String::from_utf8_lossy(&clock.read(response, TOKEN).await.map_err(failed)?).into_owned());
-        let token: Token = serde_json::from_str(body.expose()).map_err(|_| failed(WebError::Asked("its answer holds none".into())))?;
-        let value = if token.token.is_empty() { token.access_token } else { token.token };
-        match value.is_empty() {
-            true => Err(failed(WebError::Asked("its answer holds none".into()))),
-            false => Ok((Secret::new(value), token.expires_in.unwrap_or(SHORT))),
-        }
+        token::read(&body).ok_or_else(|| failed(WebError::Asked("its answer holds none".into())))
     }
 }
 

@@ -136,7 +136,7 @@ impl Upload {
         let range = header(response.headers(), &RANGE).unwrap_or_default();
         let last = range.rsplit('-').next().and_then(|last| last.parse::<u64>().ok());
         // Registries write 0-0 for nothing and for one byte. What was not confirmed is sent again.
-        Ok(last.filter(|last| *last > 0).map_or(0, |last| last + 1))
+        Ok(last.filter(|last| *last > 0).map_or(0, |last| last.saturating_add(1)))
     }
 
     /// Stores what was sent under its digest.

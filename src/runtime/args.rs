@@ -84,6 +84,9 @@ pub struct Args {
 /// Below this, asking costs more than it tells.
 const SHORTEST: Duration = Duration::from_secs(1);
 
+/// Longer than any process runs.
+const LONGEST: Duration = Duration::from_secs(366 * 24 * 60 * 60);
+
 /// Reads a duration: numbers with units, `90s`, `10m`, `1h30m`. Always a unit, because a bare number is a guess.
 pub(crate) fn interval(text: &str) -> Result<Duration, String> {
     let read = text.parse::<jiff::SignedDuration>().ok().and_then(|read| read.try_into().ok());
@@ -92,6 +95,7 @@ pub(crate) fn interval(text: &str) -> Result<Duration, String> {
             "{text:?} is not a duration; write numbers with units, for example 90s, 10m or 1h30m"
         )),
         Some(short) if short < SHORTEST => Err(format!("{text:?} is too short; the shortest interval is 1s")),
+        Some(long) if long > LONGEST => Err(format!("{text:?} is too long; the longest interval is a year, 8784h")),
         Some(interval) => Ok(interval),
     }
 }
@@ -156,6 +160,8 @@ mod tests {
             "1d",
             "99999999999999999999h",
             "18446744073709551615h",
+            "2562047788015215h",
+            "8785h",
             "5ü",
         ] {
             assert!(interval(bad).is_err(), "{bad:?} was accepted");

@@ -64,7 +64,8 @@ impl fmt::Debug for Heartbeats {
 impl Heartbeats {
     /// A sign of life; the next one is expected within this time.
     pub fn expect(&self, name: &str, within: Duration) {
-        self.expected().insert(name.to_owned(), Instant::now() + within);
+        self.expected()
+            .insert(name.to_owned(), Instant::now().checked_add(within).unwrap_or_else(Instant::now));
     }
 
     /// Nothing more is expected: it has ended, or waits for something with a deadline of its own.

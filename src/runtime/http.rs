@@ -17,9 +17,8 @@ use hyper::{HeaderMap, Method, Request, Response, StatusCode, header};
 use hyper_util::rt::TokioIo;
 use std::convert::Infallible;
 use std::net::SocketAddr;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, OnceLock};
-use std::time::Duration;
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::time::{Duration, Instant};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
@@ -30,20 +29,62 @@ const DEADLINE: Duration = Duration::from_secs(5);
 /// A request with its headers, of which a token is the largest; hyper accepts nothing below 8 KiB.
 const MAX_HEAD: usize = 16 * 1024;
 
-/// Whether the operator is ready: its caches are filled, or it waits for its turn as a leader. Cheap to clone and share.
+/// How long an operator stays ready after it last knew who leads: longer than a Lease takes to pass on.
+const LEADERLESS: Duration = Duration::from_secs(30);
+
+/// Whether the operator is ready: its caches are filled, and it leads or knows that another one does. Cheap to clone and share.
 #[derive(Debug, Clone, Default)]
-pub struct Readiness(Arc<AtomicBool>);
+pub struct Readiness(Arc<Mutex<Known>>);
+
+#[derive(Debug, Default)]
+struct Known {
+    synced: bool,
+    /// When it was last known that an operator leads.
+    led: Option<Instant>,
+}
+
+/// Why an operator is not ready.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum NotReady {
+    /// It has not read its objects yet.
+    #[error("the caches are not filled yet")]
+    Caches,
+    /// No one acts.
+    #[error("no operator is known to hold the Lease kube-system/vdo-operator")]
+    Leaderless,
+}
 
 impl Readiness {
-    /// From now on ready, or not.
-    pub fn set(&self, ready: bool) {
-        self.0.store(ready, Ordering::Release);
+    fn known(&self) -> MutexGuard<'_, Known> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The caches are filled.
+    pub fn synced(&self) {
+        self.known().synced = true;
+    }
+
+    /// An operator leads at this moment: this one or another.
+    pub fn led(&self) {
+        self.known().led = Some(Instant::now());
     }
 
     /// Whether it is ready.
-    #[must_use]
-    pub fn get(&self) -> bool {
-        self.0.load(Ordering::Acquire)
+    ///
+    /// # Errors
+    /// With the reason when it is not.
+    pub fn get(&self) -> Result<(), NotReady> {
+        self.known().judge(Instant::now())
+    }
+}
+
+impl Known {
+    fn judge(&self, now: Instant) -> Result<(), NotReady> {
+        match (self.synced, self.led) {
+            (false, _) => Err(NotReady::Caches),
+            (true, Some(led)) if now.saturating_duration_since(led) < LEADERLESS => Ok(()),
+            (true, _) => Err(NotReady::Leaderless),
+        }
     }
 }
 
@@ -152,8 +193,10 @@ impl Site {
                     respond(StatusCode::SERVICE_UNAVAILABLE, "text/plain", format!("{overdue}\n"))
                 }
             },
-            "/readyz" if self.readiness.get() => text(StatusCode::OK, "ready\n"),
-            "/readyz" => text(StatusCode::SERVICE_UNAVAILABLE, "not ready\n"),
+            "/readyz" => match self.readiness.get() {
+                Ok(()) => text(StatusCode::OK, "ready\n"),
+                Err(why) => respond(StatusCode::SERVICE_UNAVAILABLE, "text/plain", format!("not ready: {why}\n")),
+            },
             "/metrics" => self.scrape(&head.headers, slot).await,
             _ => text(StatusCode::NOT_FOUND, "/healthz, /readyz or /metrics\n"),
         }

@@ -124,6 +124,8 @@ pub struct Metrics {
     conditions: Family<ByCondition, Gauge>,
     events: Family<ByOutcome, Counter>,
     matrix_age: Family<Vec<(&'static str, &'static str)>, Gauge>,
+    leader: Gauge,
+    lease_failures: Counter,
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
@@ -155,6 +157,8 @@ impl Metrics {
             conditions: Family::default(),
             events: Family::default(),
             matrix_age: Family::default(),
+            leader: Gauge::default(),
+            lease_failures: Counter::default(),
             registry: Registry::default(),
         };
         registry.register("reconcile", "Reconciles by how they ended", metrics.reconciles.clone());
@@ -191,10 +195,24 @@ impl Metrics {
             "How long ago the compatibility matrix in use was made, by its own word",
             metrics.matrix_age.clone(),
         );
+        registry.register("leader", "1 while this operator holds the Lease and acts", metrics.leader.clone());
+        registry.register(
+            "lease_failures",
+            "Looks at the Lease after which no operator was known to lead",
+            metrics.lease_failures.clone(),
+        );
         let build: Family<Vec<(&'static str, &'static str)>, Gauge> = Family::default();
         build.get_or_create(&vec![("version", env!("CARGO_PKG_VERSION"))]).set(1);
         registry.register("build_info", "The version of the operator", build);
         Self { registry, ..metrics }
+    }
+
+    /// A look at the Lease ended: whether this operator leads, and whether no one is known to lead.
+    pub fn lease(&self, leads: bool, leaderless: bool) {
+        self.leader.set(leads.into());
+        if leaderless {
+            self.lease_failures.inc();
+        }
     }
 
     /// A reconcile ended.
@@ -352,6 +370,8 @@ mod tests {
         drop(sessions);
         let _open = metrics.session();
         metrics.wrote("apply", "DaemonSet");
+        metrics.lease(false, true);
+        metrics.lease(true, false);
         metrics.condition("Ready", ConditionValue::True);
         metrics.condition("Ready", ConditionValue::Unknown);
         let text = metrics.encode();
@@ -363,6 +383,8 @@ mod tests {
             "vdo_connection_up{connection=\"vc1\"} 1",
             "vdo_check_errors{connection=\"vc1\",check=\"Authenticated\"} 1",
             "vdo_check_errors{connection=\"vc1\",check=\"Trusted\"} 0",
+            "vdo_leader 1",
+            "vdo_lease_failures_total 1",
             "vdo_vcenter_sessions 1",
             "vdo_writes_total{verb=\"apply\",kind=\"DaemonSet\"} 1",
             "vdo_condition{type=\"Ready\",status=\"unknown\"} 1",

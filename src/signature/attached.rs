@@ -5,7 +5,7 @@
 
 use super::{PublicKey, PublicKeys, SignatureError};
 use crate::oci::{Manifest, TITLE, media};
-use crate::types::Digest;
+use crate::types::{Digest, from_json};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use serde::{Deserialize, Serialize};
@@ -71,7 +71,7 @@ pub fn attached(manifest: &[u8], bundles: &[Vec<u8>]) -> Vec<u8> {
     let attached = Attached {
         media_type: ATTACHED.into(),
         manifest: String::from_utf8_lossy(manifest).into_owned(),
-        bundles: bundles.iter().filter_map(|bundle| serde_json::from_slice(bundle).ok()).collect(),
+        bundles: bundles.iter().filter_map(|bundle| from_json(bundle).ok()).collect(),
     };
     serde_json::to_vec(&attached).unwrap_or_default()
 }
@@ -91,7 +91,7 @@ pub(super) fn is_attached(signature: &[u8]) -> bool {
     struct Typed {
         media_type: String,
     }
-    serde_json::from_slice::<Typed>(signature).is_ok_and(|typed| typed.media_type == ATTACHED)
+    from_json::<Typed>(signature).is_ok_and(|typed| typed.media_type == ATTACHED)
 }
 
 /// The key that has signed the manifest in which these bytes are the index.
@@ -102,7 +102,7 @@ pub(super) fn verify<'a>(keys: &'a PublicKeys, bytes: &[u8], signature: &[u8]) -
             "its manifest is too large; sign the file index.yaml itself and publish its signature with it",
         ));
     }
-    let attached: Attached = serde_json::from_slice(signature).map_err(|error| SignatureError::Unreadable(error.to_string()))?;
+    let attached: Attached = from_json(signature).map_err(|error| SignatureError::Unreadable(error.to_string()))?;
     let manifest = Digest::of(attached.manifest.as_bytes());
     let mut problem = None;
     for bundle in &attached.bundles {
@@ -145,8 +145,7 @@ fn signer<'a>(keys: &'a PublicKeys, bundle: &Value, manifest: &Digest) -> Result
         .filter_map(|signed| STANDARD.decode(&signed.sig).ok());
     let key = signatures.find_map(|signature| keys.accepting(&signed, &signature));
     let key = key.ok_or_else(|| keys.not_trusted())?;
-    let statement: Statement =
-        serde_json::from_slice(&payload).map_err(|error| SignatureError::Unreadable(format!("as a statement: {error}")))?;
+    let statement: Statement = from_json(&payload).map_err(|error| SignatureError::Unreadable(format!("as a statement: {error}")))?;
     if statement.kind != STATEMENT || statement.predicate_type != PREDICATE {
         return Err(wrong("the statement does not say that something is signed"));
     }
@@ -159,7 +158,7 @@ fn signer<'a>(keys: &'a PublicKeys, bundle: &Value, manifest: &Digest) -> Result
 
 /// Whether a manifest is that of a matrix, with this index.
 fn names(manifest: &str, index: &Digest) -> bool {
-    let Ok(manifest) = serde_json::from_str::<Manifest>(manifest) else {
+    let Ok(manifest) = from_json::<Manifest>(manifest) else {
         return false;
     };
     let is_index = |layer: &crate::oci::Descriptor| layer.annotations.get(TITLE).is_some_and(|title| title == INDEX);

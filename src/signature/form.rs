@@ -1,7 +1,7 @@
 //! How a signature is written down.
 
 use super::SignatureError;
-use crate::types::Digest;
+use crate::types::{Digest, from_json};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use serde::{Deserialize, Serialize};
@@ -100,7 +100,7 @@ impl Signature {
             let bytes = bytes.map_err(|_| wrong("it is neither base64 nor a bundle"))?;
             return Ok(Self { bytes, digest: None });
         }
-        let bundle: Bundle = serde_json::from_slice(text).map_err(|error| SignatureError::Unreadable(format!("as a bundle: {error}")))?;
+        let bundle: Bundle = from_json(text).map_err(|error| SignatureError::Unreadable(format!("as a bundle: {error}")))?;
         if bundle.media_type != BUNDLE {
             return Err(wrong("it is a bundle of another version than 0.3"));
         }

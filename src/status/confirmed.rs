@@ -28,7 +28,7 @@ pub fn until_confirmation(confirmed: Timestamp, now: Timestamp) -> Duration {
     if age.is_negative() {
         return Duration::ZERO;
     }
-    Duration::try_from(CONFIRMATION - age).unwrap_or_default()
+    Duration::try_from(CONFIRMATION.saturating_sub(age)).unwrap_or_default()
 }
 
 #[cfg(test)]

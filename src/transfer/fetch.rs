@@ -1,7 +1,7 @@
 use super::{Found, Meter, Origin, TransferError, tasks};
 use crate::layout::{Layout, Partial};
 use crate::oci::Descriptor;
-use crate::types::Digest;
+use crate::types::{Digest, total};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
@@ -41,7 +41,7 @@ pub async fn fetch(
             blobs.entry(digest).or_insert((origin, name, descriptor));
         }
     }
-    meter.expect(blobs.values().map(|(.., blob)| blob.size - into.begun(blob)).sum());
+    meter.expect(total(blobs.values().map(|(.., blob)| blob.size.saturating_sub(into.begun(blob)))));
     let fetched = blobs.into_values().map(|(origin, name, descriptor)| {
         let (origin, name, descriptor) = (origin.clone(), name.to_owned(), descriptor.clone());
         let (into, meter) = (into.clone(), meter.clone());

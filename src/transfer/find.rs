@@ -3,7 +3,7 @@ use super::{Origin, TransferError, Tree, tree};
 use crate::layout::Layout;
 use crate::oci::{Descriptor, Kind, Platform};
 use crate::registry::{Reference, Registry};
-use crate::types::Digest;
+use crate::types::{Digest, total};
 use std::sync::Arc;
 
 /// An image with everything that goes with it.
@@ -99,6 +99,6 @@ impl Found {
     pub fn size(&self) -> u64 {
         let blobs: std::collections::BTreeMap<_, _> = self.trees().flat_map(|tree| &tree.blobs).collect();
         let documents = self.trees().flat_map(|tree| &tree.documents).map(|(descriptor, _)| descriptor.size);
-        blobs.values().map(|blob| blob.size).sum::<u64>() + documents.sum::<u64>()
+        total(blobs.values().map(|blob| blob.size).chain(documents))
     }
 }

@@ -37,7 +37,7 @@ where
 /// How long to wait before it is asked again, if it is, by what the registry asks for.
 fn pause(asked: u32, may_pass: bool, wait: Option<Duration>) -> Option<Duration> {
     let again = may_pass && asked < TRIES && wait.is_none_or(|wait| wait <= LONGEST);
-    again.then(|| wait.unwrap_or(PAUSE * 2_u32.pow(asked - 1)))
+    again.then(|| wait.unwrap_or(PAUSE.saturating_mul(2_u32.saturating_pow(asked.saturating_sub(1)))))
 }
 
 #[cfg(test)]

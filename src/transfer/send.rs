@@ -4,7 +4,7 @@ use super::retry::patiently;
 use super::{AT_ONCE, Found, Meter, Origin, TransferError, Tree, tasks};
 use crate::oci::Descriptor;
 use crate::registry::{Reference, Registry, RegistryError};
-use crate::types::Digest;
+use crate::types::{Digest, total};
 use futures::{StreamExt, TryStreamExt, stream};
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -37,7 +37,7 @@ pub async fn send(registry: &Registry, deliveries: &[Delivery], meter: &Arc<Mete
             }
         }
     }
-    meter.expect(blobs.values().map(|blob| blob.descriptor.size).sum());
+    meter.expect(total(blobs.values().map(|blob| blob.descriptor.size)));
     let sent = blobs.into_values().map(|blob| {
         let (registry, meter) = (registry.clone(), meter.clone());
         async move { blob.send(&registry, &meter).await.map_err(|error| error.of(&blob.reference)) }

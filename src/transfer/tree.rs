@@ -1,6 +1,6 @@
 use super::{Origin, TransferError};
 use crate::oci::{Descriptor, Kind, Platform, children, media};
-use crate::types::Digest;
+use crate::types::{Digest, from_json};
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -90,7 +90,7 @@ async fn of_platforms(
     platforms: &[Platform],
 ) -> Result<(Descriptor, Vec<u8>), TransferError> {
     let listed = below(name, root, bytes)?;
-    let fits = |wanted: &Platform, entry: &Descriptor| entry.platform.as_ref().is_some_and(|found| runs_on(found, wanted));
+    let fits = |wanted: &Platform, entry: &Descriptor| entry.platform.as_ref().is_some_and(|found| found.serves(wanted));
     let missing: Vec<String> = platforms
         .iter()
         .filter(|wanted| !listed.iter().any(|entry| fits(wanted, entry)))
@@ -124,16 +124,11 @@ async fn of_platforms(
 
 /// The entries of a list as they stand there.
 fn entries(list: &[u8], chosen: &[&Descriptor]) -> Vec<Value> {
-    let list: Value = serde_json::from_slice(list).unwrap_or_default();
+    let list: Value = from_json(list).unwrap_or_default();
     let all = list.get("manifests").and_then(Value::as_array).cloned().unwrap_or_default();
     let is_chosen = |entry: &Value| {
         let digest = entry.get("digest").and_then(Value::as_str);
         chosen.iter().any(|chosen| Some(chosen.digest.to_string().as_str()) == digest)
     };
     all.into_iter().filter(is_chosen).collect()
-}
-
-/// A variant that is not asked for does not matter.
-fn runs_on(found: &Platform, wanted: &Platform) -> bool {
-    (&found.os, &found.architecture) == (&wanted.os, &wanted.architecture) && (wanted.variant.is_none() || wanted.variant == found.variant)
 }

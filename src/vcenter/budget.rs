@@ -4,6 +4,7 @@
 //! or without end, ends its own inspection and no other's.
 
 use super::Endpoint;
+use crate::types::Later as _;
 use crate::vsphere::{Excess, ProbeError};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -136,7 +137,7 @@ impl Budget {
     /// The same, and what keeps others out is let go at its end.
     pub(super) fn in_place(limits: Limits, pool: &Pool, place: Option<(OwnedMutexGuard<()>, OwnedSemaphorePermit)>) -> Self {
         Self(Arc::new(Inspection {
-            until: Instant::now() + limits.whole,
+            until: Instant::now().later(limits.whole),
             limits,
             received: AtomicUsize::new(0),
             elements: AtomicUsize::new(0),
@@ -152,7 +153,7 @@ impl Budget {
 
     /// When a call that begins now must have ended.
     pub(super) fn end_of_call(&self) -> Instant {
-        self.0.until.min(Instant::now() + self.0.limits.call)
+        self.0.until.min(Instant::now().later(self.0.limits.call))
     }
 
     /// Waits for one call, but not beyond its time or that of the inspection.

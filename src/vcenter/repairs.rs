@@ -14,6 +14,7 @@ use super::tag_changes::{TagChange, refusal};
 use super::tags::{Call, MANY, MOST, checked, text, texts};
 use crate::accounts::ChangeError;
 use crate::fixes::{Catalog, Category, ENABLE_UUID, MachineState, Step, Tag};
+use crate::types::Later as _;
 use crate::vsphere::{ManagedObject, SessionError};
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -158,7 +159,7 @@ impl Administrator {
 
     /// Starts a task and waits for its end.
     async fn task(&self, step: &Step, change: Change, this: &ManagedObject, arguments: &str) -> Result<String, ChangeError> {
-        let (what, until) = (step.to_string(), Instant::now() + TASK);
+        let (what, until) = (step.to_string(), Instant::now().later(TASK));
         let operation = Operation::from(change);
         let task = {
             let budget = Budget::default();
@@ -198,7 +199,7 @@ impl Administrator {
                 }
                 _ => sleep(pause).await,
             }
-            pause = (pause * 2).min(ASK.1);
+            pause = pause.saturating_mul(2).min(ASK.1);
         }
     }
 

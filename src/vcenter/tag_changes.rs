@@ -3,6 +3,7 @@
 use super::http::Answer;
 use super::plain;
 use super::tags::{RestCall, dialect};
+use crate::types::from_json;
 use crate::vsphere::ManagedObject;
 use hyper::Method;
 use serde_json::{Value, json};
@@ -79,7 +80,7 @@ impl RestCall for TagChange<'_> {
 
 /// The type of an error in the words of faults, and the server's text.
 pub(super) fn refusal(answer: &Answer) -> (String, String) {
-    let value: Value = serde_json::from_slice(&answer.body).unwrap_or_default();
+    let value: Value = from_json(&answer.body).unwrap_or_default();
     let inner = value.get("value").unwrap_or(&value);
     let text = inner
         .pointer("/messages/0/default_message")

@@ -10,15 +10,21 @@ use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use std::borrow::Borrow;
 
-/// How long the same refused credentials are not sent again, by the number of attempts.
+/// How long the same credentials are not sent again that a vCenter refused although the password may be right, by the number of attempts: the
+/// account is locked, its password has expired, or it has no permission. No password is judged then, so nothing counts towards a lock.
 const REFUSED: [SignedDuration; 3] = [
     SignedDuration::from_mins(15),
     SignedDuration::from_hours(1),
     SignedDuration::from_hours(6),
 ];
 
-/// How long after an attempt of which the outcome is not known: longer than the three minutes in which a vCenter counts.
-const UNANSWERED: SignedDuration = SignedDuration::from_mins(5);
+/// How long after an attempt of which the outcome is not known, by the number of attempts: longer than the three minutes in which a vCenter
+/// counts, and growing, because others count for a day.
+const UNANSWERED: [SignedDuration; 3] = [
+    SignedDuration::from_mins(5),
+    SignedDuration::from_hours(1),
+    SignedDuration::from_hours(12),
+];
 
 /// What one login is: a vCenter by its identity, an account, and a version of its password.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -86,7 +92,7 @@ pub fn decide(key: &Key, records: &[CredentialStatus], now: Timestamp) -> Decisi
         .filter(|r| r.attempts > 0)
         .max_by_key(|r| (r.attempts, r.last_tried.clone()));
     match tried {
-        Some(record) if until(record).is_some_and(|until| now < until) => Decision::Wait(record.clone()),
+        Some(record) if !next(record).is_due(now) => Decision::Wait(record.clone()),
         None if records.iter().any(|r| r.verified.as_ref() == Some(&key.version)) => Decision::Proceed,
         _ => Decision::RecordFirst(begun(key, tried, now)),
     }
@@ -102,30 +108,44 @@ pub fn begun(key: &Key, tried: Option<&CredentialStatus>, now: Timestamp) -> Cre
     }
 }
 
-/// When the next attempt may be made.
-#[must_use]
-pub fn until(record: &CredentialStatus) -> Option<Timestamp> {
-    let pause = if record.refused.is_some() {
-        let n = usize::try_from(record.attempts).unwrap_or(usize::MAX).clamp(1, REFUSED.len());
-        REFUSED[n - 1]
-    } else {
-        UNANSWERED
-    };
-    record.last_tried.as_ref()?.0.checked_add(pause).ok()
+/// When the same credentials may be sent again.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Next {
+    /// Not before the Secret changes: the password is wrong, and every policy counts it.
+    Changed,
+    /// From then on.
+    At(Timestamp),
 }
 
-/// What came of logins at the service for tags, which takes the same password and counts on its own: the refusals of one version of it.
+impl Next {
+    fn is_due(self, now: Timestamp) -> bool {
+        matches!(self, Self::At(at) if at <= now)
+    }
+}
+
+fn next(record: &CredentialStatus) -> Next {
+    if record.refused.as_deref() == Some(Reason::InvalidCredentials.as_str()) {
+        return Next::Changed;
+    }
+    let pauses = if record.refused.is_some() { REFUSED } else { UNANSWERED };
+    let n = usize::try_from(record.attempts).unwrap_or(usize::MAX).clamp(1, pauses.len());
+    let last = record.last_tried.as_ref().map(|tried| tried.0);
+    // Without a time it was never tried, and a time past all times is not reached.
+    let at = last.map_or(Some(Timestamp::MIN), |last| last.checked_add(pauses[n - 1]).ok());
+    at.map_or(Next::Changed, Next::At)
+}
+
+/// What came of logins at the service for tags, which takes the same password and counts on its own: whether it refused this version of it.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct TagRefusals {
-    count: usize,
-    last: Option<Timestamp>,
+    refused: bool,
 }
 
 impl TagRefusals {
-    /// As these connections say it in their conditions. When it was is not known to the minute: it counts as now.
+    /// As these connections say it in their conditions.
     #[must_use]
-    pub fn recorded(key: &Key, connections: &[impl Borrow<VsphereCloudConfig>], now: Timestamp) -> Self {
-        let reported = connections
+    pub fn recorded(key: &Key, connections: &[impl Borrow<VsphereCloudConfig>]) -> Self {
+        let refused = connections
             .iter()
             .filter_map(|connection| connection.borrow().status.as_ref())
             .any(|status| {
@@ -137,24 +157,19 @@ impl TagRefusals {
                 let topology = Conditions::find(&status.conditions, ConditionType::TopologyConsistent);
                 same && topology.is_some_and(|topology| topology.reason == Reason::TagLoginRefused.as_str())
             });
-        if reported { Self::default().and_one(now) } else { Self::default() }
+        Self { refused }
     }
 
     /// One more.
     #[must_use]
-    pub fn and_one(self, now: Timestamp) -> Self {
-        Self {
-            count: self.count.saturating_add(1),
-            last: Some(now),
-        }
+    pub fn and_one(self) -> Self {
+        Self { refused: true }
     }
 
-    /// Whether another login may be made there.
+    /// Whether a login may be made there: not again with what was refused.
     #[must_use]
-    pub fn allow(&self, now: Timestamp) -> bool {
-        let Some(last) = self.last else { return true };
-        let pause = REFUSED[self.count.clamp(1, REFUSED.len()) - 1];
-        now.duration_since(last) >= pause
+    pub fn allow(self) -> bool {
+        !self.refused
     }
 }
 
@@ -172,9 +187,10 @@ pub fn is_old(opened: Timestamp, now: Timestamp) -> bool {
 #[must_use]
 pub fn waiting(server: &str, record: &CredentialStatus) -> (Reason, String) {
     let CredentialStatus { user, secret, .. } = record;
-    let next = until(record)
-        .map(|until| format!(" Until the Secret changes, the next attempt is at {until}."))
-        .unwrap_or_default();
+    let next = match next(record) {
+        Next::At(until) => format!(" Until the Secret changes, the next attempt is at {until}."),
+        Next::Changed => " It is not sent again before the Secret changes; vdoctl secrets set tries a password and stores it.".to_owned(),
+    };
     let refused = record
         .refused
         .as_ref()
@@ -225,32 +241,86 @@ mod tests {
         }
     }
 
+    /// A wrong password is sent once, however long ago that was: no policy is so strict that one attempt locks an account.
     #[test]
-    fn login_refused_backoff_grows_after_each_attempt() {
+    fn login_wrong_password_is_sent_once() {
+        const YEAR: i64 = 365 * 86_400;
         let refused = |n| record(n, Some("InvalidCredentials"), None);
         for (records, seconds, expected) in [
             (vec![], 0, "claim 1"),
             (vec![record(0, None, Some("6"))], 0, "claim 1"),
             (vec![record(0, None, Some("7"))], 0, "again"),
-            (vec![refused(1)], 899, "wait 900"),
-            (vec![refused(1)], 900, "claim 2"),
-            (vec![refused(2)], 3599, "wait 3600"),
-            (vec![refused(2)], 3600, "claim 3"),
-            (vec![refused(3)], 21_599, "wait 21600"),
-            (vec![refused(9)], 21_599, "wait 21600"),
-            (vec![refused(9)], 21_600, "claim 10"),
-            // The operator ended in the middle of it, or no answer came.
-            (vec![record(1, None, None)], 299, "wait 300"),
-            (vec![record(1, None, None)], 300, "claim 2"),
+            (vec![refused(1)], 1, "wait"),
+            (vec![refused(1)], 900, "wait"),
+            (vec![refused(1)], YEAR, "wait"),
+            (vec![refused(9)], YEAR, "wait"),
+            // It worked before, and was changed in the vCenter.
+            (vec![record(1, Some("InvalidCredentials"), Some("7"))], YEAR, "wait"),
             // Any connection counts.
-            (vec![record(0, None, None), refused(1), record(0, None, Some("7"))], 10, "wait 900"),
+            (vec![record(0, None, None), refused(1), record(0, None, Some("7"))], YEAR, "wait"),
         ] {
             let reported = match decide(&key(), &records, at(seconds)) {
                 Decision::Proceed => "again".into(),
                 Decision::RecordFirst(c) => format!("claim {}", c.attempts),
-                Decision::Wait(c) => format!("wait {}", until(&c).expect("a time").as_second() - at(0).as_second()),
+                Decision::Wait(_) => "wait".to_owned(),
             };
             assert_eq!(reported, expected, "{records:?} after {seconds} s");
+        }
+    }
+
+    /// Where no password was judged, or no answer came, the pauses grow.
+    #[test]
+    fn login_refused_backoff_grows_after_each_attempt() {
+        let locked = |n| record(n, Some("AccountLocked"), None);
+        let unanswered = |n| record(n, None, None);
+        for (record, pause) in [
+            (locked(1), 900),
+            (locked(2), 3600),
+            (locked(3), 21_600),
+            (locked(9), 21_600),
+            (record(1, Some("PasswordExpired"), None), 900),
+            (record(1, Some("LoginRefused"), None), 900),
+            // The operator ended in the middle of it, or no answer came.
+            (unanswered(1), 300),
+            (unanswered(2), 3600),
+            (unanswered(3), 43_200),
+            (unanswered(9), 43_200),
+        ] {
+            let records = [record.clone()];
+            let decided = |seconds| decide(&key(), &records, at(seconds));
+            assert_eq!(decided(pause - 1), Decision::Wait(record.clone()), "{record:?}");
+            assert!(
+                matches!(decided(pause), Decision::RecordFirst(c) if c.attempts == record.attempts + 1),
+                "{record:?}"
+            );
+        }
+    }
+
+    /// What is sent in a year: one login with a password that is wrong, which no policy locks an account for; where no answer ever comes, few a
+    /// day.
+    #[test]
+    fn logins_of_a_year_stay_below_the_policies_that_lock_accounts() {
+        const DAY: i64 = 86_400;
+        for (answer, most) in [(Some("InvalidCredentials"), 1), (None, 4)] {
+            let (mut known, mut sent, mut now) = (Vec::new(), Vec::new(), 0);
+            while now < 365 * DAY {
+                if let Decision::RecordFirst(begun) = decide(&key(), &known, at(now)) {
+                    sent.push(now);
+                    known = vec![CredentialStatus {
+                        refused: answer.map(Into::into),
+                        ..begun
+                    }];
+                }
+                now += 300;
+            }
+            let within = |seconds: i64| {
+                sent.iter()
+                    .map(|from| sent.iter().filter(|at| (*from..from + seconds).contains(at)).count())
+                    .max()
+            };
+            assert!(within(DAY) <= Some(most), "{answer:?}: {:?} in a day", within(DAY));
+            assert_eq!(within(181), Some(1), "{answer:?}");
+            assert_eq!(answer.is_some(), sent.len() == 1, "{}", sent.len());
         }
     }
 
@@ -287,23 +357,17 @@ mod tests {
             assert_eq!(said, reason);
             assert!(message.contains(part), "{message}");
             let until = if refused.is_some() { until } else { at(300) };
-            let next = format!(" Until the Secret changes, the next attempt is at {until}.");
+            let next = match refused {
+                Some("InvalidCredentials") => {
+                    " It is not sent again before the Secret changes; vdoctl secrets set tries a password and stores it.".to_owned()
+                }
+                _ => format!(" Until the Secret changes, the next attempt is at {until}."),
+            };
             assert!(message.ends_with(&next), "{message}");
         }
     }
 
-    /// A refusal by the service for tags is remembered by all connections that share the login, through restarts, and tried again after growing pauses.
-    #[test]
-    fn tag_login_refused_backoff_grows() {
-        let minutes = |n: i64| at(60 * n);
-        let mut refusals = TagRefusals::default();
-        assert!(refusals.allow(at(0)));
-        for pause in [15, 60, 360, 360] {
-            refusals = refusals.and_one(minutes(0));
-            assert!(!refusals.allow(minutes(pause - 1)) && refusals.allow(minutes(pause)), "{pause}");
-        }
-    }
-
+    /// A refusal by the service for tags is remembered by all connections that share the login, through restarts.
     #[test]
     fn tag_login_refusal_in_status_applies_to_same_secret_version() {
         let connection = |reason: Reason, credential: CredentialStatus, vcenter: &str| {
@@ -337,7 +401,7 @@ mod tests {
         ] {
             let what = format!("{reason} {credential:?} {vcenter}");
             let known = [connection(reason, credential, vcenter)];
-            assert_eq!(TagRefusals::recorded(&key(), &known, at(0)).allow(at(1)), allowed, "{what}");
+            assert_eq!(TagRefusals::recorded(&key(), &known).allow(), allowed, "{what}");
         }
     }
 

@@ -1,5 +1,4 @@
 use super::check::shell;
-use super::required_privileges::shown_as;
 use super::{Advice, Check, Finding, RequiredPrivilege};
 use super::{Feature, Granted, Inventory, ManagedObject, Requirements};
 use crate::api::{ConditionType, PrivilegesStatus, Reason};
@@ -105,7 +104,7 @@ pub fn compare_privileges(required_privileges: &[RequiredPrivilege], granted: &G
                 object: demand.object.clone(),
                 path: demand.path.clone(),
                 privilege: demand.privilege.clone(),
-                shown_as: shown_as(&demand.privilege),
+                shown_as: demand.shown_as.clone(),
                 features: BTreeSet::new(),
                 role: demand.role.clone(),
                 evidence: demand.evidence.clone(),
@@ -131,7 +130,7 @@ fn held<'a>(demands: impl Iterator<Item = &'a RequiredPrivilege>) -> Vec<HeldPri
             id: demand.object.id.clone(),
             path: demand.path.clone(),
             privilege: demand.privilege.clone(),
-            shown_as: shown_as(&demand.privilege),
+            shown_as: demand.shown_as.clone(),
             features: BTreeSet::new(),
             role: demand.role.clone(),
         });
@@ -260,7 +259,7 @@ mod tests {
 
     fn judged(requirements: &Requirements, denied: &[(&str, &str)]) -> Privileges {
         let inventory = inventory();
-        let required_privileges = required_privileges(requirements, false, &inventory, &nodes());
+        let required_privileges = required_privileges(requirements, false, (&inventory, &nodes()), None);
         let mut granted = Granted {
             principal: "X\\k8s".into(),
             ..Granted::default()
@@ -315,7 +314,7 @@ mod tests {
     fn privileges_missing_but_only_inferred_does_not_block() {
         let inventory = inventory();
         let block = requirements(&[Feature::Block]);
-        let required_privileges = required_privileges(&block, true, &inventory, &nodes());
+        let required_privileges = required_privileges(&block, true, (&inventory, &nodes()), None);
         let mut granted = Granted::default();
         for (objects, privileges) in privilege_queries(&required_privileges) {
             let held: BTreeSet<String> = privileges.into_iter().filter(|one| !one.starts_with("Cryptographer")).collect();
@@ -353,7 +352,7 @@ mod tests {
     fn privileges_invisible_ancestor_is_reported_missing() {
         let mut inventory = inventory();
         inventory.places.remove("cluster");
-        let required_privileges = required_privileges(&requirements(&[Feature::Topology]), false, &inventory, &nodes());
+        let required_privileges = required_privileges(&requirements(&[Feature::Topology]), false, (&inventory, &nodes()), None);
         assert!(
             privilege_queries(&required_privileges)
                 .iter()
@@ -375,7 +374,7 @@ mod tests {
     #[test]
     fn privileges_surplus_is_listed() {
         let inventory = inventory();
-        let required_privileges = required_privileges(&requirements(&[Feature::Block]), false, &inventory, &nodes());
+        let required_privileges = required_privileges(&requirements(&[Feature::Block]), false, (&inventory, &nodes()), None);
         let held = ["Cns.Searchable", "System.View", "VApp.Import", "Alarm.Create"].map(String::from);
         let granted = Granted {
             all: [(inventory.root.clone(), held.into())].into(),

@@ -1,33 +1,26 @@
 use super::NodeReport;
 use super::datastores::same_url;
 use super::{Feature, Inventory, ManagedObject, Requirements};
+use crate::matrix::{Index, PrivilegeRule, PrivilegeRules};
 use crate::yaml;
 use serde::Deserialize;
+use serde::de::value::StrDeserializer;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::LazyLock;
 
-/// What the drivers may do and why.
-static RULES: LazyLock<Rules> = LazyLock::new(|| yaml::load(include_str!("privileges.yaml")).unwrap_or_default());
+/// What the drivers may do and why, for an index that says nothing of it. It is what the index of this build has.
+static BUILT_IN: LazyLock<PrivilegeRules> =
+    LazyLock::new(|| yaml::load(include_str!("../../matrix-index/privileges.yaml")).unwrap_or_default());
 
-#[derive(Debug, Default, Deserialize)]
-#[serde(deny_unknown_fields)]
-struct Rules {
-    rules: Vec<Rule>,
-    names: BTreeMap<String, String>,
+/// The rules of an index, or those of this build.
+fn rules(index: Option<&Index>) -> &PrivilegeRules {
+    index.and_then(|index| index.privileges.as_ref()).unwrap_or(&BUILT_IN)
 }
 
-#[derive(Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
-struct Rule {
-    feature: Feature,
-    role: String,
-    on: Vec<On>,
-    #[serde(default)]
-    which: Which,
-    privileges: Vec<String>,
-    #[serde(default)]
-    inferred: bool,
-    evidence: String,
+/// A word of a rule, where this build knows it: an index may be newer.
+fn word<'a, T: Deserialize<'a>>(text: &'a str) -> Option<T> {
+    let text: StrDeserializer<'a, serde::de::value::Error> = serde::de::IntoDeserializer::into_deserializer(text);
+    T::deserialize(text).ok()
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Deserialize)]
@@ -43,14 +36,6 @@ enum On {
     VsanCluster,
 }
 
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-enum Which {
-    #[default]
-    Every,
-    Any,
-}
-
 /// A privilege that is needed on an object.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RequiredPrivilege {
@@ -60,6 +45,8 @@ pub struct RequiredPrivilege {
     pub privilege: String,
     /// The inventory path of the object; its identifier where the account cannot see it.
     pub path: String,
+    /// The privilege as the vSphere Client spells it; empty where that is not known.
+    pub(super) shown_as: String,
     pub(super) features: BTreeSet<Feature>,
     pub(super) role: String,
     pub(super) evidence: String,
@@ -71,27 +58,42 @@ pub struct RequiredPrivilege {
     pub unseen: bool,
 }
 
-/// Which privileges the features in use need, on which objects.
+/// Which privileges the features in use need, on which objects, by the rules of an index.
 #[must_use]
 pub fn required_privileges(
     requirements: &Requirements,
     encrypted: bool,
-    inventory: &Inventory,
-    nodes: &[NodeReport],
+    (inventory, nodes): (&Inventory, &[NodeReport]),
+    index: Option<&Index>,
 ) -> Vec<RequiredPrivilege> {
     let objects = Objects::of(requirements, inventory, nodes);
+    let PrivilegeRules { rules, names } = rules(index);
     let mut all: BTreeMap<(ManagedObject, String, Option<usize>), RequiredPrivilege> = BTreeMap::new();
-    let used = |rule: &&Rule| requirements.features.contains(&rule.feature) || (rule.feature == Feature::Encryption && encrypted);
-    for (number, rule) in RULES.rules.iter().enumerate().filter(|(_, rule)| used(rule)) {
-        for (object, path, seen, named) in rule.on.iter().filter_map(|on| objects.0.get(on)).flatten() {
+    let used = |rule: &PrivilegeRule| {
+        let feature = word::<Feature>(&rule.feature)?;
+        let is_used = requirements.features.contains(&feature) || (feature == Feature::Encryption && encrypted);
+        (is_used && rule.holds(&requirements.versions)).then_some(feature)
+    };
+    for (number, rule, feature) in rules
+        .iter()
+        .enumerate()
+        .filter_map(|(number, rule)| Some((number, rule, used(rule)?)))
+    {
+        let places = rule.on.iter().filter_map(|on| word::<On>(on));
+        for (object, path, seen, named) in places.filter_map(|on| objects.0.get(&on)).flatten() {
             // What is named must do; of what is only there, one is enough.
-            let choice = (rule.which == Which::Any && !named).then_some(number);
+            let choice = (rule.which.as_deref() == Some("any") && !named).then_some(number);
             for privilege in &rule.privileges {
                 let demand = all
                     .entry((object.clone(), privilege.clone(), choice))
                     .or_insert_with(|| RequiredPrivilege {
                         object: object.clone(),
                         privilege: privilege.clone(),
+                        shown_as: names
+                            .get(privilege)
+                            .or_else(|| BUILT_IN.names.get(privilege))
+                            .cloned()
+                            .unwrap_or_default(),
                         path: path.clone(),
                         features: BTreeSet::new(),
                         role: rule.role.clone(),
@@ -100,7 +102,7 @@ pub fn required_privileges(
                         choice,
                         unseen: !seen,
                     });
-                demand.features.insert(rule.feature);
+                demand.features.insert(feature);
             }
         }
     }
@@ -120,11 +122,6 @@ pub fn privilege_queries(required_privileges: &[RequiredPrivilege]) -> Vec<(Vec<
     }
     let owned = |set: BTreeSet<&str>| set.into_iter().map(str::to_owned).collect();
     groups.into_iter().map(|(set, objects)| (objects, owned(set))).collect()
-}
-
-/// What the vSphere Client calls a privilege; empty where that is not known.
-pub(super) fn shown_as(privilege: &str) -> String {
-    RULES.names.get(privilege).cloned().unwrap_or_default()
 }
 
 /// The objects of each kind of place, with their paths, whether they can be seen, and whether they are named.
@@ -205,6 +202,7 @@ impl Objects {
 #[cfg(test)]
 pub(super) mod tests {
     use super::*;
+    use crate::drivers::STORAGE;
     use crate::vsphere::{Datastore, Entity, Host, Machine};
 
     /// Two hosts in a cluster; one machine on the first; a vSAN datastore on both, a local one on the first.
@@ -274,7 +272,7 @@ pub(super) mod tests {
     }
 
     fn reported(requirements: &Requirements, encrypted: bool) -> Vec<String> {
-        let required_privileges = required_privileges(requirements, encrypted, &inventory(), &nodes());
+        let required_privileges = required_privileges(requirements, encrypted, (&inventory(), &nodes()), None);
         let mut all: Vec<String> = required_privileges
             .iter()
             .map(|d| format!("{} {}", d.object.id, d.privilege))
@@ -286,13 +284,54 @@ pub(super) mod tests {
 
     #[test]
     fn privilege_rules_every_privilege_has_client_name() {
-        assert_eq!(RULES.rules.len(), 12);
-        for rule in &RULES.rules {
+        assert_eq!(BUILT_IN.rules.len(), 12);
+        for rule in &BUILT_IN.rules {
             assert!(!rule.evidence.is_empty());
+            assert!(word::<Feature>(&rule.feature).is_some(), "{}", rule.feature);
+            assert!(rule.on.iter().all(|on| word::<On>(on).is_some()), "{:?}", rule.on);
             for privilege in &rule.privileges {
-                assert!(RULES.names.contains_key(privilege), "{privilege} has no name in the client");
+                assert!(BUILT_IN.names.contains_key(privilege), "{privilege} has no name in the client");
             }
         }
+    }
+
+    /// A newer driver may need more: a newer index has the rule, and this build asks for it. Words that it does not know are left out.
+    #[test]
+    fn privilege_rules_of_an_index_replace_those_of_the_build() {
+        let index = |rules: &str| {
+            let text = format!(
+                "apiVersion: vdo.vmware.com/matrix/v1\nkind: CompatibilityMatrix\nversion: 1\n{rules}drivers:\n  {}: {{role: storage, versions: []}}\n",
+                STORAGE.name
+            );
+            Index::parse(text.as_bytes()).expect("an index")
+        };
+        let of = |index: &Index, version: &str| {
+            let mut block = requirements(&[Feature::Block]);
+            block.versions = [(STORAGE.name.to_owned(), vec![version.parse().expect("a version")])].into();
+            let found = required_privileges(&block, false, (&inventory(), &nodes()), Some(index));
+            found
+                .iter()
+                .map(|one| format!("{} {} ({})", one.object.id, one.privilege, one.shown_as))
+                .collect::<Vec<_>>()
+        };
+        let newer = index(
+            &"privileges:\n  rules:\n  - {feature: block, role: CNS-VM, on: [machine, moon], privileges: [VirtualMachine.State.CreateSnapshot], driver: DRIVER, min: 3.9.0, evidence: e}\n  - {feature: dreams, role: X, on: [root], privileges: [Cns.Searchable], evidence: e}\n  - {feature: block, role: S, on: [root], privileges: [Cns.Searchable], evidence: e}\n  names: {VirtualMachine.State.CreateSnapshot: 'Virtual machine > Snapshot management > Create snapshot'}\n"
+                .replace("DRIVER", STORAGE.name),
+        );
+        let search = "root Cns.Searchable (CNS > Searchable)";
+        assert_eq!(of(&newer, "3.8.0"), [search]);
+        assert_eq!(
+            of(&newer, "3.9.0"),
+            [
+                search,
+                "vm-1 VirtualMachine.State.CreateSnapshot (Virtual machine > Snapshot management > Create snapshot)"
+            ]
+        );
+        let silent = index("");
+        assert!(
+            of(&silent, "3.9.0").len() > 5,
+            "an index that says nothing leaves the rules of this build"
+        );
     }
 
     /// Each feature needs its own privileges, on its own objects.

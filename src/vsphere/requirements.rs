@@ -1,7 +1,7 @@
 use crate::api::VDOConfigSpec;
 use crate::drivers::{CLOUD_PROVIDER, STORAGE, reads_file_share_datastores};
 use crate::types::{DriverName, DriverVersion};
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// Something that the drivers do with a vCenter, each with privileges of its own.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, serde::Serialize, serde::Deserialize)]
@@ -38,6 +38,8 @@ impl Feature {
 pub struct Requirements {
     /// The drivers that use the connection.
     pub drivers: BTreeSet<DriverName>,
+    /// The versions in which drivers are pinned, chosen or installed, as far as there are any: what they need depends on these.
+    pub versions: BTreeMap<DriverName, Vec<DriverVersion>>,
     /// What they do there; [`Feature::Encryption`] shows only in the policies themselves.
     pub features: BTreeSet<Feature>,
     /// Datastores that are named.
@@ -88,11 +90,17 @@ pub struct WantedPolicy {
 }
 
 /// What a specification requires of one connection, given the drivers that use it, how many other connections the CSI driver uses, and the
-/// versions in which that driver is pinned or installed, as far as there are any.
+/// versions in which drivers are pinned, chosen or installed, as far as there are any.
 #[must_use]
-pub fn requirements(spec: &VDOConfigSpec, drivers: BTreeSet<DriverName>, others: usize, storage: &[DriverVersion]) -> Requirements {
+pub fn requirements(
+    spec: &VDOConfigSpec,
+    drivers: BTreeSet<DriverName>,
+    others: usize,
+    versions: BTreeMap<DriverName, Vec<DriverVersion>>,
+) -> Requirements {
     let mut requirements = Requirements {
         drivers,
+        versions,
         ..Requirements::default()
     };
     if requirements.drivers.contains(CLOUD_PROVIDER.name) {
@@ -103,7 +111,7 @@ pub fn requirements(spec: &VDOConfigSpec, drivers: BTreeSet<DriverName>, others:
     if requirements.drivers.contains(STORAGE.name) {
         requirements.others = others;
         requirements.features.insert(Feature::Block);
-        add_storage(&mut requirements, spec, storage);
+        add_storage(&mut requirements, spec);
     }
     if !requirements.all_categories().is_empty() {
         requirements.features.insert(Feature::Topology);
@@ -111,14 +119,16 @@ pub fn requirements(spec: &VDOConfigSpec, drivers: BTreeSet<DriverName>, others:
     requirements
 }
 
-fn add_storage(requirements: &mut Requirements, spec: &VDOConfigSpec, versions: &[DriverVersion]) {
+fn add_storage(requirements: &mut Requirements, spec: &VDOConfigSpec) {
     let Some(csi) = &spec.storage_provider else { return };
     requirements.categories.clone_from(&csi.topology_categories);
     if let Some(file) = &csi.file_volumes {
         requirements.features.insert(Feature::File);
         // A version that does not read them is not kept from its vCenter by them; the condition OptionsSupported names them instead.
         let urls = file.vsan_data_store_url.iter();
-        let urls = urls.filter(|_| versions.iter().any(reads_file_share_datastores));
+        let versions = requirements.versions.get(STORAGE.name).into_iter().flatten();
+        let reads = versions.into_iter().any(reads_file_share_datastores);
+        let urls = urls.filter(|_| reads);
         requirements.datastores.extend(urls.map(|url| WantedDatastore {
             url: url.clone(),
             named_in: "spec.storageProvider.fileVolumes".into(),
@@ -154,7 +164,8 @@ mod tests {
     fn shown(spec: serde_json::Value, drivers: &[&str]) -> String {
         let spec: VDOConfigSpec = serde_json::from_value(spec).expect("a specification");
         let drivers = drivers.iter().map(|driver| (*driver).to_owned()).collect();
-        let requirements = requirements(&spec, drivers, 1, &["3.1.2".parse().expect("a version")]);
+        let versions = [(CSI.to_owned(), vec!["3.1.2".parse().expect("a version")])].into();
+        let requirements = requirements(&spec, drivers, 1, versions);
         let features: Vec<&str> = requirements.features.iter().map(|feature| feature.as_str()).collect();
         let datastores = requirements
             .datastores
@@ -212,8 +223,9 @@ mod tests {
             (&["3.7.3", "3.0.0"], 1),
         ] {
             let versions: Vec<DriverVersion> = versions.iter().map(|text| text.parse().expect("a version")).collect();
-            let found = requirements(&spec, [CSI.to_owned()].into(), 0, &versions);
-            assert_eq!(found.datastores.len(), expected, "{versions:?}");
+            let shown = format!("{versions:?}");
+            let found = requirements(&spec, [CSI.to_owned()].into(), 0, [(CSI.to_owned(), versions)].into());
+            assert_eq!(found.datastores.len(), expected, "{shown}");
             assert!(
                 found.features.contains(&Feature::File),
                 "file volumes need privileges in each version"

@@ -13,12 +13,12 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 /// Credentials and authorities, by the keys of the Secret: `username` and `password`, `bearerToken`, `tls.crt` and `tls.key`, `ca.crt`, and
-/// for registries `.dockerconfigjson` or `config.json`. Printing it shows no value.
+/// for registries `.dockerconfigjson` or `config.json`, and `tokenRealms`. Printing it shows no value.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Access(BTreeMap<String, Secret>);
 
 /// The keys that mean something.
-const FILES: [&str; 9] = [
+const FILES: [&str; 10] = [
     "username",
     "password",
     "bearerToken",
@@ -28,6 +28,7 @@ const FILES: [&str; 9] = [
     ".dockerconfigjson",
     "config.json",
     "proxy",
+    "tokenRealms",
 ];
 
 /// Credentials that cannot be used. No value is shown.
@@ -135,8 +136,8 @@ impl Access {
         }
     }
 
-    /// How connections are secured: with the authorities in `ca.crt`, or those of the machine. Only a server of its `own` sees the client
-    /// certificate.
+    /// How connections are secured: with the authorities in `ca.crt`, or those of the machine. With `own` the client certificate is shown to every
+    /// server that asks for one; [`super::Client`] keeps such a connection at its own server.
     ///
     /// # Errors
     /// When certificates or the key cannot be read.

@@ -1,6 +1,7 @@
 //! How much time is left for an answer: the more has come, the more.
 
 use super::WebError;
+use crate::types::Later;
 use hyper::body::Bytes;
 use reqwest::Response;
 use std::time::Duration;
@@ -16,6 +17,12 @@ const STALL: Duration = Duration::from_secs(30);
 /// Until a server has stored what it was sent, and the bytes of each second that it may take meanwhile.
 const STORING: Duration = Duration::from_secs(60);
 const UPLOAD_RATE: u32 = 32 * 1024;
+
+impl Later for Instant {
+    fn later(self, by: Duration) -> Self {
+        Self::from_std(self.into_std().later(by))
+    }
+}
 
 /// The clock of one answer.
 #[derive(Debug)]
@@ -50,10 +57,10 @@ impl Clock {
     /// For an answer to so many bytes that are sent.
     #[must_use]
     pub fn sending(bytes: usize) -> Self {
-        let sent = Duration::from_secs(bytes as u64) / UPLOAD_RATE;
+        let sent = STORING.saturating_add(Duration::from_secs(bytes as u64 / u64::from(UPLOAD_RATE)));
         Self {
-            grace: STORING + sent,
-            whole: Some(STORING + sent + WHOLE),
+            grace: sent,
+            whole: Some(sent.saturating_add(WHOLE)),
             ..Self::start()
         }
     }
@@ -73,10 +80,10 @@ impl Clock {
 
     /// Until when the next piece has to be there.
     fn end(&self, now: Instant) -> Instant {
-        let earned = self.grace + Duration::from_secs(self.bytes) / RATE;
+        let earned = self.grace.saturating_add(Duration::from_secs(self.bytes / u64::from(RATE)));
         match self.whole {
-            Some(whole) => self.start + earned.min(whole),
-            None => (self.start + earned).min(now + STALL),
+            Some(whole) => self.start.later(earned.min(whole)),
+            None => self.start.later(earned).min(now.later(STALL)),
         }
     }
 
@@ -109,6 +116,24 @@ impl Clock {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn clock_of_any_number_of_bytes_has_an_end() {
+        for bytes in [u64::MAX, i64::MAX as u64] {
+            let clock = Clock {
+                bytes,
+                ..Clock::unlimited()
+            };
+            assert_eq!(clock.end(clock.start), clock.start + STALL);
+            let clock = Clock {
+                bytes,
+                ..Clock::sending(usize::MAX)
+            };
+            assert!(clock.end(clock.start) > clock.start);
+        }
+        let now = Instant::now();
+        assert!(now.later(Duration::MAX) > now);
+    }
 
     #[test]
     fn clock_gives_more_time_the_more_has_come_and_never_waits_long_for_the_next_piece() {

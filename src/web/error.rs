@@ -59,6 +59,12 @@ pub enum Led {
         /// Where to, without what follows the path.
         to: String,
     },
+    /// What is sent may hold what only the server itself should have.
+    #[error("the server redirects what it is sent to {to}, which is another server")]
+    Elsewhere {
+        /// Where to, without what follows the path.
+        to: String,
+    },
     /// It does not end.
     #[error("the server redirects more than {REDIRECTS} times")]
     TooOften,

@@ -3,6 +3,16 @@
 use reqwest::header::{HeaderMap, HeaderName, RETRY_AFTER};
 use std::time::Duration;
 
+/// The longest time of a server that is used; what it names beyond this is cut to it.
+const LONGEST: Duration = Duration::from_secs(366 * 24 * 60 * 60);
+
+/// Seconds as a header has them. As RFC 9111 asks for, a number that is too large for any type is a very large one.
+fn seconds(text: &str) -> Option<Duration> {
+    let text = text.trim();
+    let is_number = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
+    is_number.then(|| Duration::from_secs(text.parse().unwrap_or(u64::MAX)).min(LONGEST))
+}
+
 /// A header as text.
 #[must_use]
 pub fn header(headers: &HeaderMap, name: &HeaderName) -> Option<String> {
@@ -27,22 +37,17 @@ pub fn good_for(cache_control: &str) -> Option<Duration> {
     if directives().any(|directive| directive == "no-cache" || directive == "no-store") {
         return None;
     }
-    let age = directives().find_map(|directive| {
-        directive
-            .strip_prefix("max-age=")
-            .and_then(|age| age.trim_matches('"').parse().ok())
-    })?;
-    Some(Duration::from_secs(age))
+    directives().find_map(|directive| seconds(directive.strip_prefix("max-age=")?.trim_matches('"')))
 }
 
 /// How long `Retry-After` asks to wait: seconds, or a date (RFC 9110, section 10.2.3).
 #[must_use]
 pub fn retry_after(value: &str, now: jiff::Timestamp) -> Option<Duration> {
-    if let Ok(seconds) = value.trim().parse() {
-        return Some(Duration::from_secs(seconds));
+    if let Some(seconds) = seconds(value) {
+        return Some(seconds);
     }
     let date = jiff::fmt::rfc2822::parse(value.trim()).ok()?.timestamp();
-    Duration::try_from(date.duration_since(now)).ok()
+    Some(Duration::try_from(date.duration_since(now)).ok()?.min(LONGEST))
 }
 
 #[cfg(test)]
@@ -57,6 +62,9 @@ mod tests {
             ("max-age=600, no-cache", None),
             ("no-store", None),
             ("max-age=soon", None),
+            ("max-age=-1", None),
+            ("max-age=18446744073709551615", Some(LONGEST.as_secs())),
+            ("max-age=99999999999999999999999999", Some(LONGEST.as_secs())),
             ("", None),
         ] {
             assert_eq!(good_for(text), expected.map(Duration::from_secs), "{text}");
@@ -71,6 +79,10 @@ mod tests {
             ("Fri, 20 Nov 2026 10:01:00 GMT", Some(60)),
             ("Fri, 20 Nov 2026 09:59:00 GMT", None),
             ("-5", None),
+            ("18446744073709551615", Some(LONGEST.as_secs())),
+            ("99999999999999999999999999", Some(LONGEST.as_secs())),
+            ("Wed, 01 Dec 9999 00:00:00 GMT", Some(LONGEST.as_secs())),
+            ("Fri, 31 Dec 9999 23:59:59 GMT", None),
             ("later", None),
         ] {
             assert_eq!(retry_after(text, now), expected.map(Duration::from_secs), "{text}");

@@ -1,6 +1,6 @@
 //! Where the parts of a text stand, for messages about what is wrong with one of them.
 
-use super::{repaired, roomy};
+use super::{long, repaired};
 use serde::de::{Deserialize, Deserializer, Error, MapAccess, SeqAccess, Visitor};
 use serde_saphyr::Spanned;
 use std::collections::BTreeMap;
@@ -8,12 +8,11 @@ use std::fmt;
 
 /// The line of every key and of every item of a list, from 1, by its path: keys, and places in lists counted from 0.
 ///
-/// A text that is no YAML has none.
+/// A text that is no YAML has none, and what stands deeper than [`DEEPEST`] steps has none either.
 #[must_use]
 pub fn lines(text: &str) -> BTreeMap<Vec<String>, u64> {
-    let long = roomy(text);
     let mut found = BTreeMap::new();
-    if let Ok(node) = repaired(text, |text| serde_saphyr::from_str_with_options::<Node>(text, long.clone())) {
+    if let Ok(node) = repaired(text, |text| serde_saphyr::from_str_with_options::<Node>(text, long())) {
         node.collect(&mut Vec::new(), &mut found);
     }
     found
@@ -27,6 +26,9 @@ pub fn line_of(text: &str, path: &[String]) -> Option<u64> {
     (1..=path.len()).map_while(|steps| lines.get(&path[..steps]).copied()).last()
 }
 
+/// Steps of a path that is noted: a text of a megabyte could have thousands of paths with hundreds of steps each.
+const DEEPEST: usize = 16;
+
 enum Node {
     Leaf,
     Map(Vec<(Spanned<String>, Node)>),
@@ -35,6 +37,9 @@ enum Node {
 
 impl Node {
     fn collect(&self, path: &mut Vec<String>, found: &mut BTreeMap<Vec<String>, u64>) {
+        if path.len() == DEEPEST {
+            return;
+        }
         let mut note = |name: String, line: u64, node: &Self| {
             path.push(name);
             found.insert(path.clone(), line);

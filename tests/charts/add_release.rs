@@ -2,7 +2,9 @@
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a failing test should stop where it fails")]
 
 use serde_json::{Value, json};
-use vdo::chart::add_release::{AddError, Added, Manifest, add_release, digest, name, with_version};
+use vdo::chart::add_release::{
+    AddError, Added, Manifest, Stated, add_release, digest, name, with_deviations, with_line, with_publication, with_version,
+};
 use vdo::chart::{self, Source};
 use vdo::types::DriverVersion;
 use vdo::yaml;
@@ -48,7 +50,7 @@ fn everything(source: &Source, of: &str) -> Vec<Value> {
 }
 
 fn add(source: &Source, new: &str, manifests: &[Manifest]) -> Result<Added, AddError> {
-    add_release(source, &version(new), "2026-01-01", manifests, None)
+    add_release(source, &version(new), Some("2026-01-01"), manifests, None)
 }
 
 fn with(mut source: Source, added: &Added) -> Source {
@@ -133,7 +135,7 @@ fn add_release_keeps_comments_and_order_of_the_file() {
 #[test]
 fn add_release_unknown_change_remains_as_difference() {
     let source = source("vsphere-csi");
-    let mut objects = everything(&source, "3.7.3");
+    let mut objects = everything(&source, "3.8.0");
     for object in &mut objects {
         if object["kind"] == "Deployment" && object["metadata"]["name"] == "vsphere-csi-controller" {
             let pod = &mut object["spec"]["template"]["spec"];
@@ -144,7 +146,7 @@ fn add_release_unknown_change_remains_as_difference() {
             attacher["args"].as_array_mut().unwrap().push("--new-flag=1".into());
         }
     }
-    let added = add(&source, "3.8.0", &[manifest("new.yaml", objects)]).unwrap();
+    let added = add(&source, "3.9.0", &[manifest("new.yaml", objects)]).unwrap();
     let found: Vec<String> = added
         .differences
         .iter()
@@ -152,12 +154,12 @@ fn add_release_unknown_change_remains_as_difference() {
         .map(|(d, _)| d.path.clone())
         .collect();
     assert_eq!(found, ["/spec/template/spec/hostNetwork"]);
-    assert_eq!(added.file, "releases/3.8.yaml");
-    let release = with(source, &added).release(&version("3.8.0")).unwrap();
+    assert_eq!(added.file, "releases/3.9.yaml");
+    let release = with(source, &added).release(&version("3.9.0")).unwrap();
     assert_eq!(release["images"]["attacher"]["tag"], "v9.0.0");
     assert_eq!(release["flags"]["attacher"], json!(["--worker-threads=100", "--new-flag=1"]));
     assert!(
-        added.text.starts_with("# What differs in the releases 3.8 of the driver."),
+        added.text.starts_with("# What differs in the releases 3.9 of the driver."),
         "{}",
         added.text
     );
@@ -190,7 +192,7 @@ fn add_release_of_what_cannot_be_added_is_refused() {
     let unknown = add_release(
         &without(listed.clone(), &["3.7.3"]),
         &version("3.7.3"),
-        "2026-01-01",
+        Some("2026-01-01"),
         &objects(),
         Some(&version("9.9.9")),
     );
@@ -213,12 +215,99 @@ fn facts_patch_release_joins_the_line_of_its_minor() {
     assert_eq!(with_version(block, "toy", &version("1.0.0"), &version("1.0.1")), None);
 }
 
+fn stated<'a>(kubernetes: &'a vdo::types::VersionRange, sources: &'a [(String, Option<String>)]) -> Stated<'a> {
+    Stated { kubernetes, sources }
+}
+
+/// The first version of a minor gets a line of its own: with what is stated, and the rest taken over and marked so.
+#[test]
+fn facts_first_version_of_a_minor_gets_a_line() {
+    let facts = std::fs::read_to_string(fixture::root().join("matrix-index/facts.yaml")).unwrap();
+    let range = vdo::types::VersionRange::new(Some("1.36"), Some("1.38")).unwrap();
+    let sources = [(
+        "csi-rel-3.9.0".to_owned(),
+        Some("https://example.com/releases/tag/v3.9.0".to_owned()),
+    )];
+    let changed = with_line(
+        &facts,
+        "vsphere-csi",
+        &version("3.8.0"),
+        &version("3.9.0"),
+        &stated(&range, &sources),
+    )
+    .unwrap();
+    let read = yaml::load_value(&changed).unwrap();
+    let [new, old] = [0_usize, 1].map(|at| read["drivers"]["vsphere-csi"]["lines"][at].clone());
+    assert_eq!(new["versions"], json!(["3.9.0"]));
+    assert_eq!(
+        new["kubernetes"],
+        json!({"min": "1.36", "max": "1.38", "evidence": ["csi-rel-3.9.0"], "confidence": "primary"})
+    );
+    assert_eq!(new["vsphere"]["confidence"], "unverified");
+    assert!(new["vsphere"]["note"].as_str().unwrap().starts_with("Taken over from 3.8.0"));
+    assert_eq!(new["features"], old["features"]);
+    assert_eq!(read["sources"]["csi-rel-3.9.0"]["kind"], "release-notes");
+    // Nothing else moved.
+    let mut rest = read.clone();
+    rest["drivers"]["vsphere-csi"]["lines"].as_array_mut().unwrap().remove(0);
+    rest["sources"].as_object_mut().unwrap().shift_remove("csi-rel-3.9.0");
+    assert_eq!(rest, yaml::load_value(&facts).unwrap());
+    // What is an exception of the older one is not taken over.
+    let changed = with_line(&facts, "vsphere-csi", &version("3.6.3"), &version("3.6.9"), &stated(&range, &[])).unwrap();
+    assert!(changed.contains("- versions: [\"3.6.9\"]") && changed.matches("except:").count() == facts.matches("except:").count());
+    assert_eq!(
+        with_line(&facts, "toy", &version("1.0.0"), &version("1.1.0"), &stated(&range, &[])),
+        None
+    );
+}
+
+#[test]
+fn facts_of_the_next_publication_have_its_version_and_dates_once() {
+    let facts = "version: 2\ngenerated: \"2026-11-20T00:00:00Z\"\nexpires: \"2027-05-20T00:00:00Z\"\nsources: {}\n";
+    let today = "2026-12-01".parse().unwrap();
+    let next = with_publication(facts, 2, today).unwrap();
+    assert_eq!(
+        next,
+        "version: 3\ngenerated: \"2026-12-01T00:00:00Z\"\nexpires: \"2027-05-31T00:00:00Z\"\nsources: {}\n"
+    );
+    assert_eq!(with_publication(&next, 2, today), None, "it is the next one already");
+}
+
+/// What no switch reaches is listed as intended, and then undone as it was.
+#[test]
+fn add_release_differences_become_deviations() {
+    let whole = source("vsphere-cpi");
+    let mut cut = without(whole.clone(), &["1.37.0"]);
+    let mut objects = everything(&whole, "1.37.0");
+    let pods = objects.iter_mut().find(|object| object["kind"] == "DaemonSet").unwrap();
+    pods["spec"]["template"]["spec"]["dnsPolicy"] = "None".into();
+    let text = String::from_utf8(cut.files["deviations.yaml"].clone()).unwrap();
+    let at = text
+        .find("  versions: [1.37.0]")
+        .map(|at| text[..at].rfind("- object").unwrap())
+        .unwrap();
+    cut.files.insert("deviations.yaml".into(), text.as_bytes()[..at].to_vec());
+    let added = add_release(&cut, &version("1.37.0"), None, &[manifest("a.yaml", objects)], None).unwrap();
+    assert!(added.release.get("date").is_none());
+    let found: Vec<_> = added
+        .differences
+        .iter()
+        .filter(|(_, deviation)| deviation.is_none())
+        .map(|(found, _)| found)
+        .collect();
+    assert_eq!(found.len(), 1, "{found:?}");
+    let (changed, listed) = with_deviations(&text[..at], found.clone().into_iter(), &version("1.37.0"), "a reason: with a colon").unwrap();
+    assert!(changed.starts_with(&text[..at]) && listed[0].intends(found[0]));
+    assert_eq!(listed[0].original, Some(json!("None")));
+}
+
 /// The driver's own manifests, where this machine has them: the release comes out as it is written here, digests included.
 #[test]
 #[ignore = "needs VDO_UPSTREAM_DIR, a folder with the drivers' own manifests"]
 fn add_release_of_upstream_manifest_equals_the_written_release() {
     let folder = upstream().expect("VDO_UPSTREAM_DIR is set");
     for (driver, own, new) in [
+        ("vsphere-csi", "vsphere-csi-driver", "3.8.0"),
         ("vsphere-csi", "vsphere-csi-driver", "3.7.3"),
         ("vsphere-csi", "vsphere-csi-driver", "3.6.3"),
         ("vsphere-cpi", "cloud-provider-vsphere", "1.34.0"),
@@ -226,8 +315,12 @@ fn add_release_of_upstream_manifest_equals_the_written_release() {
     ] {
         let whole = source(driver);
         let mut cut = without(whole.clone(), &[new]);
-        if driver == "vsphere-cpi" && new == "1.34.0" {
-            cut.files.remove("releases/1.34.yaml");
+        let alone = [
+            ("vsphere-cpi", "1.34.0", "releases/1.34.yaml"),
+            ("vsphere-csi", "3.8.0", "releases/3.8.yaml"),
+        ];
+        if let Some((.., file)) = alone.into_iter().find(|(of, version, _)| (*of, *version) == (driver, new)) {
+            cut.files.remove(file);
         }
         let mut files: Vec<_> = std::fs::read_dir(folder.join(own).join(new))
             .unwrap()
@@ -244,7 +337,7 @@ fn add_release_of_upstream_manifest_equals_the_written_release() {
         };
         let manifests: Vec<Manifest> = files.iter().map(read).collect();
         let expected = whole.release(&version(new)).unwrap();
-        let date = expected["date"].as_str().unwrap();
+        let date = expected["date"].as_str();
         let added = add_release(&cut, &version(new), date, &manifests, None).unwrap();
         let unexpected: Vec<_> = added.differences.iter().filter(|(_, deviation)| deviation.is_none()).collect();
         assert!(

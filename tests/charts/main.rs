@@ -5,6 +5,9 @@ mod add_release;
 mod archive;
 #[path = "../common/attacks.rs"]
 mod attacks;
+mod content;
+#[path = "../common/contents.rs"]
+mod contents;
 mod fixture;
 #[path = "../common/follow.rs"]
 mod follow;

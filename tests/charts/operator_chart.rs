@@ -58,13 +58,16 @@ fn id(object: &Value) -> String {
     format!("{} {}/{}", text("/kind"), text("/metadata/namespace"), text("/metadata/name"))
 }
 
-/// What `kubectl apply -k deploy` applies.
+/// What `kubectl apply -k deploy` applies, and the namespaces of the drivers; that of the operator is the release's own.
 fn deployed() -> BTreeMap<String, Value> {
     let deploy = root().join("deploy");
     let listed = documents(&fs::read_to_string(deploy.join("kustomization.yaml")).unwrap());
     let files = listed[0]["resources"].as_array().unwrap().iter().map(|file| file.as_str().unwrap());
-    let objects = files.flat_map(|file| documents(&fs::read_to_string(deploy.join(file)).unwrap()));
-    objects.map(|object| (id(&object), object)).collect()
+    let objects = files
+        .chain(["namespace.yaml"])
+        .flat_map(|file| documents(&fs::read_to_string(deploy.join(file)).unwrap()));
+    let own = |object: &Value| object["kind"] == "Namespace" && object["metadata"]["name"] == NAMESPACE;
+    objects.filter(|object| !own(object)).map(|object| (id(&object), object)).collect()
 }
 
 /// Takes away what Helm adds, which has to be there; gives whether an uninstall keeps the object.
@@ -107,12 +110,32 @@ fn operator_chart_with_default_values_equals_deploy() {
     }
     let drivers = documents(&fs::read_to_string(root().join("deploy/drivers-rbac.yaml")).unwrap());
     let mut outlive: BTreeSet<String> = drivers.iter().map(id).collect();
+    outlive.insert("Namespace /vmware-system-csi".to_owned());
     outlive.extend(
         names(&expected)
             .into_iter()
             .filter(|name| name.starts_with("CustomResourceDefinition ")),
     );
     assert_eq!(kept, outlive, "helm uninstall keeps the definitions, and what running drivers need");
+}
+
+/// From 1.30 on the API server serves the kind; an older one that does is asked.
+#[test]
+fn operator_chart_has_the_admission_policy_where_it_is_served() {
+    let has_policy = |more: &[&str]| {
+        let objects = render(NAMESPACE, more).unwrap();
+        objects.iter().any(|object| object["kind"] == "ValidatingAdmissionPolicy")
+    };
+    const KIND: &str = "admissionregistration.k8s.io/v1/ValidatingAdmissionPolicy";
+    for (more, expected) in [
+        (&["--kube-version", "1.29.9"][..], false),
+        (&["--kube-version", "1.30.0"], true),
+        (&["--kube-version", "1.34.4-eks-1"], true),
+        (&["--kube-version", "1.29.9", "--api-versions", KIND], true),
+        (&["--set", "admissionPolicy.enabled=false"], false),
+    ] {
+        assert_eq!(has_policy(more), expected, "{more:?}");
+    }
 }
 
 #[test]
@@ -254,8 +277,8 @@ fn operator_chart_bad_values_are_refused() {
         ("vdoConfig.spec=x", "vdoConfig"),
         ("matrix.source=http://vdo.example/index.yaml", "/matrix/source"),
         ("matrix.source=https://me:hunter2@vdo.example/index.yaml", "/matrix/source"),
-        ("matrix.keysConfigMap=a_b", "/matrix/keysConfigMap"),
-        ("matrix.source=embedded,matrix.configMap=matrix", "each name another matrix"),
+        ("matrix.keysSecret=a_b", "/matrix/keysSecret"),
+        ("matrix.source=embedded,matrix.secret=matrix", "each name another matrix"),
         ("serviceMonitor.enabled=true,service.enabled=false", "needs service.enabled"),
     ] {
         let said = render(NAMESPACE, &["--set", bad]).expect_err(bad);
@@ -297,8 +320,10 @@ fn overlays_equal_the_chart_with_their_values() {
             without_helms_additions(&mut object);
             rendered.insert(id(&object), object);
         }
+        let drivers = deployed().into_values().filter(|object| object["kind"] == "Namespace");
         let built: BTreeMap<String, Value> = kustomize(&root().join("overlays").join(overlay))
             .into_iter()
+            .chain(drivers)
             .map(|object| (id(&object), object))
             .collect();
         assert_eq!(built, rendered, "{overlay}");
@@ -317,7 +342,7 @@ fn operator_chart_with_a_source_of_the_matrix_equals_what_is_deployed() {
     };
     let deployed = vdo::install::objects(&settings).unwrap();
     let set =
-        "matrix.source=https://vdo.example/index.yaml,matrix.keysConfigMap=vdo-matrix-keys,matrix.credentialsSecret=vdo-matrix-credentials";
+        "matrix.source=https://vdo.example/index.yaml,matrix.keysSecret=vdo-matrix-keys,matrix.credentialsSecret=vdo-matrix-credentials";
     let mut rendered = BTreeMap::new();
     for mut object in render(NAMESPACE, &["--set", set]).unwrap() {
         without_helms_additions(&mut object);

@@ -336,6 +336,54 @@ async fn web_bearer_token_and_client_certificate_are_sent() -> Result<()> {
     Ok(())
 }
 
+/// The certificate is for the server of the index; another one that asks for it does not see it.
+#[tokio::test]
+async fn web_client_certificate_does_not_follow_a_redirect() -> Result<()> {
+    let site = Site::with(WebServer::start_with(Validity::Good, true).await?)?;
+    let leaf = site.server.authority().client("operator", None)?;
+    for (key, value) in [("tls.crt", leaf.cert.as_str()), ("tls.key", &leaf.key), ("bearerToken", "t0ken")] {
+        site.credential(key, value)?;
+    }
+    let other = WebServer::start_asking_for_certificates(site.server.authority()).await?;
+    other.put(INDEX, index(7));
+    for code in [301, 302, 303, 307, 308] {
+        let elsewhere = other.url(INDEX);
+        site.server
+            .answer(move |_| WebAnswer::Status(code, vec![("location", elsewhere.clone())], String::new()));
+        other.forget();
+        site.look(&site.repository(None)).await.1?;
+        let asked = other.asked();
+        assert!(!asked.is_empty(), "{code}: it was not followed");
+        let shown = asked.iter().filter(|asked| asked.certificate || asked.authorization.is_some());
+        assert_eq!(shown.count(), 0, "{code}: {asked:?}");
+    }
+    // On the way through its own server the certificate goes along.
+    let (own, elsewhere) = (site.server.url("/second"), other.url(INDEX));
+    site.server.answer(move |asked| {
+        let to = if asked.path == "/second" { &elsewhere } else { &own };
+        WebAnswer::Status(302, vec![("location", to.clone())], String::new())
+    });
+    site.server.forget();
+    other.forget();
+    site.look(&site.repository(None)).await.1?;
+    assert!(
+        site.server.asked().iter().all(|asked| asked.certificate),
+        "{:?}",
+        site.server.asked()
+    );
+    assert!(
+        other.asked().iter().all(|asked| !asked.certificate) && !other.asked().is_empty(),
+        "{:?}",
+        other.asked()
+    );
+    // Nowhere else either, and not for ever.
+    let plain = || vec![("location", "http://localhost/index.yaml".to_owned())];
+    site.server.answer(move |_| WebAnswer::Status(302, plain(), String::new()));
+    let error = reported(&site.refusal().await?);
+    assert!(error.contains("which is not https"), "{error}");
+    Ok(())
+}
+
 /// A proxy that lets in who has this password, and counts whom.
 async fn proxy(authorization: &'static str) -> Result<(u16, Arc<AtomicUsize>)> {
     use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};

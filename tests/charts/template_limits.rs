@@ -71,6 +71,19 @@ fn hostile_template_in_chart_ends_with_error() {
             "own.yaml:2: there is no filter",
         ),
         ("large template", "# a\n".repeat(20_000), "larger than 60000 bytes"),
+        // Its size comes first: what looks for tags may take longer the longer a line is.
+        ("many tags on one line", "{% if true %}".repeat(20_000), "larger than 60000 bytes"),
+        ("deep tags on one line", "{% if true %}".repeat(4_600), "own.yaml:1"),
+        (
+            "many values on one line",
+            format!("a: [{}1]\n", "{{ 1 }}, ".repeat(501)),
+            "more than 500 interpolations on one line",
+        ),
+        (
+            "many values in what is written",
+            format!("a: [{}1]\n", "[],".repeat(15_000)).repeat(4) + "{% for a in range(40) %}{{ [[],[],[]] }}\n{% endfor %}",
+            "own.yaml",
+        ),
         (
             "much output",
             format!("{{% for a in range(10000) %}}{}{{% endfor %}}", "a".repeat(5_000)),

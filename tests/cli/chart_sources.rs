@@ -38,6 +38,40 @@ fn files(folder: &Path) -> Vec<(String, String)> {
     all
 }
 
+/// A publisher without a clone goes on from what the binary was made from.
+#[test]
+fn chart_sources_are_what_a_publisher_goes_on_from() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let (root, place) = (Path::new(env!("CARGO_MANIFEST_DIR")), folder.path());
+    let (code, shown, talk) = seen(&["chart", "sources", "own"], place);
+    assert_eq!(code, Some(0), "{talk}");
+    assert!(shown.contains("the charts of vsphere-cpi and vsphere-csi"), "{shown}");
+    for file in [
+        "charts/vsphere-csi/templates/node.yaml",
+        "charts/vsphere-cpi/deviations.yaml",
+        "matrix-index/facts.yaml",
+        "matrix-index/index.yaml",
+    ] {
+        assert_eq!(
+            fs::read(place.join("own").join(file)).ok(),
+            fs::read(root.join(file)).ok(),
+            "{file}"
+        );
+    }
+    let own = place.join("own");
+    let (code, manifest, talk) = seen(&["chart", "render", "cpi", "--version", "1.37.0", "--charts", "charts"], &own);
+    assert_eq!(code, Some(0), "{talk}");
+    fs::write(own.join("new.yaml"), manifest.replace("1.37.0", "1.37.1")).expect("written");
+    let add = ["chart", "add-release", "cpi", "1.37.1", "new.yaml", "--date", "2026-12-01"];
+    let (code, shown, talk) = seen(&add, &own);
+    assert!(
+        shown.contains("images.manager.tag: \"v1.37.0\" -> \"v1.37.1\""),
+        "{code:?} {shown}{talk}"
+    );
+    let (code, _, talk) = seen(&["chart", "sources", "own"], place);
+    assert!(code == Some(4) && talk.contains("not an empty folder"), "{talk}");
+}
+
 #[test]
 fn chart_add_release_writes_entry_and_facts_or_shows_them() {
     let folder = tempfile::tempdir().expect("a folder");

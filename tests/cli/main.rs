@@ -13,6 +13,7 @@ mod explain;
 mod follow;
 mod full_disk;
 mod kubeconfig;
+mod links;
 mod matrix;
 mod mirror;
 mod own_process;
@@ -176,9 +177,9 @@ fn version_text_lists_matrix_and_drivers() {
         "operator  unknown: no cluster is configured",
         "matrix    version ",
         "vsphere-cpi  ",
-        " to 1.36.0 ",
+        " to 1.37.0 ",
         "vsphere-csi  ",
-        " to 3.7.3 ",
+        " to 3.8.0 ",
     ] {
         assert!(text.contains(part), "{part}: {text}");
     }
@@ -225,7 +226,7 @@ fn matrix_resolve_folds_rejections_by_reason() {
     let long = seen(vdoctl(&[&arguments[..], &["-o", "wide"]].concat()));
     assert!(short.lines().count() < 20 && long.lines().count() > 40, "{short}");
     assert!(
-        short.contains("versions, the newest of them 3.7.3 supports Kubernetes") && short.contains("-o wide lists every version"),
+        short.contains("versions, the newest of them 3.8.0 supports Kubernetes") && short.contains("-o wide lists every version"),
         "{short}"
     );
     let pinned = seen(vdoctl(&[

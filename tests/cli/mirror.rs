@@ -1,6 +1,7 @@
 //! `vdoctl mirror` with real registries; images are made by crane, and crane and oras judge what we write.
 
 mod bundle;
+mod digests;
 mod hostile;
 mod layouts;
 mod programs;

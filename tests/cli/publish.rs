@@ -53,7 +53,7 @@ fn publish_new_csi_version_is_listed_chosen_and_signed() {
         "matrix",
         "resolve",
         "--kubernetes",
-        "1.34",
+        "1.33",
         "--vcenter",
         "8.0.3",
         "--matrix",
@@ -174,11 +174,11 @@ fn publish_withdrawn_version_is_left_and_the_reason_is_shown() {
     );
     let installed = [
         "--kubernetes",
-        "1.34",
+        "1.33",
         "--vcenter",
         "8.0.3",
         "--installed",
-        "csi=3.7.3,cpi=1.34.0",
+        "csi=3.7.3,cpi=1.33.1",
         "--matrix",
         &publisher.matrix(),
     ];
@@ -199,7 +199,7 @@ fn publish_withdrawn_version_is_left_and_the_reason_is_shown() {
         &old.matrix(),
         &publisher.matrix(),
         "--kubernetes",
-        "1.34",
+        "1.33",
         "--vcenter",
         "8.0.3",
     ]);

@@ -275,7 +275,7 @@ async fn matrix_is_published_in_a_registry_and_two_publishers_do_not_overwrite_e
         "-o",
         "json",
     ];
-    let choice = [&["matrix", "resolve", "--kubernetes", "1.34", "--vcenter", "8.0.3"][..], &read].concat();
+    let choice = [&["matrix", "resolve", "--kubernetes", "1.33", "--vcenter", "8.0.3"][..], &read].concat();
     let chosen = done(site.home(), &choice, "")?;
     assert_eq!(chosen.code, 0, "{}", chosen.err);
     let chosen: serde_json::Value = serde_json::from_str(&chosen.out)?;

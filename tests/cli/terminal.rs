@@ -194,7 +194,11 @@ fn file_names_and_arguments_with_control_characters_command_no_terminal() {
 
 #[test]
 fn own_styles_reach_a_terminal() {
-    assert!(screen(&["matrix", "list", "--matrix", EDGES], None).starts_with("\u{1b}[1mDRIVER\u{1b}[0m"));
+    let list = screen(&["matrix", "list", "--matrix", EDGES], None);
+    assert!(
+        list.starts_with("\u{1b}[1mMATRIX\u{1b}[0m") && list.contains("\u{1b}[1mDRIVER\u{1b}[0m"),
+        "{list}"
+    );
     assert!(screen(&["explain", "nonsense"], None).contains("\u{1b}[31;1merror:\u{1b}[0m"));
     assert!(screen(&["nonsense"], None).contains("\u{1b}[1m\u{1b}[31merror:"));
 }

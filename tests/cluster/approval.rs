@@ -93,7 +93,7 @@ fn approval_manual_plan_waits_and_stale_hash_is_rejected() -> Result<()> {
         ensure!(waits(bed, mark).await? == first, "the hash does not last");
         says(bed, "(CPI 1.34.0, CSI 3.6.3)").await?;
 
-        bed.apply(&bed.config(manual("3.7.3"))).await?;
+        bed.apply(&bed.config(manual("3.8.0"))).await?;
         let second = until("another plan", PATIENCE, async || {
             let hash = waits(bed, mark).await?;
             Ok(if hash == first { Probe::not_yet(hash) } else { Probe::Ready(hash) })
@@ -121,7 +121,7 @@ fn approval_given_survives_operator_restart() -> Result<()> {
     OPERATOR.run(async |bed| {
         bed.apply(&bed.secret(bed.vcenter.password())).await?;
         bed.apply(&bed.connection("vc1")).await?;
-        bed.apply(&bed.config(manual("3.7.3"))).await?;
+        bed.apply(&bed.config(manual("3.8.0"))).await?;
         approve(bed, &waiting(bed).await?)?;
         until("the first objects to be there", PATIENCE, async || {
             Ok(Probe::when(bed.owned().await?.len() > 3, "not yet"))
@@ -138,7 +138,7 @@ fn approval_given_survives_operator_restart() -> Result<()> {
 #[test]
 fn approval_drift_of_approved_state_is_repaired_without_another() -> Result<()> {
     INSTALLED.run(async |bed| {
-        approved(bed, manual_with_level("3.7.3", 4)).await?;
+        approved(bed, manual_with_level("3.8.0", 4)).await?;
         let map = "internal-feature-states.csi.vsphere.vmware.com";
         bed.merge("v1", "ConfigMap", CSI_NS, map, json!({"data": {"trigger-csi-fullsync": "true"}}))
             .await?;
@@ -161,8 +161,8 @@ fn approval_drift_of_approved_state_is_repaired_without_another() -> Result<()> 
 #[test]
 fn approval_waiting_plan_leaves_approved_state_repaired() -> Result<()> {
     INSTALLED.run(async |bed| {
-        approved(bed, manual_with_level("3.7.3", 4)).await?;
-        bed.apply(&bed.config(manual_with_level("3.7.3", 5))).await?;
+        approved(bed, manual_with_level("3.8.0", 4)).await?;
+        bed.apply(&bed.config(manual_with_level("3.8.0", 5))).await?;
         bed.until_reason("Ready", "ApprovalRequired").await?;
         let (kind, name) = ("DaemonSet", "vsphere-csi-node-windows");
         bed.delete("apps/v1", kind, CSI_NS, name).await?;
@@ -182,16 +182,16 @@ fn approval_waiting_plan_leaves_approved_state_repaired() -> Result<()> {
 #[test]
 fn approval_of_another_version_by_annotation_is_carried_out() -> Result<()> {
     INSTALLED.run(async |bed| {
-        let old = approved(bed, manual_with_level("3.7.3", 4)).await?;
+        let old = approved(bed, manual_with_level("3.8.0", 4)).await?;
         bed.apply(&bed.config(manual("3.6.3"))).await?;
         let hash = waiting(bed).await?;
         assert_ne!(hash, old);
-        says(bed, "(CSI 3.7.3 → 3.6.3)").await?;
+        says(bed, "(CSI 3.8.0 → 3.6.3)").await?;
         let image = async || {
             let found = bed.get("apps/v1", "Deployment", CSI_NS, "vsphere-csi-controller").await?;
             anyhow::Ok(found["spec"]["template"].to_string())
         };
-        assert!(image().await?.contains("driver:v3.7.3"));
+        assert!(image().await?.contains("driver:v3.8.0"));
         let annotation = json!({"metadata": {"annotations": {"vdo.vmware.com/approve": hash}}});
         bed.merge(VDO, "VDOConfig", NS, "vdo", annotation).await?;
         until("the approved version", PATIENCE, async || {
@@ -200,8 +200,8 @@ fn approval_of_another_version_by_annotation_is_carried_out() -> Result<()> {
         .await?;
         bed.until_ready().await?;
         // The first state was approved once, but not from here.
-        approved(bed, manual_with_level("3.7.3", 4)).await?;
-        assert!(image().await?.contains("driver:v3.7.3"));
+        approved(bed, manual_with_level("3.8.0", 4)).await?;
+        assert!(image().await?.contains("driver:v3.8.0"));
         Ok(())
     })
 }

@@ -36,7 +36,7 @@ async fn nothing_of_csi(bed: &Bed) -> Result<()> {
         .map(name)
         .collect();
     ensure!(csi.is_empty(), "written: {csi:?}");
-    let inventory = bed.get("v1", "ConfigMap", NS, "vdo-inventory").await?;
+    let inventory = bed.state().await?;
     ensure!(inventory["data"]["clusterId"].is_null(), "{inventory:#}");
     ensure!(bed.status().await?["clusterId"].is_null());
     Ok(())

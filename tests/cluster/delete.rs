@@ -4,6 +4,7 @@
 mod asked;
 mod page;
 mod trap;
+mod volumes;
 mod whole;
 
 use crate::common::{Bed, NS, PATIENCE};

@@ -94,9 +94,9 @@ fn demo_installs_then_writes_nothing_and_down_ends_every_process() -> Result<()>
             &[
                 "$ vdoctl deploy",
                 "chosen: CPI 1.34.0",
-                "chosen: CSI 3.7.3",
+                "chosen: CSI 3.8.0",
                 "objects applied",
-                "CPI 1.34.0 and CSI 3.7.3 installed and healthy",
+                "CPI 1.34.0 and CSI 3.8.0 installed and healthy",
                 "$ vdoctl status",
                 "DRIVER ",
                 "administrator@vsphere.local",
@@ -125,7 +125,7 @@ fn demo_installs_then_writes_nothing_and_down_ends_every_process() -> Result<()>
             &[
                 "test bed found",
                 "objects are as they should be",
-                "CPI 1.34.0 and CSI 3.7.3 installed and healthy",
+                "CPI 1.34.0 and CSI 3.8.0 installed and healthy",
                 "persistentvolumeclaim/demo unchanged",
                 "0 writes by the operator and this demo",
             ],

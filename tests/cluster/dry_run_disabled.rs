@@ -72,7 +72,7 @@ fn dry_run_disabled_refused_configuration_stops_its_workloads_only() -> Result<(
             started.iter().find(depends).is_none(),
             "started without its configuration: {started:?}"
         );
-        let map = bed.get("v1", "ConfigMap", NS, "vdo-inventory").await?;
+        let map = bed.state().await?;
         let objects: Vec<Value> = serde_json::from_str(map["data"]["objects"].as_str().context("objects")?)?;
         ensure!(
             objects.iter().any(|o| o["uid"].is_null()),

@@ -328,6 +328,7 @@ async fn remove(bed: &Bed, object: &Value) -> Result<()> {
 fn rights(object: &Value) -> Value {
     match object["kind"].as_str() {
         Some("ClusterRole" | "Role") => object["rules"].clone(),
+        Some("ValidatingAdmissionPolicy") => object["spec"].clone(),
         Some("ClusterRoleBinding" | "RoleBinding") => object["subjects"].clone(),
         Some("Namespace") => object["metadata"]["labels"].clone(),
         _ => Value::Null,
@@ -365,8 +366,7 @@ fn is_of_the_operator(object: &Value) -> bool {
     let known = match kind {
         "VDOConfig" => name == "vdo",
         "VsphereCloudConfig" => name == "vc1",
-        "Secret" => name == "vc1-credentials",
-        "ConfigMap" => name.starts_with("vdo-inventory"),
+        "Secret" => matches!(name, "vc1-credentials" | "vdo-state"),
         _ => false,
     };
     known || metadata["labels"]["app.kubernetes.io/managed-by"] == "vdo"
@@ -395,7 +395,7 @@ async fn is_installed(bed: &Bed) -> Result<bool> {
     let config = bed.get(VDO, "VDOConfig", NS, "vdo").await?;
     let drivers = config["status"]["drivers"].as_array().cloned().unwrap_or_default();
     let version = |name: &str| drivers.iter().find(|d| d["name"] == name).map(|d| d["version"].clone());
-    let newest = version("vsphere-cpi") == Some("1.34.0".into()) && version("vsphere-csi") == Some("3.7.3".into());
+    let newest = version("vsphere-cpi") == Some("1.34.0".into()) && version("vsphere-csi") == Some("3.8.0".into());
     let newest = newest && drivers.iter().all(|d| d["running"] == d["version"]);
     if config["metadata"]["deletionTimestamp"].is_string() || !newest || is_stuck(bed).await? {
         return Ok(false);

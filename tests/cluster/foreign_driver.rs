@@ -112,11 +112,67 @@ fn foreign_driver_in_another_namespace_blocks_until_it_has_no_replicas() -> Resu
     })
 }
 
+/// A tenant may give a workload any name, and label it as anyone's.
+#[test]
+fn foreign_name_alone_is_mentioned_and_blocks_nothing() -> Result<()> {
+    OPERATOR.run(async |bed| {
+        let names = ["vsphere-csi-controller", "vdo-controller-manager"];
+        for name in names {
+            let mut forged = workload("Deployment", "default", name);
+            forged["metadata"]["labels"] = json!({"app.kubernetes.io/managed-by": "Helm"});
+            forged["spec"]["template"]["spec"]["serviceAccountName"] = "driver".into();
+            bed.apply(&forged).await?;
+        }
+        bed.apply(&json!({"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": "driver", "namespace": "default"}}))
+            .await?;
+        bed.kill_operator();
+        bed.start_operator().await?;
+        bed.apply_samples().await?;
+        let config = bed.until_ready().await?;
+        let found = condition(&config, "NoForeignDriver");
+        let message = found["message"].to_string();
+        ensure!(
+            found["status"] == "True" && message.contains("Deployment default/") && message.contains("only has the name"),
+            "{found}"
+        );
+
+        // What only an administrator can give makes it one.
+        let rule = json!({"apiGroups": [""], "resources": ["persistentvolumes"], "verbs": ["*"]});
+        let rbac = "rbac.authorization.k8s.io/v1";
+        bed.apply(&json!({"apiVersion": rbac, "kind": "ClusterRole", "metadata": {"name": "other-driver"}, "rules": [rule]}))
+            .await?;
+        bed.apply(
+            &json!({"apiVersion": rbac, "kind": "ClusterRoleBinding", "metadata": {"name": "other-driver"},
+            "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "other-driver"},
+            "subjects": [{"kind": "ServiceAccount", "name": "driver", "namespace": "default"}]}),
+        )
+        .await?;
+        bed.merge(
+            VDO,
+            "VDOConfig",
+            NS,
+            "vdo",
+            json!({"metadata": {"annotations": {"vdo.vmware.com/reconcile-at": "now"}}}),
+        )
+        .await?;
+        let found = bed.until_reason("NoForeignDriver", "NotOurs").await?;
+        ensure!(found["message"].to_string().contains("default/vsphere-csi-controller"), "{found}");
+        for (kind, name) in [("ClusterRoleBinding", "other-driver"), ("ClusterRole", "other-driver")] {
+            bed.delete(rbac, kind, "", name).await?;
+        }
+        for name in names {
+            bed.delete("apps/v1", "Deployment", "default", name).await?;
+        }
+        until_clear(bed).await?;
+        bed.uninstall().await
+    })
+}
+
 /// What is installed goes on, and is kept in sync.
 #[test]
 fn foreign_driver_beside_installed_one_is_reported_and_changes_nothing() -> Result<()> {
     INSTALLED.run(async |bed| {
-        bed.apply(&workload("Deployment", "default", "vsphere-csi-controller")).await?;
+        bed.apply(&workload("Deployment", "kube-system", "vsphere-csi-controller")).await?;
         let found = bed.until_reason("NoForeignDriver", "NotOurs").await?;
         assert_eq!(found["status"], "False");
         bed.delete("v1", "Service", "vmware-system-csi", "vsphere-csi-controller").await?;
@@ -125,7 +181,7 @@ fn foreign_driver_beside_installed_one_is_reported_and_changes_nothing() -> Resu
             Ok(Probe::when(service != Value::Null, "not there"))
         })
         .await?;
-        bed.delete("apps/v1", "Deployment", "default", "vsphere-csi-controller").await?;
+        bed.delete("apps/v1", "Deployment", "kube-system", "vsphere-csi-controller").await?;
         until_clear(bed).await
     })
 }

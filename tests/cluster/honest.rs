@@ -113,7 +113,7 @@ fn status_of_missing_controller_while_paused_names_it_and_exits_with_1() -> Resu
             bed,
             1,
             &[
-                "✗ CSI 3.7.3: Deployment vmware-system-csi/vsphere-csi-controller is missing",
+                "✗ CSI 3.8.0: Deployment vmware-system-csi/vsphere-csi-controller is missing",
                 "4/5",
                 "degraded",
             ],

@@ -156,7 +156,7 @@ fn driver_with_unavailable_chart_is_kept_repaired_and_the_other_is_changed() -> 
         until_current_reason(bed, "DigestMismatch").await?;
         until_version(bed, 0, "1.33.0").await?;
         both_are_repaired(bed, "a chart that cannot be had").await?;
-        ensure!(bed.status().await?["drivers"][1]["running"] == "3.7.3", "CSI was changed");
+        ensure!(bed.status().await?["drivers"][1]["running"] == "3.8.0", "CSI was changed");
         back_to_the_newest(bed).await
     })
 }
@@ -234,7 +234,7 @@ fn driver_refused_by_policy_is_kept_repaired() -> Result<()> {
         until_current_reason(bed, "AdmissionDenied").await?;
         until_version(bed, 0, "1.33.0").await?;
         both_are_repaired(bed, "a refused upgrade").await?;
-        ensure!(bed.status().await?["drivers"][1]["running"] == "3.7.3", "the refused driver was changed");
+        ensure!(bed.status().await?["drivers"][1]["running"] == "3.8.0", "the refused driver was changed");
         without_policy(bed).await?;
         back_to_the_newest(bed).await
     })

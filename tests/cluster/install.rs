@@ -151,14 +151,15 @@ fn install_from_samples_is_ready_within_request_budget() -> Result<()> {
             .collect();
         assert_eq!(
             versions,
-            BTreeMap::from([("vsphere-cpi", "1.34.0"), ("vsphere-csi", "3.7.3")]),
+            BTreeMap::from([("vsphere-cpi", "1.34.0"), ("vsphere-csi", "3.8.0")]),
             "the CPI of the minor and the newest CSI that fits"
         );
         let requests = bed.operator_requests(mark).await?;
         let objects = usize::try_from(config["status"]["inventory"]["objects"].as_i64().context("inventory")?)?;
         println!("install of {objects} objects: {} requests\n{requests}", requests.len());
+        // Six of them are events: the connection, the beginning, each choice, the changes, the success.
         ensure!(
-            requests.len() <= 2 * objects + 12,
+            requests.len() <= 2 * objects + 16,
             "{} requests for {objects} objects:\n{requests}",
             requests.len()
         );
@@ -196,6 +197,20 @@ fn install_from_samples_is_ready_within_request_budget() -> Result<()> {
         })
         .await?;
         assert_eq!(healthy.len(), 1, "one event for one transition: {healthy:?}");
+        // Normal progress is not a warning: what was chosen and that it succeeded are Normal events.
+        let mut events = bed.list("events.k8s.io/v1", "Event", "").await?;
+        // Objects of the same name that an earlier test had are others.
+        let connection = bed.get("vdo.vmware.com/v1alpha1", "VsphereCloudConfig", NS, "vc1").await?;
+        let own = [&config, &connection].map(|object| &object["metadata"]["uid"]);
+        events.retain(|event| own.contains(&&event["regarding"]["uid"]));
+        let warnings: Vec<&Value> = events.iter().filter(|event| event["type"] != "Normal").collect();
+        ensure!(warnings.is_empty(), "{warnings:#?}");
+        let chosen = events.iter().filter(|event| event["reason"] == "VersionChosen");
+        let chosen: Vec<&str> = chosen.filter_map(|event| event["note"].as_str()).collect();
+        ensure!(
+            chosen.len() == 2 && chosen.iter().all(|note| note.contains(" was chosen: ")),
+            "{chosen:?}"
+        );
         ensure_nothing_was_forbidden(bed, started).await
     })
 }

@@ -13,7 +13,7 @@ use std::io::Read;
 use vdo_testbed::{Probe, until};
 
 const VDO: &str = "vdo.vmware.com/v1alpha1";
-const MAP: &str = "vdo-inventory";
+const MAP: &str = "vdo-state";
 const CSI_NS: &str = "vmware-system-csi";
 
 /// An object that a person made from one of ours, with all its labels and annotations. The fixture takes it for ours, so the test
@@ -34,7 +34,7 @@ async fn delete_copy(bed: &Bed) -> Result<()> {
 
 /// The stored inventory: its objects with their instances, and the identity of the cluster.
 async fn stored(bed: &Bed) -> Result<Option<(BTreeSet<String>, String)>> {
-    let map = bed.get("v1", "ConfigMap", NS, MAP).await?;
+    let map = bed.state().await?;
     let Some(text) = map["data"]["objects"].as_str().filter(|text| !text.is_empty()) else {
         return Ok(None);
     };
@@ -63,7 +63,7 @@ fn inventory_damaged_stops_writes_and_is_rebuilt_once_deleted() -> Result<()> {
         ] {
             until_at_rest(bed).await?;
             let mark = bed.cluster.audit().mark().await?;
-            bed.merge("v1", "ConfigMap", NS, MAP, json!({"data": data})).await?;
+            bed.merge_state(json!({"data": data})).await?;
             let ready = bed.until_reason("Ready", "InvalidSpec").await?;
             let message = ready["message"].to_string();
             ensure!(message.contains(MAP) && message.contains("delete it"), "no remedy in {message}");
@@ -72,7 +72,7 @@ fn inventory_damaged_stops_writes_and_is_rebuilt_once_deleted() -> Result<()> {
                 .await?
                 .only(|e| e.resource != "events" && e.subresource != "status");
             ensure!(writes.is_empty(), "written with a damaged inventory:\n{writes}");
-            bed.delete("v1", "ConfigMap", NS, MAP).await?;
+            bed.delete("v1", "Secret", NS, "vdo-state").await?;
             until("the inventory to be what it was", PATIENCE, async || {
                 let now = stored(bed).await?;
                 Ok(Probe::when(now.as_ref() == Some(&before), format!("{now:?}")))
@@ -94,7 +94,7 @@ fn inventory_changed_last_applied_stops_and_missing_one_is_stored() -> Result<()
     INSTALLED.run(async |bed| {
         until_at_rest(bed).await?;
         let begin = bed.cluster.audit().mark().await?;
-        let map = bed.get("v1", "ConfigMap", NS, MAP).await?;
+        let map = bed.state().await?;
         let kept: BTreeMap<String, String> = serde_json::from_value(map["binaryData"].clone())?;
         let drivers: BTreeSet<&str> = kept.keys().filter_map(|key| key.split('.').next()).collect();
         ensure!(drivers == BTreeSet::from(["vsphere-cpi", "vsphere-csi"]), "{drivers:?}");
@@ -110,26 +110,25 @@ fn inventory_changed_last_applied_stops_and_missing_one_is_stored() -> Result<()
         }
 
         let (first, text) = kept.first_key_value().context("a part")?;
-        bed.merge("v1", "ConfigMap", NS, MAP, json!({"binaryData": {first: STANDARD.encode("other")}}))
-            .await?;
+        bed.merge_state(json!({"binaryData": {first: STANDARD.encode("other")}})).await?;
         let ready = bed.until_reason("Ready", "InvalidSpec").await?;
         ensure!(ready["message"].to_string().contains(first.as_str()), "{first} is not in {ready}");
         let writes = bed.operator_requests(begin).await?.writes();
         let writes = writes.only(|e| e.resource != "events" && e.subresource != "status");
         ensure!(writes.is_empty(), "written with a changed inventory:\n{writes}");
-        bed.merge("v1", "ConfigMap", NS, MAP, json!({"binaryData": {first: text}})).await?;
+        bed.merge_state(json!({"binaryData": {first: text}})).await?;
         bed.until_ready().await?;
 
         let mark = bed.cluster.audit().mark().await?;
-        bed.merge("v1", "ConfigMap", NS, MAP, json!({"binaryData": null})).await?;
+        bed.merge_state(json!({"binaryData": null})).await?;
         until("what was applied last to be stored again", PATIENCE, async || {
-            let now = bed.get("v1", "ConfigMap", NS, MAP).await?["binaryData"].clone();
+            let now = bed.state().await?["binaryData"].clone();
             let stored = now.as_object().map_or(0, |parts| parts.len());
             Ok(Probe::when(stored == drivers.len(), format!("{stored} parts")))
         })
         .await?;
         let writes = bed.operator_requests(mark).await?.writes();
-        let writes = writes.only(|e| e.resource != "events" && e.subresource != "status" && e.resource != "configmaps");
+        let writes = writes.only(|e| e.resource != "events" && e.subresource != "status" && e.resource != "secrets");
         ensure!(writes.is_empty(), "something else was written:\n{writes}");
         ensure_nothing_was_forbidden(bed, begin).await
     })
@@ -141,7 +140,7 @@ fn inventory_lost_before_deletion_is_rebuilt_and_uninstalled() -> Result<()> {
         copy(bed).await?;
         bed.kill_operator();
         let mark = bed.cluster.audit().mark().await?;
-        bed.delete("v1", "ConfigMap", NS, MAP).await?;
+        bed.delete("v1", "Secret", NS, "vdo-state").await?;
         bed.delete(VDO, "VDOConfig", NS, "vdo").await?;
         bed.start_operator().await?;
         until("the VDOConfig to be gone", PATIENCE, async || {
@@ -152,10 +151,7 @@ fn inventory_lost_before_deletion_is_rebuilt_and_uninstalled() -> Result<()> {
         let left: BTreeSet<String> = bed.owned().await?.iter().map(name).collect();
         // The copy is not ours.
         assert_eq!(left, BTreeSet::from(["ServiceAccount vmware-system-csi/copied".to_owned()]));
-        ensure!(
-            bed.get("v1", "ConfigMap", NS, MAP).await? == Value::Null,
-            "the inventory outlived its VDOConfig"
-        );
+        ensure!(bed.state().await? == Value::Null, "the inventory outlived its VDOConfig");
         ensure_nothing_was_forbidden(bed, mark).await?;
         delete_copy(bed).await
     })

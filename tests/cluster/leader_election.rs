@@ -153,7 +153,7 @@ fn leader_stopped_and_continued_writes_nothing() -> Result<()> {
 /// Waits until the installation has written its last word; gives the place after it.
 async fn quiet(bed: &Bed) -> Result<Mark> {
     until("the inventory to hold the UIDs", PATIENCE, async || {
-        let map = bed.get("v1", "ConfigMap", NS, "vdo-inventory").await?;
+        let map = bed.state().await?;
         let objects: Vec<Value> = serde_json::from_str(map["data"]["objects"].as_str().unwrap_or("[]"))?;
         Ok(Probe::when(
             !objects.is_empty() && objects.iter().all(|o| o["uid"].is_string()),
@@ -247,5 +247,113 @@ fn leader_without_renewal_stops_writing_until_renewed() -> Result<()> {
         until_repaired(bed).await?;
         println!("without the Lease: writes stopped after {stopped:?}, and went on when it was back");
         Ok(())
+    })
+}
+
+/// When the Lease was taken, as it stands there.
+async fn taken(bed: &Bed) -> Result<String> {
+    let lease = bed.get("coordination.k8s.io/v1", "Lease", "kube-system", "vdo-operator").await?;
+    Ok(lease["spec"]["acquireTime"].as_str().unwrap_or_default().to_owned())
+}
+
+/// Starts an operator whose requests about the Lease are treated so.
+async fn behind_slow_api_server(bed: &mut Bed, identity: &str, judge: fn(bool) -> Act) -> Result<(Process, Proxy)> {
+    bed.flags.clear();
+    bed.lead_directly();
+    free_lease(bed).await?;
+    let proxy = Proxy::start(&bed.cluster).await?;
+    proxy.begin(move |call| match (call.resource.as_str(), call.verb) {
+        ("leases", verb) => judge(verb != "get"),
+        _ => Act::Pass,
+    });
+    bed.lead_through(&proxy)?;
+    let operator = bed.another_operator(identity).await?;
+    bed.lead_directly();
+    Ok((operator, proxy))
+}
+
+/// Each answer takes 3 s, and then only those to writes take longer than is waited for them.
+#[test]
+fn leader_behind_slow_api_server_takes_the_lease_once_and_leads() -> Result<()> {
+    EMPTY.run(async |bed| {
+        let slow: [fn(bool) -> Act; 2] = [
+            |_| Act::Late(Duration::from_secs(3)),
+            |writes| if writes { Act::Late(Duration::from_secs(9)) } else { Act::Pass },
+        ];
+        for judge in slow {
+            let (mut operator, _proxy) = behind_slow_api_server(bed, "slow", judge).await?;
+            logged(&bed.operator_log(), "leading").await?;
+            let first = taken(bed).await?;
+            // Longer than a Lease lasts without being renewed.
+            let end = Instant::now() + Duration::from_secs(20);
+            while Instant::now() < end {
+                let (now, who) = (taken(bed).await?, holder(bed).await?);
+                ensure!(
+                    now == first && who == "slow",
+                    "the Lease was taken again: {first}, now {now} by {who}"
+                );
+                let metrics = bed.fetch("/metrics").await?;
+                ensure!(metrics.contains("vdo_leader 1"), "it does not lead");
+                tokio::time::sleep(Duration::from_millis(500)).await;
+            }
+            ensure!(bed.fetch("/readyz").await?.starts_with("HTTP/1.1 200"), "it is not ready");
+            operator.kill();
+        }
+        free_lease(bed).await
+    })
+}
+
+/// No answer about the Lease comes in time: that is logged, counted, and keeps the operator from being ready.
+#[test]
+fn leader_election_without_answers_is_logged_and_not_ready() -> Result<()> {
+    EMPTY.run(async |bed| {
+        let (mut operator, _proxy) = behind_slow_api_server(bed, "slow", |_| Act::Late(Duration::from_secs(9))).await?;
+        logged(&bed.operator_log(), "the Lease cannot be read or written").await?;
+        let text = std::fs::read_to_string(bed.operator_log())?;
+        ensure!(
+            text.contains("Lease kube-system/vdo-operator within 6 s"),
+            "the log does not name the request: {text}"
+        );
+        let said = bed.fetch("/readyz").await?;
+        ensure!(
+            said.starts_with("HTTP/1.1 503") && said.contains("no operator is known to hold the Lease"),
+            "{said}"
+        );
+        let metrics = bed.fetch("/metrics").await?;
+        let failures = metrics.lines().find(|line| line.starts_with("vdo_lease_failures_total"));
+        ensure!(
+            failures.is_some_and(|line| !line.ends_with(" 0")) && metrics.contains("vdo_leader 0"),
+            "{metrics}"
+        );
+        operator.kill();
+        free_lease(bed).await
+    })
+}
+
+/// A write to the Lease arrives after its operator has given it up: it must not hold what it cannot use.
+#[test]
+fn leader_that_cannot_lead_leaves_the_lease_to_a_healthy_operator() -> Result<()> {
+    EMPTY.run(async |bed| {
+        let (mut slow, _proxy) = behind_slow_api_server(bed, "slow", |writes| match writes {
+            true => Act::Delay(Duration::from_secs(9)),
+            false => Act::Pass,
+        })
+        .await?;
+        let slow_log = bed.operator_log();
+        until_held_by(bed, "slow").await?;
+        let mut healthy = bed.another_operator("healthy").await?;
+        logged(&slow_log, "the API server is too slow").await?;
+        let waited = until_held_by(bed, "healthy").await?;
+        let first = taken(bed).await?;
+        let end = Instant::now() + Duration::from_secs(20);
+        while Instant::now() < end {
+            let (now, who) = (taken(bed).await?, holder(bed).await?);
+            ensure!(now == first && who == "healthy", "the Lease went on to {who}");
+            tokio::time::sleep(Duration::from_millis(500)).await;
+        }
+        println!("the healthy operator leads after {waited:?}");
+        slow.kill();
+        healthy.kill();
+        free_lease(bed).await
     })
 }

@@ -5,6 +5,7 @@ use crate::common::sample::all_wanted;
 use crate::common::{Bed, NEXT_PASSWORD, NS, PATIENCE, condition};
 use crate::fixture::EMPTY;
 use anyhow::{Result, ensure};
+use kube::api::{Patch, PatchParams};
 use serde_json::{Value, json};
 use std::time::Duration;
 use vdo_testbed::soap::{Act, Lockout, Rule, SoapOptions, SoapProxy};
@@ -151,6 +152,20 @@ fn wrong_password_is_sent_once_in_many_restarts() -> Result<()> {
         );
         ensure!(logins == Logins { succeeded: 0, failed: 1 }, "{logins:?}");
         ensure!(looks >= 5 * restarts, "only {looks} looks: the operator was hardly there");
+        // However long ago it was refused.
+        for object in shared.objects().await? {
+            let name = object["metadata"]["name"].as_str().unwrap_or_default();
+            let long_ago = json!({"status": {"credential": {"lastTried": "2020-01-01T00:00:00Z"}}});
+            let api = shared.bed.api("vdo.vmware.com/v1alpha1", "VsphereCloudConfig", NS);
+            api.patch_status(name, &PatchParams::default(), &Patch::Merge(long_ago)).await?;
+        }
+        shared.bed.start_operator().await?;
+        shared
+            .until_called("RetrieveServiceContent", looks + 2 * u64::try_from(CONNECTIONS)?)
+            .await?;
+        shared.all_are("InvalidCredentials").await?;
+        shared.bed.kill_operator();
+        ensure!(shared.logins() == Logins { succeeded: 0, failed: 1 }, "{:?}", shared.logins());
         Ok(())
     })
 }

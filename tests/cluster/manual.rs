@@ -27,7 +27,7 @@ fn page_manual_shows_the_files_that_the_operator_writes() -> Result<()> {
         password: Secret::new("change-me"),
     };
     let options = csi::CsiOptions::new("choose-one-and-never-change-it");
-    let files = csi::render(&"3.7.3".parse()?, &options, &[connection("main", "csi@vsphere.local")])?;
+    let files = csi::render(&"3.8.0".parse()?, &options, &[connection("main", "csi@vsphere.local")])?;
     let options = cpi::CpiOptions {
         secret_name: "vsphere-cloud-secret".into(),
         secret_namespace: "kube-system".into(),

@@ -2,20 +2,19 @@
 //! memory stays bounded.
 #![allow(clippy::unwrap_used, clippy::panic, clippy::print_stdout, reason = "tests")]
 
+use crate::common::large::{limit, peak};
 use crate::common::sample::all_wanted;
 use crate::common::{Bed, NS, PATIENCE, condition};
 use crate::fixture::EMPTY;
-use anyhow::{Context, Result, ensure};
+use anyhow::{Result, ensure};
 use futures::{StreamExt as _, TryStreamExt as _, stream};
 use serde_json::{Value, json};
-use vdo_testbed::{Probe, Process, until};
+use vdo_testbed::{Probe, until};
 
 const VDO: &str = "vdo.vmware.com/v1alpha1";
 /// How many of each there are; with `VDO_FAULTS=all` five times as many.
 const CONFIGS: usize = 60;
 const CONNECTIONS: usize = 100;
-/// Less than the pod may use.
-const MEMORY: u64 = 256 << 20;
 
 async fn create(bed: &Bed, kind: &str, objects: Vec<Value>) -> Result<()> {
     let api = bed.api(VDO, kind, NS);
@@ -42,19 +41,6 @@ async fn until_answered(bed: &Bed, kind: &str) -> Result<()> {
         Ok(Probe::when(silent == 0, format!("{silent} of {} have none", all.len())))
     })
     .await
-}
-
-/// The most memory that any process of the operator ever had.
-fn peak(operator: &Process) -> Result<u64> {
-    let mut most = 0;
-    for process in operator.family()? {
-        let status = std::fs::read_to_string(format!("/proc/{process}/status")).unwrap_or_default();
-        if let Some(line) = status.lines().find_map(|line| line.strip_prefix("VmHWM:")) {
-            most = most.max(line.trim().trim_end_matches(" kB").parse::<u64>()? << 10);
-        }
-    }
-    ensure!(most > 10 << 20, "no operator was measured");
-    Ok(most)
 }
 
 #[test]
@@ -88,9 +74,9 @@ fn hundreds_of_configs_and_connections_are_answered_in_bounded_memory() -> Resul
         until_answered(bed, "VsphereCloudConfig").await?;
         bed.apply(&bed.connection("last")).await?;
         bed.until_condition("VsphereCloudConfig", "last", "Ready", "Healthy").await?;
-        let peak = peak(bed.operator.as_ref().context("the operator")?)?;
+        let peak = peak(bed)?;
         println!("{configs} VDOConfigs and {connections} connections: peak {} MiB", peak >> 20);
-        ensure!(peak < MEMORY, "{} MiB", peak >> 20);
+        ensure!(peak < limit()?, "{} MiB", peak >> 20);
         // The operator must not uninstall for hundreds of them while the fixture cleans up.
         bed.kill_operator();
         Ok(())

@@ -78,23 +78,28 @@ fn matrix_in_config_maps_is_followed_at_once_and_survives_damage() -> Result<()>
         bed.flags.push(("matrix-keys", leaked(folder.path("keys.pem"))));
         bed.start_operator().await?;
         bed.apply(&bed.config(json!({"updatePolicy": "Latest"}))).await?;
-        let source = |place: &str| json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "vdo-matrix", "namespace": NS}, "data": {"source": place}});
 
         // Named before it is there, and in a namespace that is not read.
-        bed.apply(&source(PLACE)).await?;
-        until_refused(bed, "MatrixIncomplete", "there is no ConfigMap matrix in namespace vmware-system-vdo").await?;
-        bed.apply(&source("configmap://default/matrix")).await?;
+        bed.name_source(PLACE).await?;
+        until_refused(bed, "MatrixIncomplete", "there is no Secret matrix in namespace vmware-system-vdo").await?;
+        bed.name_source("configmap://default/matrix").await?;
         until_refused(bed, "MatrixIncomplete", "reads ConfigMaps of vmware-system-vdo only").await?;
         let (code, _, err) = bed.vdoctl(&["matrix", "load", &folder.path(""), "configmap://default/matrix"])?;
         ensure!(code == 2 && err.contains(PLACE), "{code} {err}");
 
         folder.load_as_written(bed)?;
-        bed.apply(&source(PLACE)).await?;
+        bed.name_source(PLACE).await?;
         until_version(bed, PLACE, 7001).await?;
         let fresh = bed.until_reason("MatrixFresh", "Healthy").await?;
-        ensure!(fresh["message"].as_str().is_some_and(|m| m.contains("signed by the key")), "{fresh}");
+        ensure!(
+            fresh["message"].as_str().is_some_and(|m| m.contains("signed by the key")),
+            "{fresh}"
+        );
         let (code, text, err) = bed.vdoctl(&["matrix", "source"])?;
-        ensure!(code == 0 && text.contains(&format!("In use: {PLACE}, version 7001")), "{text} {err}");
+        ensure!(
+            code == 0 && text.contains(&format!("In use: {PLACE}, version 7001")),
+            "{text} {err}"
+        );
         let (code, text, err) = bed.vdoctl(&["matrix", "list", "--matrix", PLACE, "-o", "json"])?;
         ensure!(code == 0 && text.contains("7001"), "{code} {text} {err}");
         until_at_rest(bed).await?;
@@ -106,10 +111,14 @@ fn matrix_in_config_maps_is_followed_at_once_and_survives_damage() -> Result<()>
         folder.sign(7002)?;
         let begun = Instant::now();
         folder.load(bed)?;
-        until_driver(bed, "3.7.4").await?;
+        until_driver(bed, "3.8.1").await?;
         println!("from vdoctl matrix load to a healthy driver: {:?}", begun.elapsed());
         let all = parts(bed).await?;
-        ensure!(all.len() == earlier + 1, "{earlier} and {} ConfigMaps: an earlier index is left", all.len());
+        ensure!(
+            all.len() == earlier + 1,
+            "{earlier} and {} ConfigMaps: an earlier index is left",
+            all.len()
+        );
         until_at_rest(bed).await?;
 
         // A part is cut off, then missing: what runs goes on, also after a restart.
@@ -142,7 +151,7 @@ fn matrix_in_config_maps_is_followed_at_once_and_survives_damage() -> Result<()>
     })
 }
 
-/// The original operator's way: an object of its own kind, which counts less than every ConfigMap.
+/// The original operator's way: an object of its own kind, which counts less than the Secret.
 #[test]
 fn matrix_named_by_a_compatibility_config_is_followed_at_once() -> Result<()> {
     INSTALLED.run(async |bed| {
@@ -163,10 +172,9 @@ fn matrix_named_by_a_compatibility_config_is_followed_at_once() -> Result<()> {
         bed.apply(&object("http://a.test/matrix.json")).await?;
         until_refused(bed, "MatrixInvalid", "CompatibilityConfig original, spec.matrixURL: http:// is no source").await?;
         until_version(bed, ORIGINAL, 7001).await?;
-        let own = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "vdo-matrix", "namespace": NS}, "data": {"source": "embedded"}});
-        bed.apply(&own).await?;
+        bed.name_source("embedded").await?;
         until_version(bed, "embedded", version).await?;
-        bed.delete("v1", "ConfigMap", NS, "vdo-matrix").await?;
+        bed.delete("v1", "Secret", NS, "vdo-matrix").await?;
         bed.apply(&object(ORIGINAL)).await?;
         until_version(bed, ORIGINAL, 7001).await?;
         bed.delete("vdo.vmware.com/v1alpha1", "CompatibilityConfig", NS, "original").await?;

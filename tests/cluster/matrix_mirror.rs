@@ -113,16 +113,16 @@ fn matrix_behind_a_proxy_and_passwords_upgrades_and_says_which_password_is_wrong
         site.publishes(&[
             "withdraw",
             "csi",
-            "3.7.4",
+            "3.8.1",
             "--reason",
             "it loses data",
             "--use",
-            "3.7.3",
+            "3.8.0",
             "--to",
             &folder,
         ])?;
         until_version(bed, &site.url(), site.version()?).await?;
-        until_driver(bed, "3.7.3").await?;
+        until_driver(bed, "3.8.0").await?;
         until("the object of the withdrawn version to be pruned", PATIENCE, async || {
             let found = bed.get("v1", "ConfigMap", CSI_NS, NOTES).await?;
             Ok(Probe::when(found.is_null(), "it is there"))
@@ -180,7 +180,7 @@ async fn enters(bed: &mut Bed, site: &Site) -> Result<()> {
 
 /// The publisher adds a version with one command: it is seen, blocked by a right that is missing, granted, installed.
 async fn follows(bed: &Bed, site: &Site, folder: &str) -> Result<()> {
-    let chart = site.file("csi-3.7.4.tgz");
+    let chart = site.file("csi-3.8.1.tgz");
     std::fs::write(chart, noted()?)?;
     until_at_rest(bed).await?;
     let before = bed.owned().await?;
@@ -191,7 +191,7 @@ async fn follows(bed: &Bed, site: &Site, folder: &str) -> Result<()> {
     ensure!(
         waits["message"]
             .as_str()
-            .is_some_and(|message| message.contains("CSI 3.7.4 is available")),
+            .is_some_and(|message| message.contains("CSI 3.8.1 is available")),
         "{waits}"
     );
     println!("from publication to the name of the missing right: {:?}", begun.elapsed());
@@ -215,13 +215,13 @@ async fn follows(bed: &Bed, site: &Site, folder: &str) -> Result<()> {
     crate::matrix_source::look(bed, "granted").await?;
     until("a pod of the new version", PATIENCE, async || {
         let pods = bed.list("v1", "Pod", "app=vsphere-csi-controller").await?;
-        let new = pods.iter().any(|pod| pod["spec"]["containers"].to_string().contains("v3.7.4"));
+        let new = pods.iter().any(|pod| pod["spec"]["containers"].to_string().contains("v3.8.1"));
         Ok(Probe::when(new, format!("{} pods", pods.len())))
     })
     .await?;
     println!("from the right to the first changed pod: {:?}", granted.elapsed());
-    until_driver(bed, "3.7.4").await?;
-    ensure!(bed.get("v1", "ConfigMap", CSI_NS, NOTES).await?["data"]["version"] == "3.7.4");
+    until_driver(bed, "3.8.1").await?;
+    ensure!(bed.get("v1", "ConfigMap", CSI_NS, NOTES).await?["data"]["version"] == "3.8.1");
     until_at_rest(bed).await
 }
 
@@ -272,8 +272,8 @@ async fn withstands(bed: &mut Bed, site: &Site) -> Result<()> {
     // Wrong software from a malicious mirror: another driver's package under the name of a new version.
     let wrong = |index: &mut Value| -> Result<()> {
         let versions = index["drivers"]["vsphere-csi"]["versions"].as_array_mut().context("versions")?;
-        let mut entry = versions.iter().find(|entry| entry["version"] == "3.7.3").context("3.7.3")?.clone();
-        entry["version"] = "3.7.5".into();
+        let mut entry = versions.iter().find(|entry| entry["version"] == "3.8.0").context("3.8.0")?.clone();
+        entry["version"] = "3.8.2".into();
         entry["chart"] = json!({"urls": ["charts/wrong.tgz"], "sha256": vdo::types::Digest::of(b"the right one").hex()});
         versions.insert(0, entry);
         Ok(())

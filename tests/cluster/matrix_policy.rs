@@ -32,7 +32,7 @@ async fn until_available(bed: &Bed, version: &str) -> Result<()> {
     ensure!(
         found["status"] == "True"
             && message.starts_with(&format!(
-                "CSI {version} is available, and 3.7.3 stays: spec.updatePolicy is Compatible"
+                "CSI {version} is available, and 3.8.0 stays: spec.updatePolicy is Compatible"
             )),
         "{found}"
     );
@@ -60,8 +60,7 @@ fn matrix_under_policy_compatible_reports_newer_and_leaves_what_is_withdrawn_or_
         let mut folder = Folder::new(PLACE)?;
         folder.sign(7001)?;
         folder.load(bed)?;
-        let source = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "vdo-matrix", "namespace": NS}, "data": {"source": PLACE}});
-        bed.apply(&source).await?;
+        bed.name_source(PLACE).await?;
         until_version(bed, PLACE, 7001).await?;
         until_at_rest(bed).await?;
 
@@ -71,23 +70,25 @@ fn matrix_under_policy_compatible_reports_newer_and_leaves_what_is_withdrawn_or_
         folder.sign(7002)?;
         folder.load(bed)?;
         until_version(bed, PLACE, 7002).await?;
-        until_available(bed, "3.7.4").await?;
+        until_available(bed, "3.8.1").await?;
         until_at_rest(bed).await?;
         ensure!(bed.owned().await? == before, "a newer version changed what runs");
 
-        let state = json!({"kind": "withdrawn", "reason": "it loses data", "since": "2026-11-01", "use": "3.7.4"});
-        entry(&mut folder.index, "3.7.3")?["state"] = state;
+        let state = json!({"kind": "withdrawn", "reason": "it loses data", "since": "2026-11-01", "use": "3.8.1"});
+        entry(&mut folder.index, "3.8.0")?["state"] = state;
         folder.sign(7003)?;
         folder.load(bed)?;
-        until_driver(bed, "3.7.4").await?;
+        until_driver(bed, "3.8.1").await?;
         let available = condition(&bed.get(VDO, "VDOConfig", NS, "vdo").await?, "UpgradeAvailable");
         ensure!(available.is_null(), "{available}");
 
-        let whole = entry(&mut folder.index, "3.7.3")?;
+        let whole = entry(&mut folder.index, "3.8.0")?;
         whole.as_object_mut().context("an entry")?.shift_remove("state");
-        entry(&mut folder.index, "3.7.4")?["kubernetes"]["max"] = "1.33".into();
+        let listed = entry(&mut folder.index, "3.8.1")?;
+        listed["kubernetes"]["min"] = "1.33".into();
+        listed["kubernetes"]["max"] = "1.33".into();
         folder.sign(7004)?;
         folder.load(bed)?;
-        until_driver(bed, "3.7.3").await
+        until_driver(bed, "3.8.0").await
     })
 }

@@ -138,11 +138,11 @@ fn matrix_in_a_registry_upgrades_and_survives_its_registry() -> Result<()> {
         let writes = writes.only(|entry| entry.resource != "leases");
         ensure!(writes.is_empty(), "polls without news wrote:\n{writes}");
 
-        let chart = site.file("csi-3.7.4.tgz");
+        let chart = site.file("csi-3.8.1.tgz");
         std::fs::write(chart, package("")?)?;
         let begun = Instant::now();
         site.publishes(&["publish", chart, "--to", &source])?;
-        until_driver(bed, "3.7.4").await?;
+        until_driver(bed, "3.8.1").await?;
         println!(
             "from vdoctl matrix publish to a healthy driver, polled each second: {:?}",
             begun.elapsed()
@@ -156,7 +156,7 @@ fn matrix_in_a_registry_upgrades_and_survives_its_registry() -> Result<()> {
         bed.kill_operator();
         bed.start_operator().await?;
         until_refused(bed, "MatrixUnreachable", &kept).await?;
-        until_driver(bed, "3.7.4").await?;
+        until_driver(bed, "3.8.1").await?;
 
         // It is back, and the version is withdrawn there.
         site.server.restart().await?;
@@ -164,15 +164,15 @@ fn matrix_in_a_registry_upgrades_and_survives_its_registry() -> Result<()> {
         site.publishes(&[
             "withdraw",
             "csi",
-            "3.7.4",
+            "3.8.1",
             "--reason",
             "it loses data",
             "--use",
-            "3.7.3",
+            "3.8.0",
             "--to",
             &source,
         ])?;
-        until_driver(bed, "3.7.3").await?;
+        until_driver(bed, "3.8.0").await?;
         until_at_rest(bed).await?;
 
         // Someone who may write there has something else in its place.

@@ -195,7 +195,7 @@ fn operator_started_with_broken_matrix_keeps_what_runs() -> Result<()> {
     INSTALLED.run(async |bed| {
         let matrix = Matrix::start(bed, 7001).await?;
         until("the cluster to keep the matrix", PATIENCE, async || {
-            let map = bed.get("v1", "ConfigMap", NS, "vdo-inventory").await?;
+            let map = bed.state().await?;
             let kept = map["data"]["matrix"].as_str().is_some_and(|kept| kept.contains(matrix.path));
             Ok(Probe::when(kept, "it does not"))
         })
@@ -212,8 +212,7 @@ fn operator_started_with_broken_matrix_keeps_what_runs() -> Result<()> {
         })
         .await?;
         bed.kill_operator();
-        bed.merge("v1", "ConfigMap", NS, "vdo-inventory", json!({"data": {"matrix": null}}))
-            .await?;
+        bed.merge_state(json!({"data": {"matrix": null}})).await?;
         bed.start_operator().await?;
         let found = until("an operator that keeps what runs", PATIENCE, async || {
             let config = bed.get(VDO, "VDOConfig", NS, "vdo").await?;
@@ -248,10 +247,10 @@ fn vdoctl_with_another_matrix_than_the_operator_reports_it() -> Result<()> {
         let operator = matrix.path;
         let mut changed = matrix.index.clone();
         let versions = changed["drivers"]["vsphere-csi"]["versions"].as_array_mut().context("versions")?;
-        let chart = versions.iter().find(|entry| entry["version"] == "3.7.2").context("a version")?["chart"].clone();
+        let chart = versions.iter().find(|entry| entry["version"] == "3.7.3").context("a version")?["chart"].clone();
         let runs = versions
             .iter_mut()
-            .find(|entry| entry["version"] == "3.7.3")
+            .find(|entry| entry["version"] == "3.8.0")
             .context("the version that runs")?;
         runs["chart"] = chart;
         let folder = tempfile::tempdir()?;
@@ -269,19 +268,22 @@ fn vdoctl_with_another_matrix_than_the_operator_reports_it() -> Result<()> {
                 "{verb} with the operator's: {own} {said}"
             );
             let (code, other, said) = wants(&["--matrix", folder])?;
-            assert!(code == 1 && other.contains("driver:v3.7.2"), "{verb} with another: {other}");
+            assert!(code == 1 && other.contains("driver:v3.7.3"), "{verb} with another: {other}");
             assert!(
                 said.contains(&format!(
-                    "another matrix than this: {operator}, version 7002; give it with --matrix"
+                    "another matrix than this: {operator}, version 7002; without --matrix the answer is as it decides"
                 )),
                 "{said}"
             );
-            let (_, _, said) = wants(&[])?;
-            assert!(said.contains("another matrix"), "{said}");
+            let (code, unnamed, said) = wants(&[])?;
+            assert!(
+                code == 0 && unnamed == own && !said.contains("another matrix"),
+                "{verb}: {unnamed} {said}"
+            );
         }
         let (code, objects, _) = bed.vdoctl(&["render", "--matrix", folder])?;
         assert!(
-            code == 0 && objects.contains("driver:v3.7.2") && !objects.contains("driver:v3.7.3"),
+            code == 0 && objects.contains("driver:v3.7.3") && !objects.contains("driver:v3.8.0"),
             "{objects}"
         );
         Ok(())

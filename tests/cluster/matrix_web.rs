@@ -18,28 +18,28 @@ const VDO: &str = "vdo.vmware.com/v1alpha1";
 const CSI: &str = "vsphere-csi";
 const CSI_NS: &str = "vmware-system-csi";
 const INDEX: &str = "/matrix/index.json";
-/// The object that only 3.7.4 has.
+/// The object that only 3.8.1 has.
 pub const NOTES: &str = "vsphere-csi-notes";
-/// The chart of 3.7.4, relative to the index.
-pub const CHART: &str = "charts/vsphere-csi-3.7.4.tgz";
+/// The chart of 3.8.1, relative to the index.
+pub const CHART: &str = "charts/vsphere-csi-3.8.1.tgz";
 
 /// A flag's value lives as long as the tests.
 pub fn leaked(text: String) -> &'static str {
     Box::leak(text.into_boxed_str())
 }
 
-/// The package of CSI 3.7.4: 3.7.3 with other images and these objects.
+/// The package of CSI 3.8.1: 3.8.0 with other images and these objects.
 pub fn package(objects: &str) -> Result<Vec<u8>> {
     let mut source = vdo::fetch::embedded::sources().remove(CSI).context("a source")?;
-    let releases = source.files.get_mut("releases/3.7.yaml").context("releases")?;
+    let releases = source.files.get_mut("releases/3.8.yaml").context("releases")?;
     releases.extend(
-        b"  3.7.4:\n    date: \"2026-10-31\"\n    upstream:\n      tag: v3.7.4\n    images:\n      driver: {tag: v3.7.4}\n      syncer: {tag: v3.7.4}\n    featureStates:\n      high-pv-node-density: false\n",
+        b"  3.8.1:\n    date: \"2026-10-31\"\n    upstream:\n      tag: v3.8.1\n    images:\n      driver: {tag: v3.8.1}\n      syncer: {tag: v3.8.1}\n",
     );
     if !objects.is_empty() {
-        let template = format!("{{% if release.version == \"3.7.4\" %}}\n{objects}{{% endif %}}\n");
+        let template = format!("{{% if release.version == \"3.8.1\" %}}\n{objects}{{% endif %}}\n");
         source.files.insert("templates/notes.yaml".into(), template.into_bytes());
     }
-    Ok(vdo::chart::package(&source, &"3.7.4".parse()?)?)
+    Ok(vdo::chart::package(&source, &"3.8.1".parse()?)?)
 }
 
 /// A publisher's server, which wants a password, and what its clients have.
@@ -117,7 +117,7 @@ impl Site {
         Ok(())
     }
 
-    /// CSI 3.7.4, with one more object.
+    /// CSI 3.8.1, with one more object.
     pub fn add_release(&mut self) -> Result<()> {
         let bytes = release(&mut self.index, true)?;
         self.server.put(&format!("/matrix/{CHART}"), bytes);
@@ -125,21 +125,21 @@ impl Site {
     }
 }
 
-/// CSI 3.7.4 with one more object than 3.7.3.
+/// CSI 3.8.1 with one more object than 3.8.0.
 pub fn noted() -> Result<Vec<u8>> {
     package(&format!(
         "apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: {NOTES}\n  namespace: {{{{ values.namespace }}}}\ndata:\n  version: {{{{ release.version }}}}\n"
     ))
 }
 
-/// Adds CSI 3.7.4 to an index: 3.7.3 with other images and, with `notes`, one more object. Its chart.
+/// Adds CSI 3.8.1 to an index: 3.8.0 with other images and, with `notes`, one more object. Its chart.
 pub fn release(index: &mut Value, notes: bool) -> Result<Vec<u8>> {
     let bytes = if notes { noted()? } else { package("")? };
     let versions = index["drivers"][CSI]["versions"].as_array_mut().context("versions")?;
-    let mut entry = versions.iter().find(|entry| entry["version"] == "3.7.3").context("3.7.3")?.clone();
-    let text = entry.to_string().replace("v3.7.3", "v3.7.4");
+    let mut entry = versions.iter().find(|entry| entry["version"] == "3.8.0").context("3.8.0")?.clone();
+    let text = entry.to_string().replace("v3.8.0", "v3.8.1");
     entry = serde_json::from_str(&text)?;
-    entry["version"] = "3.7.4".into();
+    entry["version"] = "3.8.1".into();
     entry["chart"] = json!({"urls": [CHART], "sha256": Digest::of(&bytes).hex()});
     versions.insert(0, entry);
     Ok(bytes)
@@ -215,11 +215,11 @@ fn matrix_on_a_web_server_upgrades_survives_its_server_and_resists_attacks() -> 
         let waits = bed.until_reason("Ready", "RightsMissing").await?;
         let message = waits["message"].as_str().context("a message")?;
         ensure!(
-            message.contains("vdoctl rights --missing --matrix https://") && message.contains("3.7.4"),
+            message.contains("vdoctl rights --missing --matrix https://") && message.contains("3.8.1"),
             "{message}"
         );
         let csi = bed.status().await?["drivers"][1].clone();
-        ensure!(csi["available"] == "3.7.4" && csi["running"] == "3.7.3", "{csi}");
+        ensure!(csi["available"] == "3.8.1" && csi["running"] == "3.8.0", "{csi}");
         bed.until_reason("UpgradeAvailable", "RightsMissing").await?;
         ensure!(bed.owned().await? == before, "a blocked upgrade was begun");
         let mut arguments = vec!["rights".to_owned(), "--missing".to_owned()];
@@ -231,12 +231,12 @@ fn matrix_on_a_web_server_upgrades_survives_its_server_and_resists_attacks() -> 
             bed.apply(&object).await?;
         }
         look(bed, "granted").await?;
-        until_driver(bed, "3.7.4").await?;
+        until_driver(bed, "3.8.1").await?;
         println!(
             "from publication to a healthy driver, with the right granted on the way: {:?}",
             published.elapsed()
         );
-        ensure!(bed.get("v1", "ConfigMap", CSI_NS, NOTES).await?["data"]["version"] == "3.7.4");
+        ensure!(bed.get("v1", "ConfigMap", CSI_NS, NOTES).await?["data"]["version"] == "3.8.1");
         until_at_rest(bed).await?;
 
         // The server dies, and the operator starts again: it repairs, and renders a change, from what the cluster keeps.
@@ -259,7 +259,7 @@ fn matrix_on_a_web_server_upgrades_survives_its_server_and_resists_attacks() -> 
             Ok(Probe::when(text.contains("without-a-server"), "it is not there"))
         })
         .await?;
-        until_driver(bed, "3.7.4").await?;
+        until_driver(bed, "3.8.1").await?;
         until_refused(bed, "MatrixUnreachable", "version 7002 from before").await?;
 
         // It is back, with an older index; then with one that no one has signed.
@@ -276,10 +276,10 @@ fn matrix_on_a_web_server_upgrades_survives_its_server_and_resists_attacks() -> 
 
         // A version that is withdrawn leads to the one that the publisher names.
         let versions = site.index["drivers"][CSI]["versions"].as_array_mut().context("versions")?;
-        versions[0]["state"] = json!({"kind": "withdrawn", "reason": "it loses data", "since": "2026-11-01", "use": "3.7.3"});
+        versions[0]["state"] = json!({"kind": "withdrawn", "reason": "it loses data", "since": "2026-11-01", "use": "3.8.0"});
         site.publish(7004)?;
         until_version(bed, &site.url(), 7004).await?;
-        until_driver(bed, "3.7.3").await?;
+        until_driver(bed, "3.8.0").await?;
         until("the object of the withdrawn version to be pruned", PATIENCE, async || {
             let found = bed.get("v1", "ConfigMap", CSI_NS, NOTES).await?;
             Ok(Probe::when(found.is_null(), "it is there"))

@@ -59,7 +59,7 @@ fn strays() -> Result<u64> {
     Ok(values.split(' ').nth(place).context("a count")?.parse()?)
 }
 
-/// Files of a matrix with CSI 3.7.3 and 3.7.4, whose releases name no digests, so that any image can play theirs.
+/// Files of a matrix with CSI 3.8.0 and 3.8.1, whose releases name no digests, so that any image can play theirs.
 fn matrix(folder: &Path, key: &Publisher) -> Result<()> {
     let mut index = embedded_index()?;
     let chart = release(&mut index, false)?;
@@ -72,6 +72,28 @@ fn matrix(folder: &Path, key: &Publisher) -> Result<()> {
     Ok(())
 }
 
+/// Gives the index the digests that its images have in a registry, as a publisher does, and signs it: an operator believes no other digests.
+async fn resolve(folder: &Path, key: &Publisher, made: &TestImages, names: &[String]) -> Result<()> {
+    let mut index: Value = serde_json::from_slice(&std::fs::read(folder.join("index.yaml"))?)?;
+    let drivers = index["drivers"].as_object_mut().context("drivers")?;
+    let versions = drivers
+        .values_mut()
+        .filter_map(|driver| driver["versions"].as_array_mut())
+        .flatten();
+    for image in versions.filter_map(|version| version["images"].as_array_mut()).flatten() {
+        image["digest"] = match image["ref"]
+            .as_str()
+            .and_then(|reference| reference.strip_prefix("registry.k8s.io/"))
+        {
+            Some(name) if names.iter().any(|known| known == name) => made.digest(&format!("k8s/{name}")).await?.to_string().into(),
+            _ => Value::Null,
+        };
+    }
+    let text = index.to_string();
+    std::fs::write(folder.join("index.yaml.sig"), key.signature(text.as_bytes())?)?;
+    Ok(std::fs::write(folder.join("index.yaml"), text)?)
+}
+
 /// Every image that these versions can ask for, without the registry.
 fn names(folder: &Path) -> Result<Vec<String>> {
     let sources = vdo::fetch::embedded::sources();
@@ -82,7 +104,7 @@ fn names(folder: &Path) -> Result<Vec<String>> {
         .versions()
         .into_iter()
         .filter(|version| version.minor() == "1.35");
-    let mut charts = vec![packed("vsphere-csi", "3.7.3")?, newer, packed("vsphere-cpi", "1.34.0")?];
+    let mut charts = vec![packed("vsphere-csi", "3.8.0")?, newer, packed("vsphere-cpi", "1.34.0")?];
     for version in next {
         charts.push(packed("vsphere-cpi", &version.to_string())?);
     }
@@ -135,9 +157,11 @@ fn mirror_site_of_its_own() -> Result<()> {
         // What is outside: the images, in a registry with the login of crane. And the site's registry, of another kind.
         let mut public = RegistryServer::start(RegistryKind::Olareg, RegistryAuth::None).await?;
         let made = TestImages::of(&public).await?;
-        for name in names(&source)? {
+        let names = names(&source)?;
+        for name in &names {
             made.make(&format!("k8s/{name}"), "released").await?;
         }
+        resolve(&source, &key, &made, &names).await?;
         let operator = released_image();
         let (host, repository) = operator.split_once('/').context("a registry")?;
         made.make(&format!("ghcr/{repository}"), "released").await?;
@@ -151,7 +175,7 @@ fn mirror_site_of_its_own() -> Result<()> {
         let mut page = open(bed, "air-gap.md")?
             .set("VDO_MATRIX", source.display())
             .set("VDO_MATRIX_KEYS", file("keys.pem"))
-            .set("VDO_DRIVER", "csi=3.7.3..3.7.4,cpi=1.34.0")
+            .set("VDO_DRIVER", "csi=3.8.0..3.8.1,cpi=1.34.0")
             .set("VDO_FROM", format!("registry.k8s.io={outside}/k8s,{host}={outside}/ghcr"))
             .set("SSL_CERT_FILE", file("authorities.pem"))
             .set("REGISTRY", &prefix)
@@ -183,7 +207,7 @@ fn mirror_site_of_its_own() -> Result<()> {
         // The same for a cluster that has VDO, and no mirror yet.
         bed.kill_operator();
         bed.merge(VDO, "VDOConfig", NS, "vdo", json!({"spec": {"images": null}})).await?;
-        bed.delete("v1", "ConfigMap", NS, "vdo-matrix").await?;
+        bed.delete("v1", "Secret", NS, "vdo-matrix").await?;
         page.run("vdoctl mirror push ./bundle \"oci://$REGISTRY\" --use")?;
         bed.start_operator().await?;
         until_from_the_mirror(bed, &prefix).await?;
@@ -193,10 +217,10 @@ fn mirror_site_of_its_own() -> Result<()> {
 
         // A tag moves in the registry, and another version of the mirror is wanted.
         let before = images(bed).await?;
-        mirrored.make("site/vsphere/csi-vsphere/driver:v3.7.3", "another image").await?;
-        bed.apply(&bed.config(json!({"storageProvider": {"version": "3.7.3"}, "cloudProvider": {}})))
+        mirrored.make("site/vsphere/csi-vsphere/driver:v3.8.0", "another image").await?;
+        bed.apply(&bed.config(json!({"storageProvider": {"version": "3.8.0"}, "cloudProvider": {}})))
             .await?;
-        until_driver(bed, "3.7.3").await?;
+        until_driver(bed, "3.8.0").await?;
         ensure!(images(bed).await? != before);
         until_from_the_mirror(bed, &prefix).await?;
 
@@ -211,7 +235,7 @@ fn mirror_site_of_its_own() -> Result<()> {
         })
         .await?;
         let writes = bed.cluster.audit().since(mark).await?.of(ACCOUNT).writes();
-        let writes = writes.only(|entry| entry.resource != "leases" && entry.resource != "events" && entry.resource != "vdoconfigs");
+        let writes = writes.only(|entry| !["leases", "events", "vdoconfigs", "vspherecloudconfigs"].contains(&entry.resource.as_str()));
         ensure!(writes.is_empty(), "the refusal wrote:\n{writes}");
         let (code, out, _) = bed.vdoctl(&[
             "matrix",
@@ -248,7 +272,7 @@ fn mirror_site_of_its_own() -> Result<()> {
         let (code, would, err) = bed.vdoctl(&[&pull[..], &keys, &["--ca-file", &ca, "--from", &from]].concat())?;
         ensure!(code == 0, "{would}{err}");
         let would: Value = serde_json::from_str(would.lines().last().unwrap_or_default())?;
-        ensure!(would["versions"]["vsphere-csi"] == json!(["3.7.3", "3.7.4"]), "{would}");
+        ensure!(would["versions"]["vsphere-csi"] == json!(["3.8.0", "3.8.1"]), "{would}");
         let cpi = would["versions"]["vsphere-cpi"].as_array().context("versions")?;
         let next = |version: &Value| version.as_str().is_some_and(|version| version.starts_with("1.35."));
         ensure!(cpi.first() == Some(&json!("1.34.0")) && cpi.iter().any(next), "{would}");

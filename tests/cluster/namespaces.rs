@@ -207,6 +207,7 @@ fn vdoconfig_acts_when_the_older_one_is_deleted() -> Result<()> {
 #[test]
 fn operator_of_another_namespace_reads_that_one_alone() -> Result<()> {
     const RBAC: &str = "rbac.authorization.k8s.io/v1";
+    const ADMISSION: &str = "admissionregistration.k8s.io/v1";
     EMPTY.run(async |bed| {
         namespace(bed, TENANT).await?;
         for kind in ["Role", "RoleBinding"] {
@@ -216,6 +217,11 @@ fn operator_of_another_namespace_reads_that_one_alone() -> Result<()> {
             object["kind"] = kind.into();
             bed.apply(&object).await?;
         }
+        // The policy names the objects of one namespace, too. The account stays.
+        let policy = bed.get(ADMISSION, "ValidatingAdmissionPolicy", "", "vdo-operator").await?;
+        let spec: Value = serde_json::from_str(&policy["spec"].to_string().replace(&format!("/{NS}/"), &format!("/{TENANT}/")))?;
+        bed.merge(ADMISSION, "ValidatingAdmissionPolicy", "", "vdo-operator", json!({"spec": spec}))
+            .await?;
         bed.apply(&bed.config(json!({}))).await?;
         bed.apply(&moved(bed.config(json!({})), "own", TENANT)).await?;
         bed.flags = vec![("namespace", TENANT)];

@@ -29,14 +29,11 @@ fn webhook(port: u16) -> Value {
 /// Waits until the webhook stands against writes of the operator: the API server sees it a moment after it is applied.
 async fn until_against(bed: &Bed) -> Result<()> {
     let client = bed.cluster.service_account_client(NS, "vdo-operator").await?;
-    let api = kube::Api::<k8s_openapi::api::core::v1::ConfigMap>::namespaced(client, NS);
+    let api = kube::Api::<k8s_openapi::api::core::v1::Secret>::namespaced(client, NS);
     until("the webhook to refuse writes", PATIENCE, async || {
-        let probe = serde_json::from_value(json!({"metadata": {"name": "probe"}}))?;
-        let dry = kube::api::PostParams {
-            dry_run: true,
-            ..Default::default()
-        };
-        Ok(match api.create(&dry, &probe).await {
+        let probe = json!({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "vdo-state"}, "type": "vdo.vmware.com/state"});
+        let dry = kube::api::PatchParams::apply("probe").dry_run();
+        Ok(match api.patch("vdo-state", &dry, &kube::api::Patch::Apply(&probe)).await {
             Err(kube::Error::Api(status)) if status.message.contains("against.all") => Probe::Ready(()),
             other => Probe::not_yet(format!("{:?}", other.err())),
         })

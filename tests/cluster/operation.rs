@@ -63,7 +63,7 @@ fn preview_of_a_change_shows_its_plan_and_writes_nothing() -> Result<()> {
                 "SUPPOSED VDOConfig",
                 "spec.storageProvider",
                 "CPI 1.34.0 stays",
-                "CSI 3.7.3 → 3.6.3 (downgrade)",
+                "CSI 3.8.0 → 3.6.3 (downgrade)",
                 "pods restart:",
                 "DaemonSet vsphere-csi-node",
                 "only in the label of the version; -o wide lists them",
@@ -78,7 +78,7 @@ fn preview_of_a_change_shows_its_plan_and_writes_nothing() -> Result<()> {
             .and_then(|all| all.iter().find(|d| d["driver"] == "vsphere-csi"))
             .context("CSI")?;
         ensure!(
-            csi["from"] == "3.7.3" && csi["to"] == "3.6.3" && csi["change"] == "downgrade",
+            csi["from"] == "3.8.0" && csi["to"] == "3.6.3" && csi["change"] == "downgrade",
             "{csi}"
         );
         ensure!(json["supposed"][0]["object"]["kind"] == "VDOConfig", "{}", json["supposed"]);
@@ -110,7 +110,7 @@ fn preview_of_a_change_shows_its_plan_and_writes_nothing() -> Result<()> {
         let (out, err) = ends(bed, 1, &["plan", "-f", &file])?;
         has(&out, &["managementState", "would be removed"])?;
         has(&err, &["The drivers are uninstalled"])?;
-        let (_, err) = ends(bed, 4, &["plan", "--set", "storageProvidr.version=1"])?;
+        let (_, err) = ends(bed, 2, &["plan", "--set", "storageProvidr.version=1"])?;
         has(&err, &["storageProvidr"])?;
         let (_, err) = ends(
             bed,
@@ -258,14 +258,14 @@ fn upgrade_apply_reaches_the_newest_version_and_lifts_its_pin() -> Result<()> {
 
         ends(bed, 0, &["wait", "--for", "UpgradeAvailable", "--timeout", "1m"])?;
         let (out, err) = ends(bed, 1, &["upgrade", "plan"])?;
-        has(&out, &["CSI 3.6.3 → 3.7.3 (upgrade)", "pods restart:", "CPI 1.34.0 stays"])?;
+        has(&out, &["CSI 3.6.3 → 3.8.0 (upgrade)", "pods restart:", "CPI 1.34.0 stays"])?;
         has(&err, &["vdoctl upgrade apply"])?;
         let (_, err) = ends(bed, 4, &["upgrade", "apply"])?;
         has(&err, &["--yes"])?;
-        let (out, _) = ends(bed, 1, &["upgrade", "plan", "--kubernetes", "1.36"])?;
+        let (out, _) = ends(bed, 1, &["upgrade", "plan", "--kubernetes", "1.37"])?;
         has(&out, &["Now:", "Then:"])?;
         let (out, _) = ends(bed, 0, &["upgrade", "apply", "--yes", "--timeout", "4m"])?;
-        has(&out, &["CSI 3.6.3 → 3.7.3 (upgrade)"])?;
+        has(&out, &["CSI 3.6.3 → 3.8.0 (upgrade)"])?;
         let config = bed.get(VDO, "VDOConfig", NS, "vdo").await?;
         ensure!(
             config["spec"]["storageProvider"]["version"] == Value::Null,
@@ -280,7 +280,7 @@ fn upgrade_apply_reaches_the_newest_version_and_lifts_its_pin() -> Result<()> {
         let csi = bed
             .get("apps/v1", "Deployment", "vmware-system-csi", "vsphere-csi-controller")
             .await?;
-        ensure!(csi["spec"]["template"].to_string().contains("driver:v3.7.3"));
+        ensure!(csi["spec"]["template"].to_string().contains("driver:v3.8.0"));
         let (_, err) = ends(bed, 7, &["wait", "--for", "deleted", "--timeout", "2s"])?;
         has(&err, &["not reached after 2 s"])?;
 

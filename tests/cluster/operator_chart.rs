@@ -122,7 +122,7 @@ async fn variants(kubectl: &Kubectl, helm: &Helm) -> Result<Vec<(String, Vec<Val
         let text = helm.run(&[&usual[..], &["--values", &values]].concat()).await?;
         all.push((values, documents(&text)?));
     }
-    for overlay in ["bootstrap", "metrics-auth", "mirror"] {
+    for overlay in ["before-1.30", "bootstrap", "metrics-auth", "mirror"] {
         let text = kubectl.run(&["kustomize", &format!("overlays/{overlay}")])?;
         all.push((format!("overlay {overlay}"), documents(&text)?));
     }

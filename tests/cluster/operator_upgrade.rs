@@ -10,14 +10,14 @@ use serde_json::{Value, json};
 use vdo_testbed::{Mark, Probe, until};
 
 const VDO: &str = "vdo.vmware.com/v1alpha1";
-const MAP: &str = "vdo-inventory";
+const MAP: &str = "vdo-state";
 const TOOLING: &str = "applyset.kubernetes.io/tooling";
 const CSI_NS: &str = "vmware-system-csi";
 const EXTENSIONS: &str = "apiextensions.k8s.io/v1";
 const DEFINITION: &str = "vdoconfigs.vdo.vmware.com";
 
 async fn change_map(bed: &Bed, change: Value) -> Result<()> {
-    bed.merge("v1", "ConfigMap", NS, MAP, change).await
+    bed.merge_state(change).await
 }
 
 /// What the operator wrote since then, but for the record of its own.
@@ -70,7 +70,7 @@ fn operator_of_another_version_writes_no_driver_object() -> Result<()> {
         bed.merge(VDO, "VDOConfig", NS, "vdo", values).await?;
         let own = concat!("vdo/v", env!("CARGO_PKG_VERSION"));
         until("the record to be stored again", PATIENCE, async || {
-            let map = bed.get("v1", "ConfigMap", NS, MAP).await?;
+            let map = bed.state().await?;
             let stored = map["metadata"]["annotations"][TOOLING] == own && map["data"]["schema"] == "1";
             Ok(Probe::when(stored, &map["metadata"]["annotations"]))
         })

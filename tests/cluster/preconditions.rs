@@ -10,7 +10,7 @@ use vdo_testbed::{Probe, until};
 
 const CSI: &str = "csi.vsphere.vmware.com";
 const OLD: &str = "3.6.3";
-const NEW: &str = "3.7.3";
+const NEW: &str = "3.8.0";
 
 /// Pins CSI to a version and waits until it runs.
 async fn pinned(bed: &Bed, version: &str) -> Result<Value> {
@@ -83,7 +83,7 @@ fn upgradeable_with_newest_drivers_names_what_fits() -> Result<()> {
         let message = found["message"].as_str().unwrap_or_default();
         assert_eq!(found["status"], "True", "{found}");
         assert!(
-            message.starts_with("Kubernetes 1.35 fits with CPI 1.35.") && message.contains("CSI 3.7.3"),
+            message.starts_with("Kubernetes 1.35 fits with CPI 1.35.") && message.contains("CSI 3.8.0"),
             "{message}"
         );
         Ok(())
@@ -214,7 +214,7 @@ fn upgrade_waits_for_csi_node_ids_also_with_pin() -> Result<()> {
         })
         .await?;
         assert!(
-            because.contains("3.7.3 cannot be upgraded to yet: CsiNodeIds: CSINode w-3 calls its machine \"w-3\""),
+            because.contains("3.8.0 cannot be upgraded to yet: CsiNodeIds: CSINode w-3 calls its machine \"w-3\""),
             "{because}"
         );
         assert_eq!(csi(bed).await?["version"], OLD);

@@ -27,7 +27,7 @@ fn publish_version_that_the_api_server_refuses_is_not_published() -> Result<()> 
             "{code} {out}{err}"
         );
         let (_, list, _) = bed.vdoctl(&["matrix", "list", "csi", "--matrix", &matrix])?;
-        ensure!(!list.contains("3.7.4"), "{list}");
+        ensure!(!list.contains("3.8.1"), "{list}");
 
         std::fs::write(&package, chart(GOOD)?)?;
         let (code, out, err) = bed.vdoctl(&["matrix", "publish", &package, "--to", &matrix, "-o", "json"])?;

@@ -2,7 +2,7 @@
 //! what holds the data of users is not touched.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::print_stdout, reason = "tests")]
 
-use crate::common::{NS, PATIENCE};
+use crate::common::PATIENCE;
 use crate::fixture::INSTALLED;
 use anyhow::{Context, Result};
 use serde_json::{Value, json};
@@ -22,9 +22,9 @@ fn recreate_secret_of_other_type_is_replaced_once() -> Result<()> {
         bed.apply(&wrong).await?;
         let wrong = bed.get("v1", kind, namespace, name).await?;
         let wrong_uid = wrong["metadata"]["uid"].as_str().context("a UID")?;
-        let map = bed.get("v1", "ConfigMap", NS, "vdo-inventory").await?;
+        let map = bed.state().await?;
         let objects = map["data"]["objects"].as_str().context("objects")?.replace(&old_uid, wrong_uid);
-        bed.merge("v1", "ConfigMap", NS, "vdo-inventory", json!({"data": {"objects": objects}}))
+        bed.merge_state(json!({"data": {"objects": objects}}))
             .await?;
         let (code, text, _) = bed.vdoctl(&["plan"])?;
         println!("{text}");
@@ -91,7 +91,7 @@ fn recreate_workloads_and_csi_driver_leaves_volumes_untouched() -> Result<()> {
         }
         bed.kill_operator();
         let (mut right, mut wrong) = (Vec::new(), Vec::new());
-        let map = bed.get("v1", "ConfigMap", NS, "vdo-inventory").await?;
+        let map = bed.state().await?;
         let mut objects = map["data"]["objects"].as_str().context("objects")?.to_owned();
         for (api_version, kind, namespace, name) in CASES {
             let live = bed.get(api_version, kind, namespace, name).await?;
@@ -121,8 +121,7 @@ fn recreate_workloads_and_csi_driver_leaves_volumes_untouched() -> Result<()> {
             wrong.push(uid(&now)?);
             right.push(live);
         }
-        bed.merge("v1", "ConfigMap", NS, "vdo-inventory", json!({"data": {"objects": objects}}))
-            .await?;
+        bed.merge_state(json!({"data": {"objects": objects}})).await?;
         let mark = bed.cluster.audit().mark().await?;
         bed.start_operator().await?;
         for ((api_version, kind, namespace, name), right) in CASES.into_iter().zip(&right) {
@@ -189,12 +188,11 @@ fn recreate_of_daemon_set_takes_over_its_pods_and_replaces_them_one_by_one() -> 
         })
         .await?;
         let earlier: Vec<Value> = pods(bed).await?.iter().map(|pod| pod["metadata"]["uid"].clone()).collect();
-        let map = bed.get("v1", "ConfigMap", NS, "vdo-inventory").await?;
+        let map = bed.state().await?;
         let uid = |object: &Value| object["metadata"]["uid"].as_str().map(str::to_owned).context("a UID");
         let objects = map["data"]["objects"].as_str().context("objects")?;
         let objects = objects.replace(&uid(&right)?, &uid(&get(bed).await?)?);
-        bed.merge("v1", "ConfigMap", NS, "vdo-inventory", json!({"data": {"objects": objects}}))
-            .await?;
+        bed.merge_state(json!({"data": {"objects": objects}})).await?;
 
         bed.start_operator().await?;
         let mut least = usize::MAX;

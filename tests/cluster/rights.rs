@@ -11,6 +11,7 @@ mod brought;
 mod deployed;
 pub mod granted;
 mod in_log;
+mod judged;
 mod lab;
 mod life;
 mod missing;

@@ -99,7 +99,7 @@ fn change_that_never_becomes_healthy_is_rolled_back_once_and_retried_when_asked(
         let mark = bed.cluster.audit().mark().await?;
         let before = objects(bed).await?;
         let first = history(bed)?.last().context("a revision")?.clone();
-        ensure!(first.1 == "3.7.3" && first.2 == "Deployed", "{first:?}");
+        ensure!(first.1 == "3.8.0" && first.2 == "Deployed", "{first:?}");
 
         let broken = json!({"progressDeadline": "3s", "cloudProvider": {}, "storageProvider": {"version": "3.6.3",
             "values": {"images": {"registry": NOWHERE}}}});
@@ -112,16 +112,16 @@ fn change_that_never_becomes_healthy_is_rolled_back_once_and_retried_when_asked(
             .take(3)
             .map(|(_, version, outcome)| (version.as_str(), outcome.as_str()))
             .collect();
-        assert_eq!(reported, [("3.7.3", "Deployed"), ("3.6.3", "Failed"), ("3.7.3", "Deployed")]);
+        assert_eq!(reported, [("3.8.0", "Deployed"), ("3.6.3", "Failed"), ("3.8.0", "Deployed")]);
         ensure_same(&before, &objects(bed).await?)?;
         let ready = bed.until_reason("Ready", "RolledBack").await?;
         let message = ready["message"].as_str().unwrap_or_default();
         println!("{message}");
         assert_eq!(ready["status"], "False");
-        for words in ["CSI 3.6.3", "CSI 3.7.3) is back", NOWHERE, "vdoctl upgrade retry"] {
+        for words in ["CSI 3.6.3", "CSI 3.8.0) is back", NOWHERE, "vdoctl upgrade retry"] {
             ensure!(message.contains(words), "{words:?} is not in {message}");
         }
-        assert_eq!(config["status"]["drivers"][1]["version"], "3.7.3");
+        assert_eq!(config["status"]["drivers"][1]["version"], "3.8.0");
         let (code, text, _) = bed.vdoctl(&["status"])?;
         ensure!(code == 1 && text.contains("RolledBack"), "{code}\n{text}");
         until("an event that reports that", PATIENCE, async || {

@@ -1,6 +1,7 @@
 //! Secrets of every shape are planted, and looked for wherever they must not be.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "tests")]
 
+mod bundle;
 pub mod scan;
 mod shapes;
 
@@ -10,6 +11,7 @@ use anyhow::{Context, Result, ensure};
 use scan::{ENCODINGS, Scanner, encode, seen_of_process};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
+use std::os::unix::fs::PermissionsExt as _;
 use std::process::Command;
 use vdo_testbed::soap::{Act, Rule, SoapOptions, SoapProxy};
 use vdo_testbed::{Logins, Probe, VcenterOptions, until};
@@ -278,7 +280,11 @@ fn secrets_of_every_shape_are_in_no_output() -> Result<()> {
             search.look(&scanner, "vdoctl", &arguments.join(" "), &output);
         }
         let bundle = bed.cluster.dir().join("support.tar.gz");
+        // Whatever was left there, and whatever the umask.
+        std::os::unix::fs::symlink("elsewhere", &bundle)?;
         vdoctl(&bed, &["support-bundle", "--output", &bundle.display().to_string()])?;
+        let written = std::fs::symlink_metadata(&bundle)?;
+        ensure!(written.is_file() && written.permissions().mode() & 0o777 == 0o600, "{written:?}");
         let mut unpacked = Vec::new();
         std::io::Read::read_to_end(&mut flate2::read::GzDecoder::new(std::fs::File::open(bundle)?), &mut unpacked)?;
         ensure!(

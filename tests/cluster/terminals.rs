@@ -156,7 +156,7 @@ fn configure_connection_asks_for_each_value_on_a_terminal() -> Result<()> {
         let before = bed.get("vdo.vmware.com/v1alpha1", "VsphereCloudConfig", NS, "vc1").await?["spec"].clone();
         let address = format!("[{}:{}]:", bed.vcenter.host(), bed.vcenter.port());
         for (datacenters, expected, words) in [
-            ("DC9\n", 1, &["DC9", "so nothing was written"][..]),
+            ("DC9 - Rhein, Hessen\n\n", 1, &["DC9", "Hessen", "so nothing was written"][..]),
             ("\n", 0, &["Everything is as it should be already."]),
         ] {
             let mut screen = Screen::start(vdoctl(bed, "configure connection --interactive")?)?;
@@ -164,7 +164,7 @@ fn configure_connection_asks_for_each_value_on_a_terminal() -> Result<()> {
             screen.types("\n")?;
             screen.until(&format!("User [{}]:", bed.vcenter.user())).await?;
             screen.types("\n")?;
-            screen.until("Datacenters, separated by commas").await?;
+            screen.until("Datacenter, by name or path").await?;
             screen.types(datacenters)?;
             let (code, shown) = screen.ended().await?;
             ensure!(code == expected && words.iter().all(|word| shown.contains(word)), "{code}\n{shown}");
@@ -179,7 +179,7 @@ fn configure_connection_asks_for_each_value_on_a_terminal() -> Result<()> {
 #[test]
 fn configure_matrix_writes_a_source_only_after_it_was_read() -> Result<()> {
     INSTALLED.run(async |bed| {
-        let source = async || -> Result<Value> { Ok(bed.get("v1", "ConfigMap", NS, "vdo-matrix").await?["data"]["source"].clone()) };
+        let source = async || -> Result<Value> { Ok(bed.get("v1", "Secret", NS, "vdo-matrix").await?["data"]["source"].clone()) };
         let (code, out, err) = bed.vdoctl(&["configure", "matrix", "https://127.0.0.1:1/index.yaml"])?;
         ensure!(code != 0 && err.contains("so nothing was written"), "{code} {out}{err}");
         let (code, out, err) = bed.vdoctl(&["configure", "matrix", "embedded", "--dry-run"])?;
@@ -190,7 +190,7 @@ fn configure_matrix_writes_a_source_only_after_it_was_read() -> Result<()> {
         ensure!(source().await? == Value::Null, "something was written");
         let (code, out, err) = bed.vdoctl(&["configure", "matrix", "embedded"])?;
         ensure!(code == 0 && out.contains("was created"), "{code} {out}{err}");
-        ensure!(source().await? == "embedded");
+        ensure!(source().await? == "ZW1iZWRkZWQ=");
         let (code, out, err) = bed.vdoctl(&["configure", "matrix", "embedded"])?;
         ensure!(code == 0 && out.contains("is as it should be"), "{code} {out}{err}");
         let (_, out, _) = bed.vdoctl(&["matrix", "source"])?;

@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used, clippy::panic, reason = "tests")]
 
 mod existing;
+mod fresh;
 mod killed;
 mod lacking;
 mod planted;

@@ -27,7 +27,7 @@ pub struct Victim<'a> {
 }
 
 /// More than an index may have.
-const TOO_LARGE: usize = (32 << 20) + 1;
+const TOO_LARGE: usize = (12 << 20) + 1;
 
 const UNTRUSTED: &str = "MatrixNotTrusted";
 const CHANGED: &str = "changed after it was signed";
@@ -81,7 +81,7 @@ pub fn attacks(victim: &Victim<'_>) -> Result<Vec<Attack>> {
         &endless,
         Some(sign(&used)?),
         "MatrixUnreachable",
-        "larger than 33554432 bytes",
+        "larger than 12582912 bytes",
     ));
     Ok(all)
 }

@@ -1,8 +1,11 @@
 //! A cluster with a vCenter, as an administrator would find it, and the operator running in it under its own account.
 #![allow(dead_code, reason = "every test uses a part of it")]
 
+pub mod contents;
 pub mod image;
+pub mod large;
 pub mod sample;
+pub mod state;
 
 use anyhow::{Context, Result};
 use kube::api::{Api, ApiResource, DeleteParams, DynamicObject, GroupVersionKind, ListParams, Patch, PatchParams, PropagationPolicy};
@@ -25,7 +28,7 @@ pub const NODES: [(&str, &str); 4] = [
 /// A machine whose node comes later.
 pub const GUEST: (&str, &str) = ("w-9", "10.0.10.90");
 async fn grant(cluster: &Cluster) -> Result<()> {
-    for file in RIGHTS {
+    for file in ["namespace.yaml"].into_iter().chain(RIGHTS) {
         cluster
             .apply_file(Path::new(env!("CARGO_MANIFEST_DIR")).join("deploy").join(file))
             .await?;
@@ -33,8 +36,8 @@ async fn grant(cluster: &Cluster) -> Result<()> {
     Ok(())
 }
 
-/// The files in deploy/ with the rights of the drivers and of the operator.
-pub const RIGHTS: [&str; 2] = ["drivers-rbac.yaml", "rbac.yaml"];
+/// The files in deploy/ with the rights of the drivers and of the operator, and with what the operator may write.
+pub const RIGHTS: [&str; 3] = ["drivers-rbac.yaml", "rbac.yaml", "admission-policy.yaml"];
 /// The kinds of the objects that the operator makes.
 pub const KINDS: [(&str, &str); 7] = [
     ("v1", "ServiceAccount"),

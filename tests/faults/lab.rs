@@ -195,7 +195,12 @@ impl Lab {
                     if config["status"]["nodes"]["total"] != nodes {
                         return Ok(Probe::not_yet(&config["status"]["nodes"]));
                     }
-                    let map = self.bed.get("v1", "ConfigMap", NS, "vdo-inventory").await?;
+                    // What may be upgraded to depends on the machines of the nodes, which are looked for meanwhile.
+                    let drivers = config["status"]["drivers"].to_string();
+                    if drivers.contains("is not known") {
+                        return Ok(Probe::not_yet(drivers));
+                    }
+                    let map = self.bed.state().await?;
                     let objects: Vec<Value> = serde_json::from_str(map["data"]["objects"].as_str().unwrap_or("[]"))?;
                     let narrowed = !objects.is_empty() && objects.iter().all(|o| o["uid"].is_string());
                     Ok(Probe::when(narrowed, "the inventory lacks UIDs"))

@@ -9,6 +9,7 @@ mod api_server;
 mod common;
 mod crash;
 mod lab;
+mod migration;
 mod oracle;
 mod points;
 mod shared;

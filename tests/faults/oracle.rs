@@ -1,9 +1,11 @@
 //! What must be the same however an end was reached, and what must not have happened on the way.
 
+use crate::common::state::unpacked;
 use crate::common::{Bed, KINDS, NS, name};
 use anyhow::{Context, Result, ensure};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
+use vdo::api::STATE_TYPE;
 use vdo_testbed::Handled;
 
 /// Everything the operator has made and said, without identities, versions and times.
@@ -19,6 +21,7 @@ impl State {
                 object["apiVersion"] = api_version.into();
                 object["kind"] = kind.into();
                 let key = name(&object);
+                let object = if object["type"] == STATE_TYPE { unpacked(object)? } else { object };
                 all.insert(key, normal(object)?);
             }
         }
@@ -87,9 +90,10 @@ fn normal(mut object: Value) -> Result<Value> {
         // Objects of revisions are named by their digest.
         object.as_object_mut().context("an object")?.shift_remove("binaryData");
         let fields = object
-            .pointer_mut("/metadata/managedFields/0/fieldsV1")
+            .pointer_mut("/metadata/managedFields/0/fieldsV1/f:data")
             .and_then(Value::as_object_mut);
-        fields.context("the fields of the operator")?.shift_remove("f:binaryData");
+        let fields = fields.context("the fields of the operator")?;
+        fields.retain(|field, _| !field.ends_with(".json.gz"));
     }
     Ok(object)
 }

@@ -45,7 +45,7 @@ fn stale_reads_after_restart_delete_nothing_and_end_in_same_state() -> Result<()
             for (what, stale) in [
                 ("everything", any as fn(&Call) -> bool),
                 ("the VDOConfig", |call| call.resource == "vdoconfigs"),
-                ("the inventory", |call| call.resource == "configmaps"),
+                ("the inventory", |call| call.resource == "secrets"),
                 ("everything but the VDOConfig", |call| call.resource != "vdoconfigs"),
             ] {
                 lab.bed.kill_operator();

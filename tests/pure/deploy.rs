@@ -8,7 +8,7 @@ use serde_json::Value;
 const APART: [&str; 2] = ["kustomization.yaml", "namespace.yaml"];
 
 #[test]
-fn kustomization_lists_every_manifest_but_the_operators_namespace() {
+fn kustomization_lists_every_manifest_but_the_namespaces() {
     let deploy = Path::new(env!("CARGO_MANIFEST_DIR")).join("deploy");
     let files = |folder: &'static str| {
         let entries = std::fs::read_dir(deploy.join(folder)).expect("a folder").flatten();
@@ -25,14 +25,17 @@ fn kustomization_lists_every_manifest_but_the_operators_namespace() {
         .collect();
     listed.sort();
     assert_eq!(listed, expected);
-    let namespace = &read(&deploy.join("namespace.yaml"))[0]["metadata"]["name"];
     for file in &listed {
-        let brings = |object: &Value| object["kind"] == "Namespace" && object["metadata"]["name"] == *namespace;
+        let namespaces = read(&deploy.join(file)).into_iter().filter(|object| object["kind"] == "Namespace");
+        let names: Vec<Value> = namespaces.map(|object| object["metadata"]["name"].clone()).collect();
         assert!(
-            !read(&deploy.join(file)).iter().any(brings),
-            "{file}: kubectl delete -k deploy would delete {namespace} with a VDOConfig in it"
+            names.is_empty(),
+            "{file}: kubectl delete -k deploy would delete {names:?} with a VDOConfig, or a driver under its volumes"
         );
     }
+    let apart = read(&deploy.join("namespace.yaml"));
+    let names: Vec<&Value> = apart.iter().map(|object| &object["metadata"]["name"]).collect();
+    assert_eq!(names, ["vmware-system-vdo", "vmware-system-csi"]);
 }
 
 fn read(file: &Path) -> Vec<Value> {

@@ -13,8 +13,9 @@ facts         0  types
 yaml          1
 oci           1  types
 manifest      1  types api
-install       1  api yaml manifest
+install       1  types api yaml manifest
 chart         1  types yaml
+admission     1  types api manifest chart
 driverconfig  1  types
 drivers       1  types api facts manifest chart driverconfig
 health        1  types api facts manifest drivers
@@ -30,16 +31,17 @@ publish       1  types yaml chart matrix plan signature
 mirror        1  types yaml chart matrix publish
 status        1  types api facts drivers health plan
 cluster       2  types api manifest plan
+files         2
 web           2  types
 registry      2  types oci web
-fetch         2  types api oci chart matrix signature mirror web registry
+fetch         2  types api oci chart matrix signature mirror files web registry
 vcenter       2  types facts vsphere accounts fixes
-layout        2  types oci
+layout        2  types oci files
 transfer      2  types oci registry layout
-reconcile     3  types api facts manifest chart driverconfig drivers health rbac plan matrix vsphere certificate mirror status cluster fetch vcenter
+reconcile     3  types api facts manifest chart admission driverconfig drivers health rbac plan matrix vsphere certificate mirror status cluster fetch vcenter
 runtime       3
 controller    3  types api facts manifest plan vsphere status cluster fetch vcenter reconcile runtime
-cli           3  types api facts yaml oci manifest install chart drivers health plan matrix vsphere accounts fixes signature publish mirror status cluster web registry fetch vcenter layout transfer reconcile runtime
+cli           3  types api facts yaml oci manifest admission install chart drivers health plan matrix vsphere accounts fixes signature publish mirror status cluster files web registry fetch vcenter layout transfer reconcile runtime
 bin           3  api runtime controller cli
 ";
 
@@ -63,7 +65,7 @@ fn rooms() -> Vec<Room> {
 }
 
 /// Ports that other ports speak through: what HTTPS, registries and layouts have in common for all of them.
-const PROTOCOLS: [&str; 3] = ["web", "registry", "layout"];
+const PROTOCOLS: [&str; 4] = ["files", "web", "registry", "layout"];
 
 /// What the pure core never names.
 const EFFECTS: &str =
@@ -294,6 +296,40 @@ fn layering_import_path_in_any_spelling_is_found() {
         "use crate::api::{Class, Reason};\nuse crate::{plan::{self, Step}, types};\nlet x = crate::yaml::parse(y); $crate::z; mycrate::w; crate::Local",
     );
     assert_eq!(found, ["api", "plan", "types", "yaml"].map(String::from).into());
+}
+
+/// Text that others have written takes up to a hundred times its bytes in memory: `types::from_json` counts before anything is built, and so does
+/// `yaml`. What else reads JSON or YAML has a limit of its own, or reads what was counted before.
+#[test]
+fn layering_text_from_outside_is_read_within_a_budget() {
+    const MAY: [&str; 6] = [
+        // What the cache itself has written.
+        "cluster/cache/cached_object.rs",
+        // Objects of the API server, which are bounded while they are read.
+        "cluster/write.rs",
+        // What `at_rest` has written.
+        "manifest/object.rs",
+        // Counts values itself.
+        "matrix/stream.rs",
+        "types/json.rs",
+        // The memory of all inspections together.
+        "vcenter/tags.rs",
+    ];
+    const READS: [&str; 4] = [
+        "serde_json::from_str",
+        "serde_json::from_slice",
+        "from_reader(",
+        "Deserializer::from_",
+    ];
+    let places = |words: &[&str]| -> BTreeSet<String> {
+        let found = files().filter(|(file, _, code)| !file.ends_with("tests.rs") && words.iter().any(|word| code.contains(word)));
+        found.map(|(file, ..)| file.display().to_string()).collect()
+    };
+    assert_eq!(places(&READS), MAY.map(str::to_owned).into());
+    assert_eq!(
+        places(&["serde_saphyr::"]),
+        ["yaml.rs", "yaml/positions.rs"].map(str::to_owned).into()
+    );
 }
 
 /// What is written is a step of the plan: the methods that write are called where steps are carried out, and beside them only for a

@@ -37,4 +37,5 @@ mod seeds;
 mod signature;
 mod status;
 mod style;
+mod writers;
 mod yaml;

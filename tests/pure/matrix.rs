@@ -124,7 +124,7 @@ fn resolve_stale_matrix_keeps_installed_versions() {
         };
         question.of(&index)
     };
-    assert_eq!(versions(&frozen(&[], None).unwrap()), ["1.34.0", "3.7.3"]);
+    assert_eq!(versions(&frozen(&[], None).unwrap()), ["1.34.0", "3.8.0"]);
     let kept = frozen(&[(CSI, "3.6.0")], None).unwrap();
     assert_eq!(versions(&kept), ["1.34.0", "3.6.0"]);
     assert_eq!(
@@ -136,7 +136,7 @@ fn resolve_stale_matrix_keeps_installed_versions() {
             kept.picks[CSI].overridden.as_deref(),
             kept.picks[CSI].newest.as_ref().unwrap().to_string()
         ),
-        (None, "3.7.3".into())
+        (None, "3.8.0".into())
     );
     let kept = frozen(&[(CSI, "3.5.1")], None).unwrap();
     assert_eq!(versions(&kept), ["1.34.0", "3.5.1"]);
@@ -148,5 +148,5 @@ fn resolve_stale_matrix_keeps_installed_versions() {
         versions(&frozen(&[(CSI, "3.6.0")], Some((CSI, "3.7.3", false))).unwrap()),
         ["1.34.0", "3.7.3"]
     );
-    assert!(frozen(&[(CSI, "3.8.0")], None).is_err());
+    assert!(frozen(&[(CSI, "3.9.0")], None).is_err());
 }

@@ -101,9 +101,10 @@ fn resolve_each_kubernetes_minor_selects_drivers() {
         ("v1.31.9+k3s1", "8.0.3", "1.31.1 3.5.1"),
         ("v1.32.9-eks-1a2b3c4", "8.0.3", "1.32.3 3.6.3"),
         ("v1.33.1+rke2r1", "8.0.3", "1.33.1 3.7.3"),
-        ("v1.34.4-eks-1234567", "9.0.0.0", "1.34.0 3.7.3"),
-        ("1.35", "8.0.3.00500", "1.35.1 3.7.3"),
-        ("v1.36.0-rc.0", "9.0.0.0", "none for vsphere-csi"),
+        ("v1.34.4-eks-1234567", "9.0.0.0", "1.34.0 3.8.0"),
+        ("1.35", "8.0.3.00500", "1.35.1 3.8.0"),
+        ("v1.36.0-rc.0", "9.0.0.0", "1.36.0 3.8.0"),
+        ("v1.37.1", "9.0.0.0", "none for vsphere-csi"),
         ("v1.40.0", "8.0.3", "none for vsphere-cpi, vsphere-csi"),
         // 6.7 U3 says 6.7.0, and only the build tells; 3.2 and newer refuse it
         ("v1.27.3", "6.7.0-14367737", "1.27.0 3.1.2"),
@@ -147,20 +148,20 @@ fn resolve_requested_features_narrow_csi_version() {
         ask
     };
     let with = |features: &[&str]| csi(ask(index(), "v1.34.0", &["8.0.3", "7.0.2"]), features).of(index());
-    assert_eq!(words(&with(&["onlineExpansion"])), "3.7.3");
+    assert_eq!(words(&with(&["onlineExpansion"])), "3.8.0");
     let error = with(&["snapshots"]).unwrap_err();
     assert_eq!(
         error
             .rejected
             .iter()
-            .find(|r| r.version.to_string() == "3.7.3")
+            .find(|r| r.version.to_string() == "3.8.0")
             .unwrap()
             .to_string(),
-        "3.7.3 can do snapshots, which spec.snapshots asks for, only with vCenter 7.0.3 and newer, vc2 has 7.0.2"
+        "3.8.0 can do snapshots, which spec.snapshots asks for, only with vCenter 7.0.3 and newer, vc2 has 7.0.2"
     );
     assert_eq!(
         error.advice.as_deref(),
-        Some("Upgrading vc2 to 7.0.3 would let 3.7.3 be installed; without spec.snapshots 3.7.3 would fit as it is")
+        Some("Upgrading vc2 to 7.0.3 would let 3.8.0 be installed; without spec.snapshots 3.8.0 would fit as it is")
     );
     // two things are wrong, so no single one of them is the remedy
     let error = with(&["snapshots", "transactions"]).unwrap_err();
@@ -209,7 +210,7 @@ fn resolve_driver_must_fit_only_vcenters_it_uses() {
         words(&ask.of(index()))
     };
     assert_eq!(with("v1.34.0", &["8.0.3", "6.7.3"], &["vc1", "vc2"]), "none for vsphere-csi");
-    assert_eq!(with("v1.34.0", &["8.0.3", "6.7.3"], &["vc1"]), "1.34.0 3.7.3");
+    assert_eq!(with("v1.34.0", &["8.0.3", "6.7.3"], &["vc1"]), "1.34.0 3.8.0");
     assert_eq!(with("v1.34.0", &["8.0.3", "6.7.3"], &["vc2"]), "none for vsphere-csi");
 }
 

@@ -176,6 +176,9 @@ impl Case {
             sources: BTreeMap::new(),
             preconditions: BTreeMap::new(),
             vcenter_builds: Vec::new(),
+            released: Default::default(),
+            stated_digests: Default::default(),
+            privileges: None,
             drivers,
             unknown_fields: Vec::new(),
         }

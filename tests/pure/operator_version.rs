@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 /// Where the version is only shown, or compared with the one of a Deployment; and the record of an inventory, which is stored with the
 /// next change and not because of it.
-const MAY_KNOW: [&str; 6] = ["cli", "runtime", "install", "controller.rs", "web.rs", "vcenter/http.rs"];
+const MAY_KNOW: [&str; 6] = ["cli", "runtime", "install", "controller.rs", "web", "vcenter/http.rs"];
 const RECORD: &str = "reconcile/apply/inventory.rs";
 
 fn sources(folder: &Path, found: &mut Vec<PathBuf>) {

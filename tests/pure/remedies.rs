@@ -409,6 +409,7 @@ fn remedy_several_drivers_without_choice_are_named() {
         rejected: vec![],
         platform: text(),
         advice: Some(format!("Pin {driver}")),
+        not_yet: None,
         others,
         fitting: [].into(),
     };

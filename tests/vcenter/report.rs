@@ -80,6 +80,7 @@ impl Bed {
             datacenters: vec!["DC0".into()],
             requirements: Requirements {
                 drivers: [CPI, CSI].map(str::to_owned).into(),
+                versions: std::collections::BTreeMap::new(),
                 features: ALL.into(),
                 datastores: vec![named("ds:///vmfs/volumes/vsan:0/", true), named("ds:///vmfs/volumes/1/", false)],
                 policies: vec![WantedPolicy {

@@ -1,4 +1,5 @@
-//! `vdo-release install-yaml`: what deploy/kustomization.yaml lists, as one file for kubectl.
+//! `vdo-release install-yaml`: what deploy/kustomization.yaml lists, as one file for kubectl, and beside it the namespaces, which no one should
+//! delete with the rest: the storage driver would end under its volumes.
 
 use crate::output;
 use anyhow::{Context, Result, anyhow, bail};
@@ -6,6 +7,9 @@ use std::path::{Path, PathBuf};
 
 /// The operator's image in deploy/operator.yaml, without its tag.
 const IMAGE: &str = "ghcr.io/vdo-project/vdo-operator";
+
+/// The namespaces, in deploy/ and in a release.
+const NAMESPACES: &str = "namespace.yaml";
 
 #[derive(Debug, clap::Args)]
 pub struct Args {
@@ -15,7 +19,7 @@ pub struct Args {
     /// The operator's image: another name, tag or digest
     #[arg(long, value_name = "IMAGE")]
     image: Option<String>,
-    /// File to write
+    /// File to write; namespace.yaml is written beside it
     #[arg(long, value_name = "FILE")]
     output: PathBuf,
 }
@@ -23,12 +27,7 @@ pub struct Args {
 pub fn run(args: &Args) -> Result<()> {
     let mut files = Vec::new();
     resources(&args.source, &mut files)?;
-    // A namespaced object is refused while its namespace does not exist.
-    let namespace = args.source.join("namespace.yaml");
-    if !files.contains(&namespace) {
-        files.insert(0, namespace);
-    }
-    let mut text = String::from("# Installs the operator: kubectl apply --server-side -f install.yaml\n");
+    let mut text = String::from("# Installs the operator: kubectl apply --server-side -f namespace.yaml -f install.yaml\n");
     for file in &files {
         let content = String::from_utf8(output::read(file)?).with_context(|| format!("{} is not text", file.display()))?;
         vdo::yaml::load_all(&content).with_context(|| format!("{} cannot be read", file.display()))?;
@@ -38,9 +37,19 @@ pub fn run(args: &Args) -> Result<()> {
     if let Some(image) = &args.image {
         text = with_image(&text, image)?;
     }
-    let objects = vdo::yaml::load_all(&text)?.len();
+    let objects = vdo::yaml::load_all(&text)?;
+    if let Some(namespace) = objects.iter().find(|object| object["kind"] == "Namespace") {
+        bail!(
+            "the kustomization brings Namespace {}, which kubectl delete would delete with all that is in it",
+            namespace["metadata"]["name"]
+        );
+    }
     output::write(&args.output, text.as_bytes())?;
-    output::line(&format!("  install.yaml: {objects} objects"))
+    output::write(
+        &args.output.with_file_name(NAMESPACES),
+        &output::read(&args.source.join(NAMESPACES))?,
+    )?;
+    output::line(&format!("  install.yaml: {} objects", objects.len()))
 }
 
 /// The files that a kustomization lists, in its order. What it may say beside them would be lost, so it is refused.

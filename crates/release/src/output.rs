@@ -4,6 +4,7 @@ use anyhow::{Context, Result, anyhow, bail};
 use std::fs;
 use std::io::Write;
 use std::path::{Path, PathBuf};
+use vdo::files::Readers;
 use vdo::oci::Platform;
 
 /// Prints a line.
@@ -20,7 +21,7 @@ pub fn read(path: &Path) -> Result<Vec<u8>> {
 pub fn write(path: &Path, bytes: &[u8]) -> Result<()> {
     let folder = path.parent().map_or(Ok(()), fs::create_dir_all);
     folder
-        .and_then(|()| fs::write(path, bytes))
+        .and_then(|()| vdo::files::write(path, bytes, Readers::Usual))
         .with_context(|| format!("cannot write {}", path.display()))
 }
 

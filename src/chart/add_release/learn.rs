@@ -166,7 +166,11 @@ impl Learner<'_> {
                     "boolean" => found.extend([true.into(), false.into()]),
                     "string" => found.extend(self.text(&render(MARKER.into()), MARKER).map(Value::from)),
                     "integer" => found.extend(self.number(&render(NUMBER.into()))),
-                    "array" => found.extend(self.list(&render(json!([MARKER])))),
+                    "array" => {
+                        let rendered = render(json!([MARKER]));
+                        found.extend(self.list(&rendered));
+                        found.extend(self.list_of_parts(&rendered));
+                    }
                     "object" if shape.get("properties").is_some() => found.extend(self.map(shape, &render)),
                     "object" => {
                         let current = release.pointer(path).and_then(Value::as_object).cloned().unwrap_or_default();
@@ -217,6 +221,34 @@ impl Learner<'_> {
                     .cloned()
                     .collect();
                 found = found.take().or(Some(own.into()));
+            }
+        });
+        found
+    }
+
+    /// A list of which each item becomes an item of a list of objects: the same part of each of these.
+    fn list_of_parts(&self, rendered: &BTreeMap<ObjectId, Value>) -> Option<Value> {
+        let mut found = None;
+        self.places(rendered, |value, place| {
+            let Some((prefix, suffix)) = value.as_str().and_then(|text| text.split_once(MARKER)) else {
+                return;
+            };
+            let inner = |value: &Value| Some(Value::from(value.as_str()?.strip_prefix(prefix)?.strip_suffix(suffix)?));
+            // the outermost list in which every item has such a part
+            let lists = place
+                .path
+                .iter()
+                .enumerate()
+                .filter(|(_, step)| matches!(step, Step::Item(_, None)));
+            for (depth, _) in lists {
+                let Some(items) = at(place.original, &place.path[..depth]).and_then(Value::as_array) else {
+                    continue;
+                };
+                let parts = items.iter().map(|item| inner(at(item, &place.path[depth + 1..])?));
+                let parts: Option<Vec<Value>> = parts.collect();
+                if let Some(parts) = parts.filter(|parts| !parts.is_empty() && depth + 1 < place.path.len()) {
+                    found = found.take().or(Some(parts.into()));
+                }
             }
         });
         found
@@ -303,8 +335,9 @@ fn walk(value: &Value, path: &mut Vec<Step>, visit: &mut impl FnMut(&Value, &[St
     match value {
         Value::Object(fields) => fields.iter().for_each(|(key, value)| below(Step::Key(key.clone()), value)),
         Value::Array(items) => items.iter().enumerate().for_each(|(index, item)| {
-            let name = item.get("name").and_then(Value::as_str).map(ToOwned::to_owned);
-            below(Step::Item(index, name), item);
+            // a name that is being learnt finds nothing
+            let name = item.get("name").and_then(Value::as_str).filter(|name| !name.contains(MARKER));
+            below(Step::Item(index, name.map(ToOwned::to_owned)), item);
         }),
         _ => {}
     }

@@ -1,5 +1,6 @@
-use super::{Output, RegistryArgs, Setting};
-use crate::types::{DriverRole, DriverVersion, KubernetesVersion};
+use super::publish::range;
+use super::{Output, Registries, RegistryArgs, Resolving, Setting};
+use crate::types::{DriverRole, DriverVersion, KubernetesVersion, VersionRange};
 use clap::builder::FalseyValueParser;
 use clap::{Args, Subcommand};
 use jiff::civil::Date;
@@ -29,13 +30,18 @@ pub enum ChartVerb {
     Compare(ChartCompare),
     /// Writes the package of a chart, the same bytes every time
     Package(ChartPackage),
+    /// Writes the sources of all charts, and what is known of their versions, into a new folder
+    ///
+    /// It is what charts and the matrix in vdoctl are made from: `vdoctl chart add-release` takes a new version of a driver up there, and
+    /// `vdoctl matrix publish` publishes from there. No clone of the project is needed.
+    Sources(ChartSources),
     /// Looks for mistakes in a chart: its folder with all releases, or a package
     Lint(ChartLint),
     /// Adds a new version of a driver to the sources of its chart, from the driver's own manifests
     ///
     /// What differs from the nearest older release is learnt from the manifests and written into the release file of the minor. Shows what
     /// is left to be done by hand. Ends with 0 when the new release renders the manifests, with 1 when differences remain.
-    AddRelease(ChartAddRelease),
+    AddRelease(Box<ChartAddRelease>),
     /// Makes a chart of a project's own plain manifests
     ///
     /// Images, the namespace and pull secrets become values; everything else stays as it is. Notes what no value reaches. A further version
@@ -148,6 +154,14 @@ pub struct ChartPackage {
     pub output: PathBuf,
 }
 
+/// Arguments of `chart sources`.
+#[derive(Debug, Clone, PartialEq, Eq, Args)]
+pub struct ChartSources {
+    /// The folder, which does not exist yet or is empty
+    #[arg(value_name = "DIR")]
+    pub to: PathBuf,
+}
+
 /// Arguments of `chart lint`.
 #[derive(Debug, Clone, PartialEq, Eq, Args)]
 pub struct ChartLint {
@@ -177,12 +191,27 @@ pub struct ChartAddRelease {
     /// The version to start from; default: the nearest older one
     #[arg(long, env = "VDO_FROM", value_name = "VERSION")]
     pub from: Option<DriverVersion>,
-    /// The day of the release, for example 2026-07-31; default: today
+    /// The day of the release, for example 2026-07-31; without it the release has none
     #[arg(long, env = "VDO_DATE", value_name = "DATE")]
     pub date: Option<Date>,
-    /// The facts of the matrix, to take up a patch release; default: ../matrix-index/facts.yaml beside the charts, if it is there
+    /// The facts of the matrix, to take up the release; default: ../matrix-index/facts.yaml beside the charts, if it is there
     #[arg(long, env = "VDO_FACTS", value_name = "FILE")]
     pub facts: Option<PathBuf>,
+    /// The Kubernetes minors that the first version of a minor supports, for example 1.34..1.36: the facts get a line for it
+    #[arg(long, env = "VDO_KUBERNETES_RANGE", value_name = "MIN..MAX", value_parser = range)]
+    pub kubernetes: Option<VersionRange>,
+    /// Where that is written: a source of the facts, with its address when it is new; may be repeated; without one it is unverified
+    #[arg(long, env = "VDO_SOURCE", value_name = "NAME[=URL]", value_delimiter = '\n', value_parser = source, requires = "kubernetes")]
+    pub source: Vec<(String, Option<String>)>,
+    /// Lists the differences that remain as intended, for this reason, in deviations.yaml
+    #[arg(long, env = "VDO_INTENDED", value_name = "REASON")]
+    pub intended: Option<String>,
+    /// What is asked of registries.
+    #[command(flatten)]
+    pub resolving: Resolving,
+    /// How these are reached.
+    #[command(flatten)]
+    pub registries: Registries,
     /// Shows what would be written as a diff and writes nothing
     #[arg(long, env = "VDO_DRY_RUN", value_parser = FalseyValueParser::new())]
     pub dry_run: bool,
@@ -223,6 +252,18 @@ fn role(text: &str) -> Result<DriverRole, String> {
     ];
     let found = all.into_iter().find(|role| role.to_string() == text);
     found.ok_or_else(|| format!("write one of {}", all.map(|role| role.to_string()).join(", ")))
+}
+
+fn source(text: &str) -> Result<(String, Option<String>), String> {
+    let (name, url) = text.split_once('=').map_or((text, None), |(name, url)| (name, Some(url)));
+    let is_name = |byte: u8| byte.is_ascii_alphanumeric() || b"-._".contains(&byte);
+    match url {
+        _ if name.is_empty() || !name.bytes().all(is_name) => {
+            Err("write NAME or NAME=URL, the name of letters, digits, -, . and _".to_owned())
+        }
+        Some(url) if !url.starts_with("https://") => Err(format!("{url:?} is not an address; write https://…")),
+        url => Ok((name.to_owned(), url.map(str::to_owned))),
+    }
 }
 
 fn named(text: &str) -> Result<(String, String), String> {

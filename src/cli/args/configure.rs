@@ -63,8 +63,11 @@ pub struct ConfigureConnection {
     /// A file with the password, which no other user can read; - is stdin, /dev/fd/3 a descriptor; default with --user: it is asked for on the terminal
     #[arg(long, env = "VDO_PASSWORD_FILE", value_name = "FILE")]
     pub password_file: Option<PathBuf>,
+    /// A Secret with the user and the password, as vdoctl users create makes it
+    #[arg(long, env = "VDO_CREDENTIALS_SECRET", value_name = "NAME", conflicts_with_all = ["user", "password_file", "interactive"])]
+    pub credentials_secret: Option<String>,
     /// A datacenter to look in, by name or inventory path; may be repeated; an empty one means all
-    #[arg(long, env = "VDO_DATACENTER", value_name = "NAME", value_delimiter = ',')]
+    #[arg(long, env = "VDO_DATACENTER", value_name = "NAME", value_delimiter = '\n')]
     pub datacenter: Vec<String>,
     /// The SHA-256 or SHA-1 thumbprint of the vCenter's certificate
     #[arg(long, env = "VDO_THUMBPRINT", value_name = "DIGITS", conflicts_with_all = ["ca_file", "insecure", "fetch_certificate"])]

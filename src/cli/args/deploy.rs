@@ -76,17 +76,37 @@ pub struct Deploy {
 #[derive(Debug, Clone, Default, PartialEq, Eq, Args)]
 #[command(next_help_heading = "vCenter")]
 pub struct DeployVcenter {
-    /// The host name or address of the vCenter, and its port if it is not 443
-    #[arg(long, env = "VDO_VCENTER_ADDRESS", value_name = "HOST[:PORT]", requires = "user")]
+    /// The host name or address of the vCenter, and its port if it is not 443; with --user, --credentials-secret or --create-account
+    #[arg(long, env = "VDO_VCENTER_ADDRESS", value_name = "HOST[:PORT]")]
     pub vcenter: Option<String>,
     /// The user that the drivers log in as, for example k8s@vsphere.local
-    #[arg(long, env = "VDO_USER", value_name = "NAME", requires = "vcenter")]
+    #[arg(long, env = "VDO_USER", value_name = "NAME")]
     pub user: Option<String>,
     /// A file with the password, readable by no one else; - is stdin, /dev/fd/3 a descriptor; default: it is asked for on the terminal
-    #[arg(long, env = "VDO_PASSWORD_FILE", value_name = "FILE", requires = "vcenter")]
+    #[arg(long, env = "VDO_PASSWORD_FILE", value_name = "FILE")]
     pub password_file: Option<PathBuf>,
+    /// A Secret in the operator's namespace with the user and the password, as vdoctl users create makes it; cpi=NAME and csi=NAME where each
+    /// driver has its own
+    #[arg(
+        long,
+        env = "VDO_CREDENTIALS_SECRET",
+        value_name = "[DRIVER=]NAME",
+        value_delimiter = ',',
+        requires = "vcenter",
+        conflicts_with_all = ["user", "password_file", "create_account"]
+    )]
+    pub credentials_secret: Vec<super::parse::CredentialsSecret>,
+    /// Makes the account of the drivers first, as vdoctl users create --shared does; --password-file is then the administrator's
+    #[arg(long, env = "VDO_CREATE_ACCOUNT", value_parser = FalseyValueParser::new(), requires_all = ["vcenter", "admin"], conflicts_with = "user")]
+    pub create_account: bool,
+    /// The administrator for --create-account, for example administrator@vsphere.local; stored nowhere
+    #[arg(long, env = "VDO_ADMIN", value_name = "NAME")]
+    pub admin: Option<String>,
+    /// The domain in which --create-account makes the user; default: vsphere.local
+    #[arg(long, env = "VDO_DOMAIN", value_name = "NAME")]
+    pub domain: Option<String>,
     /// A datacenter to look in, by name or inventory path; may be repeated; default: all
-    #[arg(long, env = "VDO_DATACENTER", value_name = "NAME", value_delimiter = ',', requires = "vcenter")]
+    #[arg(long, env = "VDO_DATACENTER", value_name = "NAME", value_delimiter = '\n', requires = "vcenter")]
     pub datacenter: Vec<String>,
     /// How it is trusted.
     #[command(flatten)]

@@ -184,7 +184,7 @@ pub struct DoctorVcenter {
         long,
         env = "VDO_DATACENTER",
         value_name = "NAME",
-        value_delimiter = ',',
+        value_delimiter = '\n',
         global = true,
         requires = "pre"
     )]

@@ -6,6 +6,7 @@ const EXAMPLES: &[(&str, &[&str])] = &[
         "deploy",
         &[
             "vdoctl deploy --vcenter vcenter.example.com --user k8s@vsphere.local",
+            "vdoctl deploy --vcenter vcenter.example.com --create-account --admin administrator@vsphere.local",
             "vdoctl deploy --values configuration.yaml --dry-run server",
             "vdoctl deploy                            # upgrades the operator and keeps the configuration",
         ],
@@ -47,7 +48,7 @@ const EXAMPLES: &[(&str, &[&str])] = &[
         &[
             "vdoctl configure connection vc2 --vcenter vc2.example.com --user k8s@vsphere.local",
             "vdoctl configure connection vc1 --fetch-certificate    # after its certificate was renewed",
-            "vdoctl configure connection vc1 --datacenter DC1,DC2 --dry-run",
+            "vdoctl configure connection vc1 --datacenter DC1 --datacenter DC2 --dry-run",
             "vdoctl configure connection --interactive",
         ],
     ),
@@ -91,7 +92,7 @@ const EXAMPLES: &[(&str, &[&str])] = &[
         "diff",
         &[
             "vdoctl diff",
-            "vdoctl diff --set storageProvider.snapshots=true",
+            "vdoctl diff --set storageProvider.snapshots={}",
             "vdoctl diff -o name",
         ],
     ),
@@ -177,6 +178,7 @@ const EXAMPLES: &[(&str, &[&str])] = &[
         "chart package",
         &["vdoctl chart package csi --version 3.7.3 --output vsphere-csi-3.7.3.tgz"],
     ),
+    ("chart sources", &["vdoctl chart sources ./sources"]),
     ("chart lint", &["vdoctl chart lint charts/vsphere-csi"]),
     ("chart add-release", &["vdoctl chart add-release csi 3.7.4 vsphere-csi-driver.yaml"]),
     (
@@ -241,7 +243,7 @@ const EXAMPLES: &[(&str, &[&str])] = &[
     ),
     (
         "explain",
-        &["vdoctl explain PasswordExpired", "vdoctl explain password", "vdoctl explain 6"],
+        &["vdoctl explain PasswordExpired", "vdoctl explain Authenticated", "vdoctl explain 6"],
     ),
     ("version", &["vdoctl version", "vdoctl version --client -o json"]),
     (
@@ -299,6 +301,11 @@ mod tests {
                     1 => vec![part.to_owned()],
                     _ => part.split_whitespace().map(str::to_owned).collect(),
                 });
+                let words: Vec<String> = words.collect();
+                for pair in words.windows(2).filter(|pair| pair[0] == "--set" && !verb.starts_with("chart")) {
+                    let setting: super::super::Setting = pair[1].parse().expect("a setting");
+                    assert!(setting.in_spec().is_ok(), "{example}: {:?}", setting.in_spec());
+                }
                 let result = super::super::command().try_get_matches_from(words);
                 assert!(
                     result.is_ok(),

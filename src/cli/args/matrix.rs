@@ -29,11 +29,11 @@ pub enum MatrixVerb {
     Explain(Explain),
     /// Says what keeps a version from being chosen; the exit code is 1 when something does
     WhyNot(WhyNot),
-    /// Shows which Kubernetes minors the versions support, as bars; needs no cluster
+    /// Shows which Kubernetes minors the versions support, as bars
     ///
     /// The minor of the cluster is marked where a kubeconfig leads to one that answers at once. -o wide is a table with one line for each version.
     List(List),
-    /// Shows everything that is known of a version; needs no cluster
+    /// Shows everything that is known of a version
     Show(Show),
     /// Finds every mistake in an index; needs no cluster
     ///
@@ -64,7 +64,7 @@ pub enum MatrixVerb {
     /// Every chart is linted, rendered for each Kubernetes minor that it supports, and compared with the version before it; with --kubeconfig
     /// or --context it is also tried in the API server of that cluster. Images, digest and upgrade edges are written into the entry; version,
     /// date and expiry of the matrix are raised, and it is signed. A chart with a problem is refused with 4, and nothing is written.
-    Publish(Publish),
+    Publish(Box<Publish>),
     /// Withdraws a version: it is never chosen any more, and left where it is installed
     Withdraw(Mark),
     /// Deprecates a version: it is chosen only where nothing better fits
@@ -92,7 +92,7 @@ pub struct MatrixLoad {
     /// A folder with index.yaml and the charts that it names, or an index file with charts beside it
     #[arg(value_name = "FOLDER")]
     pub folder: PathBuf,
-    /// The ConfigMap that is going to list the files, as a source names it: configmap://NAMESPACE/NAME
+    /// The Secret that is going to list the files, as a source names it: configmap://NAMESPACE/NAME
     #[arg(value_name = "CONFIGMAP")]
     pub place: ConfigMaps,
 }
@@ -119,10 +119,11 @@ pub struct Verify {
     pub output: Output,
 }
 
-/// Another index than the one of this vdoctl. To decide as the operator does, name the one that the operator was started with.
+/// Another index than the one that the operator of the cluster decides with.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Args)]
 pub struct MatrixFile {
-    /// Another matrix than the one of this vdoctl: an index file, a folder with index.yaml, or an address with https://, oci:// or configmap://
+    /// Another matrix than the operator's: embedded, an index file, a folder with index.yaml, or an address with https://, oci:// or configmap://; default:
+    /// the one that the operator of the cluster decides with, and without a cluster the one of this vdoctl
     #[arg(long, env = "VDO_MATRIX", value_name = "SOURCE", global = true)]
     pub matrix: Option<MatrixSource>,
     /// A file with public keys (PEM), or a folder of such files: a matrix that none of them has signed is refused

@@ -3,6 +3,7 @@
 use super::{MatrixFile, Output, RegistryArgs};
 use crate::mirror::DriverPattern;
 use crate::oci::Platform;
+use crate::registry::realm_host;
 use crate::types::{VcenterVersion, VersionRange};
 use clap::builder::FalseyValueParser;
 use clap::{Args, Subcommand};
@@ -89,6 +90,42 @@ pub struct Registries {
     /// The file with logins; default: that of helm registry login, then that of docker login
     #[arg(long, env = "VDO_REGISTRY_CONFIG", value_name = "FILE")]
     pub registry_config: Option<PathBuf>,
+    /// A host that gives out tokens for one of the registries and may see its login; may be repeated. Not needed for a host in the domain of the
+    /// registry
+    #[arg(long, env = "VDO_REGISTRY_TOKEN_REALM", value_name = "HOST", value_delimiter = ',', value_parser = realm_host)]
+    pub registry_token_realm: Vec<String>,
+}
+
+/// What is asked of the registries of images.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Args)]
+pub struct Resolving {
+    /// Asks the registries of images for their digests, and writes these down
+    #[arg(long, env = "VDO_RESOLVE_DIGESTS", value_parser = FalseyValueParser::new())]
+    pub resolve_digests: bool,
+    /// Each image must exist for this platform, for example linux/arm64; may be repeated
+    #[arg(
+        long,
+        env = "VDO_PLATFORM",
+        value_name = "OS/ARCH",
+        value_delimiter = ',',
+        default_value = "linux/amd64"
+    )]
+    pub platform: Vec<Platform>,
+    /// Asks elsewhere for images whose reference begins with this, for example registry.k8s.io=mirror.example/k8s
+    #[arg(long, env = "VDO_IMAGES_FROM", value_name = "PREFIX=PREFIX", value_delimiter = ',', value_parser = substitute)]
+    pub images_from: Vec<(String, String)>,
+}
+
+impl From<&RegistryArgs> for Registries {
+    /// Without the user: that one is for the registry of the matrix.
+    fn from(args: &RegistryArgs) -> Self {
+        Self {
+            ca_file: args.ca_file.clone(),
+            plain_http: args.plain_http,
+            registry_config: args.registry_config.clone(),
+            registry_token_realm: args.registry_token_realm.clone(),
+        }
+    }
 }
 
 impl From<Registries> for RegistryArgs {
@@ -97,6 +134,7 @@ impl From<Registries> for RegistryArgs {
             ca_file: args.ca_file,
             plain_http: args.plain_http,
             registry_config: args.registry_config,
+            registry_token_realm: args.registry_token_realm,
             ..Self::default()
         }
     }

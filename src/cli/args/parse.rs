@@ -1,3 +1,5 @@
+use crate::drivers::KNOWN;
+use crate::install::{FieldError, typed_spec};
 use crate::types::{DriverVersion, VcenterVersion};
 use crate::vsphere::Feature;
 use serde_json::{Map, Value};
@@ -25,6 +27,36 @@ impl FromStr for Vcenter {
             name,
             version: version.parse().map_err(|error| format!("{error}"))?,
         })
+    }
+}
+
+/// A Secret with credentials: `NAME`, or of one driver `cpi=NAME`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct CredentialsSecret {
+    /// The field of the specification of the only driver that uses it; `None` for all.
+    pub field: Option<&'static str>,
+    /// The name of the Secret.
+    pub name: String,
+}
+
+impl FromStr for CredentialsSecret {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        let Some((driver, name)) = text.split_once('=') else {
+            return Ok(Self {
+                field: None,
+                name: text.to_owned(),
+            });
+        };
+        let found = KNOWN.into_iter().find(|known| known.short.eq_ignore_ascii_case(driver));
+        match found {
+            Some(known) => Ok(Self {
+                field: Some(known.field),
+                name: name.to_owned(),
+            }),
+            None => Err(format!("there is no driver {driver:?}; there are cpi and csi")),
+        }
     }
 }
 
@@ -73,6 +105,7 @@ impl FromStr for DriverArg {
 #[derive(Debug, Clone, PartialEq)]
 pub struct Setting {
     path: Vec<String>,
+    typed: String,
     value: Value,
 }
 
@@ -84,14 +117,18 @@ impl Setting {
         self.path.iter().rev().fold(self.value.clone(), wrap)
     }
 
-    /// The same below a root that the path may repeat: `spec.a=1` and `a=1` are one below `spec`.
-    #[must_use]
-    pub fn below(&self, root: &str) -> Value {
-        let values = self.values();
-        match &self.path[..] {
-            [first, _, ..] if first == root => values[root].clone(),
-            _ => values,
-        }
+    /// The same in the specification of a VDOConfig, with the types that its definition says: `spec.a=1` and `a=1` are one.
+    ///
+    /// # Errors
+    /// When there is no such field.
+    pub fn in_spec(&self) -> Result<Value, FieldError> {
+        let path = match &self.path[..] {
+            [first, rest @ ..] if first == "spec" && !rest.is_empty() => rest,
+            path => path,
+        };
+        let value = typed_spec(path, &self.typed, self.value.clone())?;
+        let wrap = |inner: Value, key: &String| Value::Object(Map::from_iter([(key.clone(), inner)]));
+        Ok(path.iter().rev().fold(value, wrap))
     }
 }
 
@@ -105,11 +142,12 @@ impl FromStr for Setting {
         if path.iter().any(String::is_empty) {
             return Err(wrong());
         }
+        let typed = value.to_owned();
         let value = match value {
             "" => Value::String(String::new()),
             text => crate::yaml::load_value(text).map_err(|error| format!("the value of {} cannot be read: {error}", path.join(".")))?,
         };
-        Ok(Self { path, value })
+        Ok(Self { path, typed, value })
     }
 }
 
@@ -155,12 +193,13 @@ mod tests {
     #[test]
     fn set_flag_path_may_repeat_its_root() {
         for (text, expected) in [
-            ("spec.a=1", json!({"a": 1})),
-            ("a.spec=1", json!({"a": {"spec": 1}})),
-            ("spec=1", json!({"spec": 1})),
+            ("spec.updatePolicy=Latest", json!({"updatePolicy": "Latest"})),
+            ("updatePolicy=Latest", json!({"updatePolicy": "Latest"})),
+            ("storageProvider.version=3.7", json!({"storageProvider": {"version": "3.7"}})),
         ] {
-            assert_eq!(text.parse::<Setting>().map(|s| s.below("spec")), Ok(expected), "{text}");
+            assert_eq!(text.parse::<Setting>().map(|s| s.in_spec()), Ok(Ok(expected)), "{text}");
         }
+        assert!("spec=1".parse::<Setting>().is_ok_and(|setting| setting.in_spec().is_err()));
     }
 
     #[test]

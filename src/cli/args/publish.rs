@@ -1,6 +1,6 @@
 //! The verbs of `vdoctl matrix` that publish, as they are typed.
 
-use super::{MatrixFile, Output, RegistryArgs};
+use super::{MatrixFile, Output, RegistryArgs, Resolving};
 use crate::fetch::MatrixSource;
 use crate::types::{DriverVersion, VersionRange};
 use clap::Args;
@@ -57,7 +57,7 @@ pub struct Init {
 #[derive(Debug, Clone, PartialEq, Args)]
 pub struct Publish {
     /// Packages of charts, or folders of chart sources: of these every release that the matrix does not list yet
-    #[arg(value_name = "CHART", required = true)]
+    #[arg(value_name = "CHART", required_unless_present = "resolve_digests")]
     pub charts: Vec<PathBuf>,
     /// Only this release of a chart source
     #[arg(long, env = "VDO_VERSION", value_name = "VERSION")]
@@ -77,6 +77,9 @@ pub struct Publish {
     /// Publishes a version although an upgrade to it breaks something: the list is shown
     #[arg(long, env = "VDO_ALLOW_BREAKING", value_parser = FalseyValueParser::new())]
     pub allow_breaking: bool,
+    /// What is asked of registries. Without a chart: of every version that the matrix lists.
+    #[command(flatten)]
+    pub resolving: Resolving,
     /// Where and how.
     #[command(flatten)]
     pub publishing: Publishing,

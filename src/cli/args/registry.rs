@@ -1,5 +1,6 @@
 //! How a registry is reached, as Helm names it.
 
+use crate::registry::realm_host;
 use clap::Args;
 use clap::builder::FalseyValueParser;
 use std::path::PathBuf;
@@ -22,4 +23,7 @@ pub struct RegistryArgs {
     /// The file with logins; default: that of helm registry login, then that of docker login
     #[arg(long, env = "VDO_REGISTRY_CONFIG", value_name = "FILE")]
     pub registry_config: Option<PathBuf>,
+    /// A host that gives out tokens for the registry and may see its login; may be repeated. Not needed for a host in the domain of the registry
+    #[arg(long, env = "VDO_REGISTRY_TOKEN_REALM", value_name = "HOST", value_delimiter = ',', value_parser = realm_host)]
+    pub registry_token_realm: Vec<String>,
 }

@@ -13,7 +13,7 @@ pub struct Rights {
     /// Only what the cluster lacks
     #[arg(long, env = "VDO_MISSING", value_parser = FalseyValueParser::new())]
     pub missing: bool,
-    /// Also a ValidatingAdmissionPolicy that keeps the operator to the workloads of the drivers (Kubernetes 1.30 or newer)
+    /// Also the ValidatingAdmissionPolicy that keeps the operator to the content of these charts (Kubernetes 1.30 or newer)
     #[arg(long, env = "VDO_ADMISSION_POLICY", value_parser = FalseyValueParser::new())]
     pub admission_policy: bool,
     /// The index.

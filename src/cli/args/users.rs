@@ -69,7 +69,7 @@ pub struct UsersVcenter {
     #[arg(long, env = "VDO_PASSWORD_FILE", value_name = "FILE")]
     pub password_file: Option<PathBuf>,
     /// The domain in which vCenter keeps users of its own
-    #[arg(long, env = "VDO_DOMAIN", value_name = "NAME", default_value = "vsphere.local")]
+    #[arg(long, env = "VDO_DOMAIN", value_name = "NAME", default_value = crate::cli::users::DOMAIN)]
     pub domain: String,
     /// How the answer is written: table, json or yaml
     #[arg(
@@ -100,10 +100,10 @@ pub struct UsersAccount {
     #[arg(long, env = "VDO_FEATURES", value_name = "LIST", value_delimiter = ',', value_parser = super::parse::feature)]
     pub features: Vec<crate::vsphere::Feature>,
     /// A datastore for volumes, by name, path or URL; may be repeated; default: every one that all nodes reach
-    #[arg(long, env = "VDO_DATASTORE", value_name = "NAME", value_delimiter = ',')]
+    #[arg(long, env = "VDO_DATASTORE", value_name = "NAME", value_delimiter = '\n')]
     pub datastore: Vec<String>,
     /// The datastores that meet a storage policy, by its name; may be repeated, and with --datastore they add up
-    #[arg(long, env = "VDO_STORAGE_POLICY", value_name = "NAME", value_delimiter = ',')]
+    #[arg(long, env = "VDO_STORAGE_POLICY", value_name = "NAME", value_delimiter = '\n')]
     pub storage_policy: Vec<String>,
     /// A user of any identity source that exists already, for example k8s@corp.example.com: it only gets roles and permissions
     #[arg(long, env = "VDO_EXISTING", value_name = "USER")]

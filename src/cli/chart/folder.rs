@@ -2,6 +2,7 @@
 
 use super::super::{CliError, Exit};
 use crate::chart::{Source, archive};
+use crate::files;
 use crate::types::DriverVersion;
 use std::io::{Error, ErrorKind};
 use std::path::{Path, PathBuf};
@@ -42,13 +43,13 @@ pub(super) fn of_driver(charts: &Path, driver: &str) -> Vec<PathBuf> {
 
 /// Writes a folder that is not there yet, whole or not at all.
 pub(in super::super) fn write(root: &Path, source: &Source) -> std::io::Result<()> {
-    let name = root.file_name().unwrap_or_default().to_string_lossy();
-    let beside = root.with_file_name(format!(".{name}.{}", std::process::id()));
+    root.parent().map_or(Ok(()), std::fs::create_dir_all)?;
+    let beside = files::folder_beside(root)?;
     let written = (|| {
         for (path, content) in &source.files {
             let path = beside.join(path);
             std::fs::create_dir_all(path.parent().unwrap_or(&beside))?;
-            std::fs::write(path, content)?;
+            files::create(&path, content)?;
         }
         std::fs::rename(&beside, root)
     })();

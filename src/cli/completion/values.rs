@@ -1,9 +1,9 @@
 //! The values of an argument: from its definition, from what is in this binary, from the kubeconfig, or from the cluster.
 
-use super::super::args::Global;
+use super::super::args::{Global, MatrixFile};
 use super::super::context::Context;
 use super::super::explain;
-use super::super::matrix::embedded_index;
+use super::super::matrix::Choice;
 use super::Value;
 use super::words::Asked;
 use crate::api::ConditionType;
@@ -15,6 +15,7 @@ use crate::reconcile::connection_objects;
 use clap::Arg;
 use kube::ResourceExt;
 use std::collections::BTreeSet;
+use std::sync::Arc;
 use std::time::Duration;
 
 /// How long the cluster may take: a person waits for the shell.
@@ -34,12 +35,12 @@ pub(super) async fn of(asked: &Asked<'_>, arg: &Option<&Arg>) -> (Vec<Value>, bo
         (_, "context") => contexts(asked),
         (_, "namespace") => namespaces(asked).await,
         (["doctor", "connection"] | ["configure", "connection"], "name") | (_, "connection") => connections(asked).await,
-        (["matrix", "show" | "why-not"], "version") => versions(asked.given.get("driver").or_else(|| asked.given.get("name"))),
-        (["matrix", "why-not"], "name") | (_, "driver" | "installed" | "to") => return (drivers(asked, arg), false),
+        (["matrix", "show" | "why-not"], "version") => versions(asked, asked.given.get("driver").or_else(|| asked.given.get("name"))).await,
+        (["matrix", "why-not"], "name") | (_, "driver" | "installed" | "to") => return (drivers(asked, arg).await, false),
         (["explain"], "word") => explain::words().into_iter().map(|(word, about)| Value::new(word, about)).collect(),
         (["wait"], "what") => goals(),
         (["plan" | "diff"] | ["configure", "drivers"], "settings") => settings(&asked.prefix),
-        (_, "kubernetes" | "what_if_kubernetes") => minors(),
+        (_, "kubernetes" | "what_if_kubernetes") => minors(asked).await,
         _ => return (Vec::new(), takes_files(arg)),
     };
     (found, false)
@@ -55,13 +56,24 @@ fn takes_files(arg: &Arg) -> bool {
     })
 }
 
-fn index() -> Option<Index> {
-    embedded_index().ok()
+/// The index that the command would decide with.
+async fn index(asked: &Asked<'_>) -> Option<Arc<Index>> {
+    let named = MatrixFile {
+        matrix: asked.given.get("matrix").and_then(|text| text.parse().ok()),
+        ..MatrixFile::default()
+    };
+    let global = global(asked);
+    let choice = tokio::time::timeout(PATIENCE, Choice::at_desk(&named, &global)).await;
+    let choice = match choice {
+        Ok(choice) => choice,
+        Err(_) => Choice::own("the cluster has not answered".into(), None).await,
+    };
+    Some(choice.ok()?.loaded.index)
 }
 
 /// Drivers by what they are called, and after `=` their versions.
-fn drivers(asked: &Asked<'_>, arg: &Arg) -> Vec<Value> {
-    let Some(index) = index() else { return Vec::new() };
+async fn drivers(asked: &Asked<'_>, arg: &Arg) -> Vec<Value> {
+    let Some(index) = index(asked).await else { return Vec::new() };
     let pins = arg
         .get_value_names()
         .unwrap_or_default()
@@ -69,7 +81,8 @@ fn drivers(asked: &Asked<'_>, arg: &Arg) -> Vec<Value> {
         .any(|name| name.contains("VERSION"));
     if let Some((name, _)) = asked.prefix.split_once('=') {
         let name = name.to_owned();
-        return versions(Some(&name))
+        return versions(asked, Some(&name))
+            .await
             .into_iter()
             .map(|value| Value::new(format!("{name}={}", value.text), value.about))
             .collect();
@@ -90,8 +103,8 @@ fn drivers(asked: &Asked<'_>, arg: &Arg) -> Vec<Value> {
 }
 
 /// The versions of a driver, the newest first.
-fn versions(driver: Option<&String>) -> Vec<Value> {
-    let (Some(index), Some(typed)) = (index(), driver) else {
+async fn versions(asked: &Asked<'_>, driver: Option<&String>) -> Vec<Value> {
+    let (Some(index), Some(typed)) = (index(asked).await, driver) else {
         return Vec::new();
     };
     let Ok((_, driver)) = super::super::matrix::driver(&index, typed) else {
@@ -106,8 +119,8 @@ fn versions(driver: Option<&String>) -> Vec<Value> {
 }
 
 /// The Kubernetes minors that the matrix knows.
-fn minors() -> Vec<Value> {
-    let Some(index) = index() else { return Vec::new() };
+async fn minors(asked: &Asked<'_>) -> Vec<Value> {
+    let Some(index) = index(asked).await else { return Vec::new() };
     let minors: BTreeSet<(u64, u64)> = super::super::matrix::minors(&index).into_iter().collect();
     minors
         .into_iter()
@@ -170,18 +183,22 @@ fn contexts(asked: &Asked<'_>) -> Vec<Value> {
     contexts.into_iter().map(|name| Value::new(name, "")).collect()
 }
 
-/// The cluster that the words name, if it answers soon.
-async fn cluster(asked: &Asked<'_>) -> Option<Context> {
+/// The cluster that the words name.
+fn global(asked: &Asked<'_>) -> Global {
     let text = |name: &str| asked.given.get(name).cloned();
-    let global = Global {
+    Global {
         kubeconfig: text("kubeconfig").map(Into::into),
         context: text("context"),
         namespace: text("namespace").unwrap_or_else(|| crate::api::OPERATOR_NAMESPACE.to_owned()),
         impersonate: text("impersonate"),
         color: super::super::args::Color::Never,
         timeout: Some(PATIENCE),
-    };
-    Context::open(&global).await.ok()
+    }
+}
+
+/// The same, if it answers soon.
+async fn cluster(asked: &Asked<'_>) -> Option<Context> {
+    Context::open(&global(asked)).await.ok()
 }
 
 async fn namespaces(asked: &Asked<'_>) -> Vec<Value> {

@@ -1,11 +1,11 @@
 //! `vdoctl configure connection` and what `vdoctl secrets set` shares with it: a connection with its Secret and its certificate.
 
-use super::super::args::{ConfigureConnection as Args, Global};
+use super::super::args::{ConfigureConnection as Args, CredentialsSecret, Global};
 use super::super::change::Change;
-use super::super::context::Context;
+use super::super::context::{Context, Deciding};
 use super::super::deploy::checks::check;
 use super::super::deploy::configuration::{CONNECTION, Configuration, connection, secret, trusting};
-use super::super::deploy::vcenter::{private, trusted};
+use super::super::deploy::vcenter::{private, stored, trusted};
 use super::super::deploy::{Judge, judged};
 use super::super::doctor::password::password;
 use super::super::doctor::preflight::{endpoint, trust};
@@ -85,7 +85,7 @@ impl Target {
 }
 
 pub(super) async fn run(args: &Args, global: &Global, progress: &mut Progress) -> Result<Answer, CliError> {
-    let mut context = Context::open(global).await?;
+    let mut context = Context::open(global).await?.like_the_operator(global).await?;
     let config = context.acting_object().await?;
     let target = Target::find(&context, args.name.as_deref()).await?;
     let args = &asked(args, &target)?;
@@ -102,6 +102,10 @@ pub(super) async fn run(args: &Args, global: &Global, progress: &mut Progress) -
         let map = Object::new(map).map_err(|error| CliError::internal(&error))?;
         changes.push(Change::apply(&context, &map).await?);
     }
+    if let Some(name) = &args.credentials_secret {
+        stored(&context, std::slice::from_ref(&named(name))).await?;
+        spec["credentials"] = name.clone().into();
+    }
     let own = match &target.live {
         Some(_) => {
             let id = ObjectId::new(crate::api::GROUP, "VsphereCloudConfig", context.namespace(), &target.name);
@@ -116,7 +120,9 @@ pub(super) async fn run(args: &Args, global: &Global, progress: &mut Progress) -
             Change::merge(&context, live, json!({"spec": spec})).await?
         }
         None => {
-            spec["credentials"] = secret_id.name.clone().into();
+            if spec["credentials"].is_null() {
+                spec["credentials"] = secret_id.name.clone().into();
+            }
             let mut whole = json!({});
             merge(&mut whole, &spec);
             let object = Object::new(connection(&target.name, context.namespace(), whole)).map_err(|error| CliError::internal(&error))?;
@@ -134,7 +140,7 @@ pub(super) async fn run(args: &Args, global: &Global, progress: &mut Progress) -
 /// # Errors
 /// When one fails that `judge` counts, or when another vCenter is behind the connection than before.
 pub(in crate::cli) async fn inspected(
-    context: &mut Context,
+    context: &mut Deciding,
     target: &Target,
     config: &Object,
     changes: &[Change],
@@ -238,8 +244,19 @@ async fn reached(args: &Args, target: &Target, progress: &mut Progress) -> Resul
     Ok(endpoint)
 }
 
+/// A Secret for all that use the connection.
+fn named(name: &str) -> CredentialsSecret {
+    CredentialsSecret {
+        field: None,
+        name: name.to_owned(),
+    }
+}
+
 /// The user and the password that are given; `None` where those in the Secret stay.
 fn account(args: &Args, target: &Target) -> Result<Option<(Option<String>, Secret)>, CliError> {
+    if args.credentials_secret.is_some() {
+        return Ok(None);
+    }
     if target.live.is_some() && args.user.is_none() && args.password_file.is_none() {
         let status = target.live.as_ref().and_then(|live| live.status.as_ref()?.credential.as_ref());
         return match status.and_then(|credential| credential.refused.as_ref()) {
@@ -316,10 +333,12 @@ fn asked(args: &Args, target: &Target) -> Result<Args, CliError> {
         args.user = answer.filter(|answer| Some(answer) != user.as_ref());
     }
     if args.datacenter.is_empty() {
-        let known = spec.map(|spec| spec.datacenters.join(",")).filter(|known| !known.is_empty());
-        let answer = ask("Datacenters, separated by commas (empty: all)", known.clone())?;
-        if let Some(answer) = answer.filter(|answer| Some(answer) != known.as_ref()) {
-            args.datacenter = answer.split(',').map(|name| name.trim().to_owned()).collect();
+        let known = spec.map(|spec| spec.datacenters.join(" and ")).filter(|known| !known.is_empty());
+        let mut answer = ask("Datacenter, by name or path (empty: all)", known.clone())?.filter(|answer| Some(answer) != known.as_ref());
+        // A name may have any character in it, so that each has an answer of its own.
+        while let Some(name) = answer {
+            args.datacenter.push(name);
+            answer = ask("Another datacenter (empty: no more)", None)?;
         }
     }
     Ok(args)

@@ -11,6 +11,7 @@ use crate::types::count;
 
 pub(super) async fn run(args: &Args, global: &Global, progress: &mut Progress) -> Result<Answer, CliError> {
     let mut context = Context::open(global).await?.choosing_from(&args.index, global).await?;
+    context.matrix_lines().for_each(|line| progress.step(Mark::Note, &line));
     let changes = suppose(&mut context, &args.change).await?;
     if changes.is_empty() {
         return Err(CliError::new(

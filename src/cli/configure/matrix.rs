@@ -4,7 +4,7 @@ use super::super::args::{ConfigureMatrix as Args, Global, MatrixFile};
 use super::super::context::{Context, Deployed};
 use super::super::deploy::matrix::Matrix;
 use super::super::deploy::write as objects;
-use super::super::matrix::repository;
+use super::super::matrix::Choice;
 use super::super::operator::{Deployment, Presence};
 use super::super::plan_view::Planned;
 use super::super::progress::{Mark, Progress};
@@ -31,17 +31,17 @@ pub(super) async fn run(args: &Args, global: &Global, progress: &mut Progress) -
             .push("the operator goes on believing only what its keys have signed".into());
     }
     matrix.notes.iter().for_each(|note| progress.step(Mark::Note, note));
-    let context = match repository(&named, global).await {
-        Ok((repository, loaded)) => {
+    let context = match Choice::in_cluster(&named, &context, global).await {
+        Ok(choice) => {
             progress.step(
                 Mark::Done,
-                &format!("{} has version {} of the matrix", args.source, loaded.index.version),
+                &format!("{} has version {} of the matrix", args.source, choice.loaded.index.version),
             );
-            context.with(repository)
+            context.deciding_with(choice)
         }
         Err(error) if args.writing.ignore_checks => {
             progress.step(Mark::Failed, &format!("the matrix was not read from here: {}", error.what));
-            context
+            context.like_the_operator(global).await?
         }
         Err(error) => {
             return Err(CliError {

@@ -25,7 +25,7 @@ pub(super) async fn remove(context: &mut Context, target: &Target, namespace: &s
     let mut election = Election::new(client, LEASE_NAME, identity, fence.clone());
     let removed = tokio::select! {
         removed = rounds(context, target, namespace, &plain, &fence, progress) => removed,
-        () = election.run(|| {}) => Ok(()),
+        () = election.run(|_| {}) => Ok(()),
     };
     context.ports.writer = plain;
     // It runs out by itself where it cannot be released.

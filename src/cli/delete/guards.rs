@@ -1,13 +1,14 @@
 //! What keeps a deletion from beginning.
 
 use super::target::{Scope, Target};
-use crate::api::{DeletionPolicy, Reason, VDOConfig};
+use crate::api::{DeletionPolicy, MANAGED_BY, MANAGED_BY_LABEL, VDOConfig};
 use crate::cli::context::{Context, id};
 use crate::cli::{CliError, Exit};
 use crate::cluster::{ClusterError, Select, Watch, list};
-use crate::drivers::CSI_DRIVER;
-use crate::plan::{Plan, REMOVE_DESPITE_VOLUMES, Volumes};
-use crate::types::{count, shell_word};
+use crate::drivers::{CSI_DRIVER, STORAGE};
+use crate::manifest::Object;
+use crate::plan::{Inventory, REMOVE_DESPITE_VOLUMES, StorageData, Volumes};
+use crate::types::{ObjectId, count, shell_word};
 use kube::ResourceExt;
 
 /// Refuses what a deletion must not do, from what was read.
@@ -38,22 +39,28 @@ pub(super) fn refuse(target: &Target, cluster: &str) -> Result<(), CliError> {
     }
 }
 
-/// Refuses while volumes or snapshots need the driver that would be removed.
-pub(super) async fn refuse_volumes(context: &Context, config: &VDOConfig, plan: &Plan) -> Result<(), CliError> {
-    let Some(blocked) = plan.blocked.iter().find(|wait| wait.reason == Reason::VolumesInUse) else {
+/// Refuses while volumes or snapshots need the driver that would be removed, also where nothing of the driver runs any more: its pods may be
+/// missing by mistake, and who removes the rest has to know of the volumes.
+pub(super) fn refuse_volumes(config: &VDOConfig, inventory: &Inventory, found: &Volumes) -> Result<(), CliError> {
+    let installed = inventory.objects.iter().any(|(_, entry)| entry.driver == STORAGE.name);
+    let asked = config
+        .annotations()
+        .get(REMOVE_DESPITE_VOLUMES)
+        .is_some_and(|value| value == "true");
+    if found.count == 0 || !installed || asked {
         return Ok(());
-    };
-    let found = volumes(context).await?;
+    }
     let mut listed: Vec<String> = found.named.iter().map(|name| format!("  {name}")).collect();
     if found.count > found.named.len() {
         listed.push(format!("  and {} more", found.count - found.named.len()));
     }
-    if listed.is_empty() {
-        listed.push(format!("  {}", blocked.message));
-    }
     let namespace = config.namespace().unwrap_or_default();
     listed.push("Delete the claims and snapshots, or move their data, and run vdoctl delete again.".into());
-    listed.push("To remove the driver and leave the volumes as they are:".into());
+    if config.metadata.deletion_timestamp.is_some() {
+        listed.push("Where the operator's manifests were deleted, the driver lacks its rights, and this brings them back:".into());
+        listed.push("  kubectl apply --server-side -k deploy".into());
+    }
+    listed.push("To remove the driver and leave the volumes as they are (vdoctl deploy finds them again):".into());
     listed.push(format!(
         "  kubectl --namespace {} annotate vdoconfig {} {REMOVE_DESPITE_VOLUMES}=true",
         shell_word(&namespace),
@@ -67,14 +74,20 @@ pub(super) async fn refuse_volumes(context: &Context, config: &VDOConfig, plan: 
     ))
 }
 
-async fn volumes(context: &Context) -> Result<Volumes, CliError> {
-    let client = &context.ports.client;
-    let all = async |api_version: &str, kind: &str| match list(client, &Watch::new(api_version, kind, "", Select::All)).await {
-        Err(ClusterError::NotServed { .. }) => Ok(Vec::new()),
-        found => found,
-    };
-    let volumes = all("v1", "PersistentVolume").await?;
-    let attachments = all("storage.k8s.io/v1", "VolumeAttachment").await?;
-    let snapshots = all("snapshot.storage.k8s.io/v1", "VolumeSnapshotContent").await?;
-    Ok(Volumes::of(&volumes, &attachments, &snapshots))
+/// What holds data of the storage driver, or leads to it. A class that the operator made is removed with the driver, unless it is in use.
+pub(super) async fn data(context: &Context, without_own_classes: bool) -> Result<StorageData, CliError> {
+    let mut all = Vec::new();
+    for (api_version, kind) in StorageData::KINDS {
+        match list(&context.ports.client, &Watch::new(api_version, kind, "", Select::All)).await {
+            Err(ClusterError::NotServed { .. }) => {}
+            found => all.extend(found?),
+        }
+    }
+    let own = |object: &Object| object.kind() == "StorageClass" && object.label(MANAGED_BY_LABEL) == Some(MANAGED_BY);
+    let mut data = StorageData::of(&all);
+    if without_own_classes {
+        let own: Vec<ObjectId> = all.iter().filter(|object| own(object)).map(Object::id).collect();
+        data.classes.retain(|class| !own.contains(class));
+    }
+    Ok(data)
 }

@@ -1,7 +1,7 @@
 //! Everything that the operator would find, before anything is written: its own checks and its own pipeline, run as if the installation
 //! were there already.
 
-use super::super::context::{Context, now};
+use super::super::context::{Context, Deciding, now};
 use super::super::doctor::check::{Check, Mark, Subject, worst};
 use super::super::doctor::{connection_subject, kubelet};
 use super::super::error::sentence;
@@ -59,7 +59,7 @@ struct Examined {
 
 /// Checks a configuration in a cluster where `installed` is supposed to be. `only` names the connection that is asked; default: all.
 pub(in crate::cli) async fn check(
-    context: &mut Context,
+    context: &mut Deciding,
     configuration: &Configuration,
     only: Option<&str>,
     installed: &[Object],
@@ -174,7 +174,7 @@ fn seen(object: Object, examined: &[Examined]) -> Object {
 }
 
 /// The operator's pipeline up to the plan: the versions, the charts with these values, drivers of others.
-async fn decided(context: &Context, config: &VDOConfig, checked: &mut Checked) {
+async fn decided(context: &Deciding, config: &VDOConfig, checked: &mut Checked) {
     let failed = |error: &crate::reconcile::ReconcileError| {
         use crate::api::Classify as _;
         use crate::types::Remedy as _;

@@ -1,12 +1,13 @@
 //! What is configured, as the objects that kubectl would take: from flags, or from a file.
 
-use super::super::args::Deploy as Args;
+use super::super::args::{CredentialsSecret, Deploy as Args};
 use super::super::{CliError, Exit};
+use super::vcenter::{Account, Login};
 use crate::api::{API_VERSION, MANAGED_BY_LABEL, SERVERS, VDOConfig, VsphereCloudConfig};
+use crate::drivers::KNOWN;
 use crate::install::{VDOCTL, unknown_field};
 use crate::manifest::{ManifestError, Object};
 use crate::types::{Secret, Trust};
-use crate::vcenter::Endpoint;
 use crate::yaml::load_all;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -25,31 +26,43 @@ pub(in crate::cli) struct Configuration {
 
 impl Configuration {
     /// From the flags: one vCenter, and what applies to all drivers.
-    pub(super) fn of_flags(
-        args: &Args,
-        namespace: &str,
-        config: &str,
-        account: Option<(&Endpoint, &str, &Secret)>,
-    ) -> Result<Self, ManifestError> {
-        let mut all = Vec::new();
-        if let Some((endpoint, user, password)) = account {
-            let secret_name = format!("{CONNECTION}-credentials");
-            all.push(secret(&secret_name, namespace, &endpoint.server, user, password));
-            let mut spec = json!({"vcIp": endpoint.server, "credentials": secret_name});
-            if endpoint.port != 443 {
-                spec["port"] = endpoint.port.into();
+    pub(super) fn of_flags(args: &Args, namespace: &str, config: &str, account: Option<&Account>) -> Result<Self, ManifestError> {
+        let (mut all, mut connections) = (Vec::new(), Vec::new());
+        let mut drivers = specification(args);
+        if let Some(Account { endpoint, login }) = account {
+            if let Login::Typed(user, password) = login {
+                all.push(secret(
+                    &format!("{CONNECTION}-credentials"),
+                    namespace,
+                    &endpoint.server,
+                    user,
+                    password,
+                ));
             }
-            if !args.vcenter.datacenter.is_empty() {
-                spec["datacenters"] = json!(args.vcenter.datacenter);
+            for (name, stored) in logins(login) {
+                let credentials = stored.map_or_else(|| format!("{name}-credentials"), |stored| stored.name.clone());
+                let mut spec = json!({"vcIp": endpoint.server, "credentials": credentials});
+                if endpoint.port != 443 {
+                    spec["port"] = endpoint.port.into();
+                }
+                if !args.vcenter.datacenter.is_empty() {
+                    spec["datacenters"] = json!(args.vcenter.datacenter);
+                }
+                let (fields, map) = trusting(&endpoint.trust, &name, namespace);
+                all.extend(map);
+                for (field, value) in fields.into_iter().filter(|(_, value)| !value.is_null()) {
+                    spec[field] = value;
+                }
+                if let Some(field) = stored.and_then(|stored| stored.field) {
+                    drivers[field]["vsphereCloudConfigs"] = json!([name]);
+                }
+                connections.push(connection(&name, namespace, spec));
             }
-            let (fields, map) = trusting(&endpoint.trust, CONNECTION, namespace);
-            all.extend(map);
-            for (field, value) in fields.into_iter().filter(|(_, value)| !value.is_null()) {
-                spec[field] = value;
-            }
-            all.push(connection(CONNECTION, namespace, spec));
         }
-        all.push(json!({"apiVersion": API_VERSION, "kind": "VDOConfig", "metadata": {"name": config, "namespace": namespace}, "spec": specification(args)}));
+        all.append(&mut connections);
+        all.push(
+            json!({"apiVersion": API_VERSION, "kind": "VDOConfig", "metadata": {"name": config, "namespace": namespace}, "spec": drivers}),
+        );
         let objects = all.into_iter().map(Object::new).collect::<Result<_, _>>()?;
         Ok(Self { objects })
     }
@@ -119,6 +132,24 @@ impl Configuration {
     fn of<T: DeserializeOwned>(&self, kind: &str) -> impl Iterator<Item = T> {
         let of_kind = self.objects.iter().filter(move |object| object.kind() == kind);
         of_kind.filter_map(|object| serde_json::from_value(object.value().clone()).ok())
+    }
+}
+
+/// The connections that an account leads to, each with its Secret where that is there already: one, or one for each driver with a Secret of
+/// its own.
+pub(super) fn logins(login: &Login) -> Vec<(String, Option<&CredentialsSecret>)> {
+    match login {
+        Login::Typed(..) => vec![(CONNECTION.to_owned(), None)],
+        Login::Stored(all) => {
+            let name = |one: &CredentialsSecret| {
+                let driver = KNOWN.into_iter().find(|known| Some(known.field) == one.field);
+                driver.map_or_else(
+                    || CONNECTION.to_owned(),
+                    |known| format!("{CONNECTION}-{}", known.short.to_lowercase()),
+                )
+            };
+            all.iter().map(|one| (name(one), Some(one))).collect()
+        }
     }
 }
 

@@ -58,10 +58,11 @@ impl Installed {
         self.operators.iter().find(|operator| operator.namespace() == context.namespace())
     }
 
-    /// Where the operator has its matrix from, unless it is its own.
-    pub(super) fn matrix(&self) -> Option<MatrixSource> {
-        let matrix = self.config.as_ref()?.status.as_ref()?.matrix.as_ref()?;
-        matrix.source.parse().ok().filter(|source| *source != MatrixSource::Embedded)
+    /// Whether the operator decides with another matrix than the one inside of it.
+    pub(super) fn has_another_matrix(&self) -> bool {
+        let status = self.config.as_ref().and_then(|config| config.status.as_ref());
+        let matrix = status.and_then(|status| status.matrix.as_ref());
+        matrix.is_some_and(|matrix| matrix.source.parse() != Ok(MatrixSource::Embedded))
     }
 
     /// What the deployment does to the operator that is there.

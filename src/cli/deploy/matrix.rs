@@ -1,14 +1,21 @@
 //! Where the operator is going to take its matrix from: `--matrix` and its companions as the objects that say so.
 
 use super::super::args::MatrixFile;
+use super::super::context::Context;
 use super::super::matrix::config_maps::{files, objects};
 use super::super::{CliError, Exit};
 use super::vcenter::private;
+use crate::cluster::get;
 use crate::fetch::{ConfigMaps, KeyStore, MatrixSource, credentials};
-use crate::install::{MATRIX_CREDENTIALS, MATRIX_FILES, MATRIX_KEYS, Mounts, companion, matrix_source};
+use crate::install::{MATRIX_CREDENTIALS, MATRIX_FILES, MATRIX_KEYS, Mounts, companion, companion_secret, matrix_source};
 use crate::manifest::{ManifestError, Object};
+use crate::signature::PublicKeys;
+use crate::types::ObjectId;
 use serde_json::{Value, json};
 use std::path::Path;
+
+/// The file with the public keys, in their Secret.
+const KEYS: &str = "keys.pem";
 
 /// What was asked for.
 #[derive(Debug, Default)]
@@ -17,7 +24,7 @@ pub(in crate::cli) struct Matrix {
     pub(in crate::cli) mounts: Mounts,
     /// In the order in which they are applied; the name of the source is the last.
     pub(in crate::cli) objects: Vec<Object>,
-    /// The ConfigMaps of a folder, of which those of an earlier one are deleted.
+    /// The list and the ConfigMaps of a folder, of which those of an earlier one are deleted.
     pub(in crate::cli) place: Option<ConfigMaps>,
     /// What a person should know of it.
     pub(in crate::cli) notes: Vec<String>,
@@ -43,8 +50,7 @@ impl Matrix {
         let mut matrix = Self::default();
         if let Some(keys) = &args.matrix_keys {
             matrix.mounts.keys = true;
-            let data = json!({"data": {"keys.pem": public(keys)?}});
-            matrix.add(companion(namespace, "ConfigMap", MATRIX_KEYS, data))?;
+            matrix.add(companion_secret(namespace, MATRIX_KEYS, &[(KEYS, &public(keys)?)]))?;
         } else if *source != MatrixSource::Embedded {
             matrix
                 .notes
@@ -80,6 +86,34 @@ impl Matrix {
         Ok(matrix)
     }
 
+    /// Takes the keys that the operator trusts along, where a former version mounted them from a ConfigMap: into a Secret. Who deploys sees
+    /// which they are, because anyone who may write ConfigMaps may have changed them.
+    pub(in crate::cli) async fn move_keys(&mut self, context: &Context, operator: Option<&Object>) -> Result<(), CliError> {
+        let kept = self.mounts.keys && !self.objects.iter().any(|object| object.name() == MATRIX_KEYS);
+        let Some(name) = operator.and_then(Mounts::former_keys).filter(|_| kept) else {
+            return Ok(());
+        };
+        let namespace = context.namespace();
+        let id = ObjectId::new("", "ConfigMap", namespace, name);
+        let map = get(&context.ports.client, "v1", &id).await?;
+        let texts = map.as_ref().and_then(|map| map.value()["data"].as_object());
+        let text: String = texts
+            .into_iter()
+            .flatten()
+            .filter_map(|(_, text)| text.as_str())
+            .collect::<Vec<_>>()
+            .join("\n");
+        let keys = PublicKeys::parse(text.as_bytes()).map_err(|error| CliError::of(Exit::Refused, &error))?;
+        let pem: String = keys.iter().map(|key| key.pem()).collect();
+        self.add(companion_secret(namespace, MATRIX_KEYS, &[(KEYS, &pem)]))?;
+        let fingerprints: Vec<String> = keys.fingerprints().map(|key| key.to_string()).collect();
+        self.notes.push(format!(
+            "the trusted keys move from ConfigMap {name} to Secret {MATRIX_KEYS}; compare them with the publisher's: {}",
+            fingerprints.join(", ")
+        ));
+        Ok(())
+    }
+
     fn add(&mut self, object: Result<Object, ManifestError>) -> Result<(), CliError> {
         self.objects.push(object.map_err(|error| CliError::internal(&error))?);
         Ok(())
@@ -105,6 +139,8 @@ fn secret(folder: &Path) -> Result<Value, CliError> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use base64::Engine as _;
+    use base64::engine::general_purpose::STANDARD;
     use std::os::unix::fs::PermissionsExt as _;
 
     fn file(folder: &Path, name: &str, text: &str, mode: u32) {
@@ -138,9 +174,9 @@ mod tests {
         assert_eq!(
             names,
             [
-                "ConfigMap vdo/vdo-matrix-keys",
+                "Secret vdo/vdo-matrix-keys",
                 "Secret vdo/vdo-matrix-credentials",
-                "ConfigMap vdo/vdo-matrix"
+                "Secret vdo/vdo-matrix"
             ]
         );
         let data = matrix.objects[1].value()["data"].as_object().expect("data");
@@ -149,7 +185,10 @@ mod tests {
             ["password", "username"],
             "nothing else of the folder"
         );
-        assert_eq!(matrix.objects[2].text("/data/source"), "https://vdo.test/index.yaml");
+        assert_eq!(
+            matrix.objects[2].text("/data/source"),
+            STANDARD.encode("https://vdo.test/index.yaml")
+        );
         assert!(matrix.mounts.keys && matrix.mounts.credentials && matrix.notes.is_empty());
 
         // What must not reach a cluster, or be left where others read it.

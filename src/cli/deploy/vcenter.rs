@@ -1,11 +1,14 @@
 //! The three inputs: where the vCenter is, who logs in, and the password; and how its certificate is trusted.
 
-use super::super::args::DeployVcenter;
+use super::super::args::{CredentialsSecret, Deploy, DeployVcenter, DryRun, Global, UsersAccount, UsersCreate, UsersVcenter};
+use super::super::context::Context;
 use super::super::doctor::password::password;
 use super::super::doctor::preflight::{endpoint, trust};
 use super::super::progress::{Mark, Progress};
-use super::super::{CliError, Exit, prompt};
-use crate::types::{Secret, Trust};
+use super::super::users::{self, DOMAIN};
+use super::super::{Answer, CliError, Exit, prompt};
+use crate::cluster::get;
+use crate::types::{ObjectId, Secret, Trust};
 use crate::vcenter::{self, Budget, Endpoint};
 use crate::vsphere::{CertificateFacts, ProbeError};
 use std::io::IsTerminal as _;
@@ -15,34 +18,125 @@ use std::path::Path;
 /// A vCenter whose certificate is trusted, and the account there.
 pub(super) struct Account {
     pub(super) endpoint: Endpoint,
-    pub(super) user: String,
-    pub(super) password: Secret,
+    pub(super) login: Login,
+}
+
+/// Who logs in.
+pub(super) enum Login {
+    /// This user, whose password is going to be in a Secret.
+    Typed(String, Secret),
+    /// Whom Secrets of the cluster name, all drivers or each its own.
+    Stored(Vec<CredentialsSecret>),
 }
 
 /// What was typed, and on a terminal what is still asked for.
 pub(super) async fn account(given: &DeployVcenter, online: bool, progress: &mut Progress) -> Result<Account, CliError> {
-    let (Some(address), Some(user)) = (&given.vcenter, &given.user) else {
-        return Err(CliError::new(
+    let unknown = || {
+        CliError::new(
             Exit::Usage,
-            "it is not known which vCenter the drivers use",
-            "Name it with --vcenter HOST and --user NAME, and the password with --password-file FILE; or give the whole configuration with --values FILE.",
-        ));
+            "it is not known which vCenter the drivers use, and as whom",
+            "Name it with --vcenter HOST and --user NAME, and the password with --password-file FILE; or with --vcenter HOST and --credentials-secret \
+             NAME; or have the account made with --vcenter HOST --create-account --admin NAME; or give the whole configuration with --values FILE.",
+        )
     };
-    let typed = &given.trust;
-    let trust = trust(typed.thumbprint.as_ref(), typed.ca_file.as_deref(), typed.insecure)?;
-    let mut endpoint = endpoint(address, trust)?;
-    if let Some(file) = &given.password_file {
-        private(file)?;
-    }
-    let (password, _) = password(given.password_file.as_deref(), user)?;
+    let mut endpoint = typed(given).ok_or_else(unknown)??;
+    let login = match &given.user {
+        Some(user) => {
+            if let Some(file) = &given.password_file {
+                private(file)?;
+            }
+            let (password, _) = password(given.password_file.as_deref(), user)?;
+            Login::Typed(user.clone(), password)
+        }
+        None => {
+            let named = &given.credentials_secret;
+            let mixed = named.len() > 1 && named.iter().any(|one| one.field.is_none());
+            if mixed {
+                return Err(CliError::new(
+                    Exit::Usage,
+                    "several Secrets are named, and not each for a driver",
+                    "Write --credentials-secret cpi=NAME and --credentials-secret csi=NAME, or one Secret for both drivers.",
+                ));
+            }
+            if named.is_empty() {
+                return Err(unknown());
+            }
+            Login::Stored(named.clone())
+        }
+    };
     if online {
         trusted(&mut endpoint, false, progress).await?;
     }
-    Ok(Account {
-        endpoint,
-        user: user.clone(),
-        password,
-    })
+    Ok(Account { endpoint, login })
+}
+
+/// Where the vCenter is, if that was typed.
+fn typed(given: &DeployVcenter) -> Option<Result<Endpoint, CliError>> {
+    let (address, typed) = (given.vcenter.as_ref()?, &given.trust);
+    let trust = trust(typed.thumbprint.as_ref(), typed.ca_file.as_deref(), typed.insecure);
+    Some(trust.and_then(|trust| endpoint(address, trust)))
+}
+
+/// Makes the account of the drivers as `vdoctl users create --shared` does. The flags with its Secret in place of the account; an answer where
+/// nothing was to be written.
+pub(super) async fn create_account(args: &Deploy, global: &Global, progress: &mut Progress) -> Result<Result<Deploy, Answer>, CliError> {
+    let (Some(Ok(mut endpoint)), Some(admin)) = (typed(&args.vcenter), args.vcenter.admin.clone()) else {
+        return account(&args.vcenter, false, progress).await.map(|_| Ok(args.clone()));
+    };
+    trusted(&mut endpoint, false, progress).await?;
+    let mut args = args.clone();
+    if let Trust::Thumbprint(print) = endpoint.trust {
+        args.vcenter.trust.thumbprint = Some(print);
+    }
+    let domain = args.vcenter.domain.clone().unwrap_or_else(|| DOMAIN.to_owned());
+    let create = UsersCreate {
+        account: UsersAccount {
+            vcenter: UsersVcenter {
+                connection: None,
+                vcenter: args.vcenter.vcenter.clone(),
+                trust: args.vcenter.trust.clone(),
+                user: admin,
+                password_file: args.vcenter.password_file.clone(),
+                domain,
+                output: None,
+            },
+            drivers: None,
+            shared: true,
+            features: Vec::new(),
+            datastore: Vec::new(),
+            storage_policy: Vec::new(),
+            existing: None,
+            group: false,
+            name: None,
+        },
+        account_password_file: None,
+        dry_run: args.dry_run != DryRun::None,
+        emit: None,
+        show_once: false,
+        yes: args.yes,
+    };
+    let (answer, secret) = users::create_shared(&create, global, progress).await?;
+    let Some(name) = secret else { return Ok(Err(answer)) };
+    answer.talk.iter().for_each(|line| progress.step(Mark::Note, line));
+    args.vcenter.credentials_secret = vec![CredentialsSecret { field: None, name }];
+    args.vcenter.password_file = None;
+    args.vcenter.create_account = false;
+    Ok(Ok(args))
+}
+
+/// That the Secrets that were named are there. What is in them is checked with everything else.
+pub(in crate::cli) async fn stored(context: &Context, named: &[CredentialsSecret]) -> Result<(), CliError> {
+    for one in named {
+        let id = ObjectId::new("", "Secret", context.namespace(), &one.name);
+        if get(&context.ports.client, "v1", &id).await?.is_none() {
+            return Err(CliError::new(
+                Exit::NotFound,
+                format!("{id} is not there"),
+                "vdoctl users create makes it with an account; without one, name a user with --user.",
+            ));
+        }
+    }
+    Ok(())
 }
 
 /// A user who may read the file may use the account: ssh refuses such a key, and this such a password.

@@ -1,15 +1,12 @@
-//! Watches an installation until its drivers are healthy. It only looks: the operator does the work, also when no one looks.
+//! Watches an installation until its drivers are healthy, or only a person can bring it on. It only looks: the operator does the work, also when
+//! no one looks.
 
-use super::super::context::{Context, Deployed, id};
-use super::super::operator::unready;
+use super::super::context::{Context, Deployed, now};
+use super::super::operator::Sight;
 use super::super::progress::Progress;
-use super::super::status::{Problem, nodes_of, problems_of};
+use super::super::status::{Judgement, Need, Picture};
 use super::super::{CliError, Exit};
-use crate::api::{ConditionType, Conditions, Health};
-use crate::cluster::get;
-use crate::drivers::{self, short};
-use crate::install::{OPERATOR, operator_version};
-use crate::types::ObjectId;
+use crate::types::Later as _;
 use std::time::Duration;
 use tokio::time::{Instant, sleep, timeout};
 
@@ -18,12 +15,56 @@ const PACE: Duration = Duration::from_secs(1);
 /// How long one look may take before the next one is made.
 const LOOK: Duration = Duration::from_secs(10);
 
-/// What one look shows.
-struct Seen {
-    /// What is waited for, one line for each thing; empty when nothing is.
-    waiting: Vec<String>,
-    /// What is there in the end.
-    summary: String,
+/// How long only a person can bring it on before the wait ends: what someone is just about to apply may arrive in parts.
+const SETTLED: Duration = Duration::from_secs(5);
+
+/// Repeated looks at an installation, by the judgement of `status`.
+pub(in crate::cli) struct Watcher<'a> {
+    context: &'a Context,
+    /// Whether the operator has to run in its Deployment.
+    deployed: bool,
+    sight: Sight,
+    /// What a person has to do, and since when nothing else is known.
+    need: Option<(Need, Instant)>,
+}
+
+impl<'a> Watcher<'a> {
+    /// Nothing was seen yet. Without `deployed` the operator may run elsewhere than in its Deployment.
+    pub(in crate::cli) fn new(context: &'a Context, deployed: bool) -> Self {
+        Self {
+            context,
+            deployed,
+            sight: Sight::default(),
+            need: None,
+        }
+    }
+
+    /// Looks at what was found.
+    pub(in crate::cli) async fn judge(&mut self, found: &Deployed) -> Result<Judgement, CliError> {
+        let picture = Picture::again(self.context, found, &mut self.sight).await?;
+        let judged = picture.judge(self.deployed, now());
+        self.need = match &judged {
+            Judgement::Person(need) => {
+                let same = self.need.take().filter(|(known, _)| known.kind == need.kind);
+                Some((need.clone(), same.map_or_else(Instant::now, |(_, since)| since)))
+            }
+            _ => None,
+        };
+        Ok(judged)
+    }
+
+    /// What a person has to do, once that is so for a while.
+    pub(in crate::cli) fn settled(&self) -> Option<&Need> {
+        self.need
+            .as_ref()
+            .filter(|(_, since)| since.elapsed() >= SETTLED)
+            .map(|(need, _)| need)
+    }
+}
+
+/// That it does not come to its end, because a person has to act.
+pub(in crate::cli) fn ended(need: &Need) -> CliError {
+    CliError::new(Exit::TimedOut, format!("not ready: {}", need.what), need.remedy.clone())
 }
 
 /// Waits until everything is ready. The line that says what is. Without `deployed` the operator may run elsewhere than in its Deployment.
@@ -33,85 +74,42 @@ pub(in crate::cli) async fn until_ready(
     deadline: Duration,
     progress: &mut Progress,
 ) -> Result<String, CliError> {
-    let end = Instant::now() + deadline;
-    let mut last = vec!["the operator to start".to_owned()];
+    let end = Instant::now().later(deadline);
+    let mut watcher = Watcher::new(context, deployed);
+    let mut last = (vec!["the operator to start".to_owned()], "vdoctl status says more.".to_owned());
     loop {
-        match timeout(LOOK, look(context, deployed)).await {
-            Ok(Ok(seen)) if seen.waiting.is_empty() => return Ok(seen.summary),
-            Ok(Ok(seen)) => last = seen.waiting,
+        match timeout(LOOK, look(&mut watcher)).await {
+            Ok(Ok(Judgement::Ready(summary))) => return Ok(summary),
+            Ok(Ok(Judgement::Progress { waits, remedy, .. })) => last = (waits, remedy),
+            Ok(Ok(Judgement::Person(need))) => last = (vec![need.what], need.remedy),
             // An API server that is away for a moment, as while a control plane is upgraded, is no end.
-            Ok(Err(error)) if error.exit == Exit::Cluster => last = vec![error.what],
+            Ok(Err(error)) if error.exit == Exit::Cluster => last = (vec![error.what], error.remedy),
             Ok(Err(error)) => return Err(error),
-            Err(_) => last = vec![format!("no answer from the API server for {} s", LOOK.as_secs())],
+            Err(_) => last.0 = vec![format!("no answer from the API server for {} s", LOOK.as_secs())],
+        }
+        if let Some(need) = watcher.settled() {
+            return Err(ended(need));
         }
         if Instant::now() >= end {
             return Err(CliError::new(
                 Exit::TimedOut,
-                format!("not ready after {} s: {}", deadline.as_secs(), last.join("; ")),
-                "The operator goes on by itself; vdoctl status shows how far it is, and the same command again goes on waiting.",
+                format!("not ready after {} s: {}", deadline.as_secs(), last.0.join("; ")),
+                format!("{}\nThe same command again goes on waiting.", last.1),
             ));
         }
-        progress.waiting(&last);
+        progress.waiting(&last.0);
         sleep(PACE).await;
     }
 }
 
-async fn look(context: &Context, deployed: bool) -> Result<Seen, CliError> {
-    let mut waiting: Vec<String> = operator(context, deployed).await?.into_iter().collect();
-    let Deployed::Config(config) = context.deployed().await? else {
+async fn look(watcher: &mut Watcher<'_>) -> Result<Judgement, CliError> {
+    let found = watcher.context.deployed().await?;
+    if !matches!(found, Deployed::Config(_)) {
         return Err(CliError::new(
             Exit::NotFound,
             "the VDOConfig was deleted while it was waited for",
             "vdoctl status says what is there.",
         ));
-    };
-    let status = config.status.clone().unwrap_or_default();
-    let ready = Conditions::find(&status.conditions, ConditionType::Ready);
-    let current = status.observed_generation == config.metadata.generation;
-    if current && ready.is_some_and(|c| c.status == "True") && waiting.is_empty() {
-        let summary = ready.map(|c| c.message.clone()).unwrap_or_default();
-        return Ok(Seen { waiting, summary });
     }
-    if waiting.is_empty() && !current {
-        waiting.push(format!("the operator to look at VDOConfig {}", id(&config)));
-    }
-    for driver in status.drivers.iter().filter(|driver| driver.ready != "True") {
-        let nodes = nodes_of(&driver.name, &status).map(|(done, all)| format!(" · nodes {done}/{all}"));
-        let reason = drivers::known(&driver.name).and_then(|known| Conditions::find(&status.conditions, known.condition));
-        let message = reason.map_or(driver.message.as_str(), |c| c.message.as_str());
-        let counted = match driver.pods.as_str() {
-            "" => String::new(),
-            pods => format!("  {pods} pods{}", nodes.unwrap_or_default()),
-        };
-        waiting.push(format!("{} {}{counted}: {message}", short(&driver.name), driver.version));
-    }
-    let reported = waiting.join(" ");
-    let problems = problems_of(&status);
-    let stuck = matches!(status.health, Some(Health::Blocked | Health::Degraded));
-    let news = problems.iter().filter(|problem| current && !reported.contains(&problem.message));
-    waiting.extend(news.map(|Problem { reason, message, .. }| match stuck {
-        true => format!("{message} (vdoctl explain {reason})"),
-        false => message.clone(),
-    }));
-    if waiting.is_empty() {
-        waiting.push(ready.map_or_else(|| "the operator to begin".into(), |c| c.message.clone()));
-    }
-    Ok(Seen {
-        waiting,
-        summary: String::new(),
-    })
-}
-
-/// Why the operator does not run yet.
-async fn operator(context: &Context, deployed: bool) -> Result<Option<String>, CliError> {
-    let client = &context.ports.client;
-    let id = ObjectId::new("apps", "Deployment", context.namespace(), OPERATOR);
-    let Some(deployment) = get(client, "apps/v1", &id).await? else {
-        return Ok(deployed.then(|| format!("{OPERATOR} to be there: its Deployment is gone")));
-    };
-    let Some(problem) = unready(context, &deployment).await? else {
-        return Ok(None);
-    };
-    let version = operator_version(&deployment).unwrap_or_default();
-    Ok(Some(format!("operator {version}: {problem}")))
+    watcher.judge(&found).await
 }

@@ -162,7 +162,7 @@ async fn alone(
     let writer = Writer::new(client.clone(), |_, _| {}).named(VDOCTL).behind(fence.clone());
     let mut election = Election::new(client, VDOCTL, holder(), fence.clone());
     let result = {
-        let campaign = election.run(|| {});
+        let campaign = election.run(|_| {});
         let work = async {
             turn(&fence, progress).await?;
             work(&writer).await

@@ -92,14 +92,14 @@ impl Check {
         }
     }
 
-    /// A condition.
+    /// A condition: it holds where its status is good news.
     pub(in crate::cli) fn of(condition: &Condition) -> Self {
         Self {
             check: condition.type_.clone(),
-            status: match condition.status.as_str() {
-                "True" => Mark::True,
-                "False" => Mark::False,
-                _ => Mark::Unknown,
+            status: match ConditionType::is_well(&condition.type_, &condition.status) {
+                Some(true) => Mark::True,
+                Some(false) => Mark::False,
+                None => Mark::Unknown,
             },
             reason: condition.reason.clone(),
             message: condition.message.clone(),
@@ -207,6 +207,32 @@ mod tests {
                 .map(|(name, status, reason)| Check::new(*name, *status, *reason, "m", ""))
                 .collect(),
         }
+    }
+
+    /// A change that failed and was rolled back is not a check that passed.
+    #[test]
+    fn doctor_condition_of_which_true_is_bad_news_fails() {
+        let condition = |kind: ConditionType, status: &str| {
+            let mut all = crate::api::Conditions::new(
+                Vec::new(),
+                None,
+                k8s_openapi::apimachinery::pkg::apis::meta::v1::Time(k8s_openapi::jiff::Timestamp::UNIX_EPOCH),
+            );
+            all.set(kind, Some(status == "True"), Reason::RolledBack, "revision 1 is back");
+            Check::of(&all.finish()[0])
+        };
+        for (kind, status, expected) in [
+            (ConditionType::RolledBack, "True", Mark::False),
+            (ConditionType::RolledBack, "False", Mark::True),
+            (ConditionType::UpgradeAvailable, "True", Mark::True),
+            (ConditionType::StorageReady, "True", Mark::True),
+            (ConditionType::StorageReady, "False", Mark::False),
+        ] {
+            assert_eq!(condition(kind, status).status, expected, "{kind} {status}");
+        }
+        let mut back = subject("drivers", &[]);
+        back.checks.push(condition(ConditionType::RolledBack, "True"));
+        assert_eq!(worst(&[back], &[]), Exit::Differences);
     }
 
     #[test]

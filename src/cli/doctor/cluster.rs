@@ -1,7 +1,7 @@
 //! What is there: the cluster, the drivers as the pipeline sees them now, and every vSphere connection.
 
 use super::super::args::{Doctor as Args, DoctorVerb, Global};
-use super::super::context::{Context, Deployed, now};
+use super::super::context::{Context, Deciding, Deployed, now};
 use super::super::error::unknown;
 use super::super::{CliError, Exit};
 use super::check::{Check, KUBELETS, Subject};
@@ -26,6 +26,7 @@ pub(super) async fn inspect(args: &Args, global: &Global) -> Result<Findings, Cl
     // Only reads: nothing is sent as a dry run.
     context.ports.dry_runs = None;
     let mut found = Findings::default();
+    found.talk.extend(context.used.warning());
     let own = match connection_objects(&context.ports.reader, &global.namespace).await {
         Err(ReconcileError::Cluster(ClusterError::NotServed { .. })) => Vec::new(),
         result => result?,
@@ -177,7 +178,7 @@ fn not_seen(check: &str, error: &CliError) -> Check {
 }
 
 /// The cluster, and the VDOConfig as the pipeline finds it now.
-async fn cluster(context: &Context, deployed: &Deployed, nodes: Result<&[Arc<Node>], &CliError>, exits: &mut Vec<Exit>) -> Vec<Subject> {
+async fn cluster(context: &Deciding, deployed: &Deployed, nodes: Result<&[Arc<Node>], &CliError>, exits: &mut Vec<Exit>) -> Vec<Subject> {
     let kubelets = match nodes {
         Ok(nodes) => kubelet(nodes),
         Err(error) => not_seen(KUBELETS, error),
@@ -219,14 +220,14 @@ async fn cluster(context: &Context, deployed: &Deployed, nodes: Result<&[Arc<Nod
     subjects.push(Subject {
         subject: "drivers",
         name: format!("VDOConfig {}", super::super::context::id(config)),
-        about: Vec::new(),
+        about: vec![format!("matrix {}", context.used.what())],
         checks: drivers(context, config, exits).await,
     });
     subjects
 }
 
 /// The conditions that the operator would publish now, worst news of the pipeline included.
-async fn drivers(context: &Context, config: &VDOConfig, exits: &mut Vec<Exit>) -> Vec<Check> {
+async fn drivers(context: &Deciding, config: &VDOConfig, exits: &mut Vec<Exit>) -> Vec<Check> {
     let mut report = match context.prepare(config).await {
         Ok(((_, decision), mut found)) => {
             found.waiting = decision.plan.waiting;
@@ -242,6 +243,10 @@ async fn drivers(context: &Context, config: &VDOConfig, exits: &mut Vec<Exit>) -
         }
         Err(stopped) => stopped.into_report(),
     };
+    // Whether the operator can read the source is for the operator to say.
+    if context.used.is_of_operator() {
+        report.preconditions.retain(|found| found.kind != ConditionType::MatrixFresh);
+    }
     report.generation = config.metadata.generation;
     let status = fold(&config.status.clone().unwrap_or_default(), &report, &Time(now()));
     let quiet = [ConditionType::Ready, ConditionType::Reconciling, ConditionType::Stalled].map(ConditionType::as_str);

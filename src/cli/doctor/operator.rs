@@ -15,7 +15,7 @@ pub(super) const ACTS: &str = "OperatorActs";
 pub(super) async fn subject(context: &Context, config: &VDOConfig) -> Subject {
     let namespace = config.namespace().unwrap_or_default();
     let found = match Presence::find(context, &namespace).await {
-        Ok(presence) => presence.confirmed(context).await,
+        Ok(presence) => presence.confirmed(context, config.metadata.deletion_timestamp.is_some()).await,
         Err(error) => Err(error),
     };
     let (about, acts) = match found {

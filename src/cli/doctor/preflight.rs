@@ -2,7 +2,7 @@
 
 use super::super::args::{Doctor as Args, Global};
 use super::super::context::{Deployed, now};
-use super::super::matrix::repository;
+use super::super::matrix::Choice;
 use super::super::{CliError, Exit};
 use super::check::{Check, Subject};
 use super::password::password;
@@ -41,7 +41,9 @@ pub(super) async fn inspect(args: &Args, global: &Global) -> Result<Findings, Cl
         ..Requirements::default()
     };
     let cluster = cluster(global, &requirements, &mut found).await;
-    let (_, loaded) = repository(&args.index, global).await?;
+    let choice = Choice::at_desk(&args.index, global).await?;
+    found.talk.extend(choice.used.warning());
+    let loaded = choice.loaded;
     let request = InspectionRequest {
         server: endpoint.server.clone(),
         datacenters: given.datacenter.clone(),

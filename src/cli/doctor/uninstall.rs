@@ -12,11 +12,15 @@ use kube::ResourceExt;
 /// What an uninstallation needs, instead of what an installation needs.
 pub(super) async fn checks(context: &Context, config: &VDOConfig) -> Vec<Check> {
     let namespace = config.namespace().unwrap_or_default();
-    let mut checks = vec![match Presence::find(context, &namespace).await {
+    let deleted = config.metadata.deletion_timestamp.is_some();
+    let presence = match Presence::find(context, &namespace).await {
+        Ok(presence) => presence.confirmed(context, deleted).await,
+        Err(error) => Err(error),
+    };
+    let mut checks = vec![match presence {
         Ok(presence) => operator(&presence, config),
         Err(error) => unknown("OperatorActs", &CliError::from(error)),
     }];
-    let deleted = config.metadata.deletion_timestamp.is_some();
     if deleted && config.spec.deletion_policy == DeletionPolicy::Orphan {
         checks.push(Check::new(
             "Removed",
@@ -37,14 +41,14 @@ pub(super) async fn checks(context: &Context, config: &VDOConfig) -> Vec<Check> 
 fn operator(presence: &Presence, config: &VDOConfig) -> Check {
     const NAME: &str = super::operator::ACTS;
     if let Some((what, remedy)) = presence.stuck(config, now()) {
-        return Check::new(NAME, Some(false), Reason::NotActive, &what, remedy.as_str());
+        return Check::new(NAME, Some(false), Reason::OperatorNotRunning, &what, remedy.as_str());
     }
     match presence.absence(now()) {
         None => Check::new(NAME, Some(true), Reason::Healthy, "an operator acts", ""),
         Some(why) => Check::new(
             NAME,
             Some(false),
-            Reason::NotActive,
+            Reason::OperatorNotRunning,
             &format!("no operator runs that could remove the drivers: {why}"),
             "Look at its pods, or apply the operator's manifests again.",
         ),

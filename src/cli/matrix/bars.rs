@@ -3,7 +3,7 @@
 use super::super::style;
 use crate::drivers::short;
 use crate::matrix::{Confidence, Entry, Index, State};
-use crate::types::KubernetesVersion;
+use crate::types::{KubernetesVersion, span};
 use std::collections::BTreeMap;
 
 /// A Kubernetes minor.
@@ -20,7 +20,7 @@ pub(in crate::cli) fn minors(index: &Index) -> Vec<Minor> {
         return Vec::new();
     };
     // There has been one major version since 2015.
-    (first.1..=last.1).map(|minor| (first.0, minor)).collect()
+    span(first.1, last.1).map(|minor| (first.0, minor)).collect()
 }
 
 fn minor(bound: &str) -> Option<Minor> {

@@ -1,4 +1,4 @@
-//! A matrix as the ConfigMaps that hold it: the files of a folder, the objects made of them, and the objects of an earlier one.
+//! A matrix as the Secret and the ConfigMaps that hold it: the files of a folder, the objects made of them, and the objects of an earlier one.
 
 use super::super::context::Context;
 use super::super::{CliError, Exit};
@@ -79,32 +79,34 @@ pub(in crate::cli) async fn files(path: &Path) -> Result<Files, CliError> {
     Ok(files)
 }
 
-/// The ConfigMaps of these files, in the order in which they are applied: the list of contents is the last, so that it never names a part
-/// that is not there.
+/// The ConfigMaps of these files, in the order in which they are applied, and a Secret with the list of contents. It is the last, so that it never
+/// names a part that is not there. It has the digest of every part and is a Secret, so that who may write ConfigMaps changes nothing.
 pub(in crate::cli) fn objects(place: &ConfigMaps, files: &Files) -> Result<Vec<Object>, CliError> {
     let Parts { contents, parts } = Parts::of(files);
-    let map = |name: String, field: &str, key: &str, value: String| {
-        let mut map: Value = json!({
-            "apiVersion": "v1", "kind": "ConfigMap",
+    let object = |kind: &str, name: String, field: &str, content: Value| {
+        let mut object: Value = json!({
+            "apiVersion": "v1", "kind": kind,
             "metadata": {
                 "name": name, "namespace": place.namespace,
                 // `vdoctl delete` takes away what has the first; by the second parts that are named no more are found.
                 "labels": {MANAGED_BY_LABEL: VDOCTL, MATRIX_LABEL: place.name},
             },
         });
-        map[field] = json!({key: value});
-        Object::new(map).map_err(|error| CliError::internal(&error))
+        object[field] = content;
+        Object::new(object).map_err(|error| CliError::internal(&error))
     };
     let parts = parts
         .iter()
-        .map(|(name, bytes)| map(place.part(name), "binaryData", PART, STANDARD.encode(bytes)));
-    parts.chain([map(place.name.clone(), "data", CONTENTS, contents)]).collect()
+        .map(|(name, bytes)| object("ConfigMap", place.part(name), "binaryData", json!({PART: STANDARD.encode(bytes)})));
+    let list = json!({CONTENTS: STANDARD.encode(contents)});
+    parts.chain([object("Secret", place.name.clone(), "data", list)]).collect()
 }
 
 /// What is there of the same matrix, and not among these objects.
 pub(in crate::cli) async fn stale(context: &Context, place: &ConfigMaps, wanted: &[Object]) -> Result<Vec<Object>, ClusterError> {
     let select = Select::Labels(format!("{MATRIX_LABEL}={},{MANAGED_BY_LABEL}={VDOCTL}", place.name));
     let mut all = list(&context.ports.client, &Watch::new("v1", "ConfigMap", &place.namespace, select)).await?;
+    // Former versions listed the files in a ConfigMap.
     all.retain(|live| wanted.iter().all(|object| object.identity() != live.identity()));
     Ok(all)
 }
@@ -146,7 +148,11 @@ mod tests {
         let all = objects(place.config_maps().expect("ConfigMaps"), &found)?;
         assert_eq!(all.len(), 4);
         let last = all.last().expect("a list");
-        assert_eq!((last.name(), last.namespace()), ("matrix", "vdo"), "the list is written last");
+        assert_eq!(
+            (last.kind(), last.name(), last.namespace()),
+            ("Secret", "matrix", "vdo"),
+            "the list is written last"
+        );
         Ok(())
     }
 }

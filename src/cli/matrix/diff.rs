@@ -39,12 +39,12 @@ pub(super) async fn run(args: &MatrixDiff, global: &Global) -> Result<Answer, Cl
             let choices: Vec<Value> = found.choices.iter().map(choice_json).collect();
             document(
                 "MatrixDiff",
-                json!({"old": old.identity(), "new": new.identity(), "same": found.choices.is_empty(), "versions": versions, "choices": choices}),
+                json!({"old": old.identity(), "new": new.identity(), "same": found.is_same(), "versions": versions, "choices": choices, "rules": found.rules}),
             )
         },
         || text(&old, &new, &found, (kubernetes.len(), vcenters.len())),
     )?;
-    let exit = if found.choices.is_empty() { Exit::Ok } else { Exit::Differences };
+    let exit = if found.is_same() { Exit::Ok } else { Exit::Differences };
     Ok(new.answer(answer).exit(exit))
 }
 
@@ -70,7 +70,10 @@ fn text(old: &Loaded, new: &Loaded, found: &Difference, (minors, vcenters): (usi
     for (driver, version, what) in &found.versions {
         text.push_str(&format!("  {driver} {version} {}\n", what.join("; ")));
     }
-    if found.choices.is_empty() {
+    for rule in &found.rules {
+        text.push_str(&format!("  {rule}\n"));
+    }
+    if found.is_same() {
         let (minors, vcenters) = (count(minors, "Kubernetes minor"), count(vcenters, "vCenter version"));
         text.push_str(&format!(
             "{} An operator would do the same ({minors}, {vcenters}).\n",
@@ -78,7 +81,14 @@ fn text(old: &Loaded, new: &Loaded, found: &Difference, (minors, vcenters): (usi
         ));
         return text;
     }
+    if found.choices.is_empty() {
+        return text;
+    }
     let shown = |version: &Option<DriverVersion>| version.as_ref().map_or("nothing fits".to_owned(), ToString::to_string);
+    let other = |choice: &Choice| match choice.old.is_some() && choice.old == choice.new {
+        true => format!("{}, another chart", shown(&choice.new)),
+        false => shown(&choice.new),
+    };
     let rows: Vec<Vec<String>> = found
         .choices
         .iter()
@@ -87,7 +97,7 @@ fn text(old: &Loaded, new: &Loaded, found: &Difference, (minors, vcenters): (usi
                 choice.driver.to_string(),
                 word(choice.situation).to_owned(),
                 shown(&choice.old),
-                shown(&choice.new),
+                other(choice),
                 places(&choice.platforms),
             ]
         })

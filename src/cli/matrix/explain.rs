@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 
 pub(super) async fn explain(args: &Explain, global: &Global) -> Result<Answer, CliError> {
     let loaded = Loaded::read(&args.index, global).await?;
-    let question = query::question(&args.platform, global, &loaded).await?;
+    let question = query::question(&args.platform, global, &loaded.index).await?;
     let result = matrix::resolve(&loaded.index, &question.query());
     let candidates = matrix::candidates(&loaded.index, &question.query());
     let exit = if result.is_ok() { Exit::Ok } else { Exit::Differences };
@@ -48,7 +48,7 @@ pub(super) async fn explain(args: &Explain, global: &Global) -> Result<Answer, C
             )
         },
         || {
-            let mut text = format!("{}\n", question.title());
+            let mut text = format!("{}{}\n", loaded.header(), question.title());
             for (name, candidates) in &candidates {
                 match pick(name) {
                     Some(pick) => {
@@ -59,7 +59,7 @@ pub(super) async fn explain(args: &Explain, global: &Global) -> Result<Answer, C
                         ));
                         entry(name)
                             .into_iter()
-                            .for_each(|entry| text.push_str(&facts(&loaded.index, name, entry)));
+                            .for_each(|entry| text.push_str(&facts(&loaded, name, entry)));
                         for line in remarks(&loaded.index, name, pick) {
                             text.push_str(&format!("  {line}\n"));
                         }
@@ -130,7 +130,8 @@ fn short(others: &Candidates<'_>) -> String {
 }
 
 /// What a version supports, and the sources of that.
-fn facts(index: &Index, name: &str, entry: &Entry) -> String {
+fn facts(loaded: &Loaded, name: &str, entry: &Entry) -> String {
+    let index: &Index = &loaded.index;
     let line = |what: &str, support: &Support| {
         let note = support.note.as_ref().map(|note| format!(" {note}")).unwrap_or_default();
         format!(
@@ -140,7 +141,12 @@ fn facts(index: &Index, name: &str, entry: &Entry) -> String {
             evidence(index, support)
         )
     };
-    let show = unbroken(&format!("vdoctl matrix show {} {}", short_name(name).to_lowercase(), entry.version));
+    let show = unbroken(&format!(
+        "vdoctl matrix show {} {}{}",
+        short_name(name).to_lowercase(),
+        entry.version,
+        loaded.flags
+    ));
     format!(
         "{}{}  {}\n",
         line("Kubernetes", &entry.kubernetes),
@@ -172,8 +178,8 @@ fn evidence(index: &Index, support: &Support) -> String {
 
 pub(super) async fn why_not(args: &WhyNot, global: &Global) -> Result<Answer, CliError> {
     let loaded = Loaded::read(&args.index, global).await?;
-    let (name, driver, entry) = show::entry(&loaded.index, &args.name, &args.version)?;
-    let question = query::question(&args.platform, global, &loaded).await?;
+    let (name, driver, entry) = show::entry_of(&loaded, &args.name, &args.version)?;
+    let question = query::question(&args.platform, global, &loaded.index).await?;
     let query = question.query();
     let request = question.drivers.get(name).cloned().unwrap_or_default();
     let mut reasons = matrix::misfits(driver, entry, &query, &request);
@@ -208,7 +214,7 @@ pub(super) async fn why_not(args: &WhyNot, global: &Global) -> Result<Answer, Cl
             )
         },
         || {
-            let mut text = format!("{}\n\n", question.title());
+            let mut text = format!("{}{}\n\n", loaded.header(), question.title());
             match (reasons.as_slice(), chosen) {
                 ([], true) => text.push_str(&format!("{} {name} {} is chosen\n", style::good("✓"), entry.version)),
                 ([], false) => text.push_str(&format!("{name} {} fits\n", entry.version)),

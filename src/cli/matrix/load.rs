@@ -23,7 +23,7 @@ pub(super) async fn run(args: &Args, global: &Global) -> Result<Answer, CliError
         "{} {place} has {} in {}\n",
         style::good("✓"),
         count(files.len(), "file"),
-        count(objects.len(), "ConfigMap")
+        count(objects.len() - 1, "ConfigMap")
     );
     Ok(Answer::text(text).note(format!(
         "The operator takes it where its source is {place}; vdoctl matrix source shows what names the source."

@@ -102,7 +102,9 @@ impl Place {
 
     /// Publishes the draft with new charts, by their paths.
     pub(super) async fn publish(self, draft: Draft, charts: BTreeMap<String, Vec<u8>>, args: &Publishing) -> Result<Published, CliError> {
-        let valid = args.valid_for.map(|days| SignedDuration::from_hours(24 * days));
+        let valid = args
+            .valid_for
+            .map(|days| SignedDuration::from_hours(days.saturating_mul(24).min(24 * 366 * 1000)));
         let index = draft.finish(now(), valid).map_err(|error| CliError::of(Exit::Refused, &error))?;
         let release = signed(index, charts, self.key.as_ref())?;
         let diff = args.dry_run.then(|| {

@@ -1,6 +1,7 @@
 //! `vdoctl matrix publish`: new versions of drivers, checked before anything is written.
 
 mod candidate;
+mod resolve;
 mod server;
 
 use super::super::args::{Global, Publish};
@@ -15,16 +16,25 @@ use std::collections::BTreeMap;
 
 pub(super) async fn run(args: &Publish, global: &Global) -> Result<Answer, CliError> {
     let (place, mut draft) = Place::open(&args.publishing).await?;
+    if args.charts.is_empty() {
+        return resolve::listed(args, place, draft).await;
+    }
     let facts = facts(args)?;
     let mut all = Vec::new();
     let mut charts = BTreeMap::new();
     for candidate in candidate::read(args, draft.index())? {
-        let checked = candidate.check(&place, &draft, &facts).await?;
+        let mut checked = candidate.check(&place, &draft, &facts).await?;
+        if args.resolving.resolve_digests {
+            resolve::candidate(args, &candidate, &mut checked).await;
+        }
         if let Some(entry) = &checked.entry {
             let role = candidate.chart.metadata.role;
             let added = draft.add(&candidate.chart.metadata.name, role, entry.clone());
             if added.map_err(|error| CliError::of(Exit::Refused, &error))? {
                 charts.insert(candidate.path(), candidate.bytes.clone());
+                if let Some(day) = &candidate.chart.release.date {
+                    draft.released(&candidate.chart.metadata.name, &candidate.chart.metadata.version, day);
+                }
             }
         }
         all.push((candidate, checked));

@@ -1,10 +1,9 @@
 //! What a choice is asked for: typed, or found in the cluster.
 
 use super::super::args::{Global, Platform};
-use super::super::context::{Context, Deployed};
+use super::super::context::{Context, Deployed, now};
 use super::super::error::unknown;
 use super::super::{Answer, CliError, Exit, style};
-use super::Loaded;
 use crate::api::{ConditionType, Conditions};
 use crate::matrix::{DriverRequest, Index, Query, UpdatePolicy};
 use crate::reconcile;
@@ -79,8 +78,7 @@ pub(super) fn title(kubernetes: &KubernetesVersion, vcenters: &[(String, Vcenter
 }
 
 /// Takes what was typed, and asks the cluster for the rest.
-pub(super) async fn question(args: &Platform, global: &Global, loaded: &Loaded) -> Result<Question, CliError> {
-    let index = &loaded.index;
+pub(super) async fn question(args: &Platform, global: &Global, index: &Index) -> Result<Question, CliError> {
     let typed = typed_drivers(args, index)?;
     let installed = typed_versions(args, index)?;
     let vcenters = typed_vcenters(args)?;
@@ -109,7 +107,7 @@ pub(super) async fn question(args: &Platform, global: &Global, loaded: &Loaded) 
         }
     }
     features(&args.feature, &mut question.drivers, index)?;
-    question.policy = index.policy(question.policy, loaded.now);
+    question.policy = index.policy(question.policy, now());
     Ok(question)
 }
 
@@ -254,7 +252,11 @@ async fn ask_cluster(
     question.cluster = Some(context.name.clone());
     let mut used = None;
     if let Deployed::Config(config) = &deployed {
-        question.policy = reconcile::policy(config.spec.update_policy);
+        let named = reconcile::named(reader, config).await;
+        question.policy = match named.is_ok_and(|named| named.frozen()) {
+            true => UpdatePolicy::Disabled,
+            false => reconcile::policy(config.spec.update_policy),
+        };
         let state = reconcile::observe(reader, config, context.kubernetes.clone()).await?;
         question.installed = state.versions();
         if args.vcenter.is_empty() {

@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 
 pub(super) async fn run(args: &Args, global: &Global) -> Result<Answer, CliError> {
     let loaded = Loaded::read(&args.index, global).await?;
-    let question = query::question(&args.platform, global, &loaded).await?;
+    let question = query::question(&args.platform, global, &loaded.index).await?;
     if args.what_if_kubernetes.is_some() || !args.what_if_vcenter.is_empty() {
         return what_if::answer(args, &loaded, &question);
     }
@@ -28,7 +28,7 @@ pub(super) async fn run(args: &Args, global: &Global) -> Result<Answer, CliError
 }
 
 fn text(loaded: &Loaded, question: &Question, result: &Result<Resolution, Box<NoFit>>, wide: bool) -> String {
-    let mut text = format!("{}\n\n", question.title());
+    let mut text = format!("{}{}\n\n", loaded.header(), question.title());
     match result {
         Ok(resolution) => {
             let version = |version: Option<&DriverVersion>| version.map_or_else(|| "-".to_owned(), ToString::to_string);

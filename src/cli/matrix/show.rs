@@ -36,18 +36,32 @@ pub(in crate::cli) fn entry<'a>(index: &'a Index, name: &str, version: &str) -> 
     ))
 }
 
+/// The same, with the index and the flags in the error.
+pub(super) fn entry_of<'a>(loaded: &'a Loaded, name: &str, version: &str) -> Result<(&'a str, &'a Driver, &'a Entry), CliError> {
+    entry(&loaded.index, name, version).map_err(|error| CliError {
+        what: format!("{}: {}", error.what, loaded.used.what()),
+        remedy: format!("{}{}", error.remedy, loaded.flags),
+        ..error
+    })
+}
+
 pub(super) async fn run(args: &Args, global: &Global) -> Result<Answer, CliError> {
     let loaded = Loaded::read(&args.index, global).await?;
-    let (name, _, entry) = entry(&loaded.index, &args.driver, &args.version)?;
+    let (name, _, entry) = entry_of(&loaded, &args.driver, &args.version)?;
     let answer = Answer::formatted(
         args.output.or_table(),
-        || document("MatrixEntry", json!({"matrix": loaded.identity(), "entry": whole(name, entry)})),
-        || text(&loaded.index, name, entry),
+        || {
+            document(
+                "MatrixEntry",
+                json!({"matrix": loaded.identity(), "entry": whole(&loaded.index, name, entry)}),
+            )
+        },
+        || loaded.header() + &text(&loaded.index, name, entry),
     )?;
     Ok(loaded.answer(answer))
 }
 
-fn whole(name: &str, entry: &Entry) -> Value {
+fn whole(index: &Index, name: &str, entry: &Entry) -> Value {
     let mut all = super::json(name, entry);
     let features: serde_json::Map<String, Value> = entry
         .features
@@ -59,7 +73,12 @@ fn whole(name: &str, entry: &Entry) -> Value {
         .collect();
     all["features"] = features.into();
     all["upgradesFrom"] = json!(entry.upgrades_from);
-    all["images"] = json!(entry.images);
+    let images = entry.images.iter().map(|image| {
+        let stated = image.digest.as_ref().and_then(|digest| index.stated_in(digest));
+        json!({"name": image.name, "ref": image.reference, "digest": image.digest, "statedIn": stated})
+    });
+    all["images"] = images.collect();
+    all["released"] = json!(index.released.driver(name, &entry.version));
     all["requires"] = json!(entry.requires);
     all["manifests"] = json!(entry.manifests);
     all
@@ -118,6 +137,8 @@ fn text(index: &Index, name: &str, entry: &Entry) -> String {
     let mut named: Vec<String> = sources(&entry.kubernetes).into_iter().chain(sources(&entry.vsphere)).collect();
     named.extend(entry.features.values().flat_map(|feature| feature.evidence.clone()));
     named.extend(entry.requires.iter().flat_map(|required| required.evidence.clone()));
+    let digests = entry.images.iter().filter_map(|image| image.digest.as_ref());
+    named.extend(digests.filter_map(|digest| index.stated_in(digest)).map(str::to_owned));
     named.sort();
     named.dedup();
     text.push_str("\nSources\n");
@@ -128,7 +149,13 @@ fn text(index: &Index, name: &str, entry: &Entry) -> String {
     }
     text.push_str("\nImages\n");
     let rows = entry.images.iter().map(|image| {
-        let digest = image.digest.as_ref().map_or_else(|| "-".to_owned(), |digest| digest.short());
+        let digest = image.digest.as_ref().map_or_else(
+            || "-".to_owned(),
+            |digest| match index.stated_in(digest) {
+                Some(source) => format!("{} by {source}, not measured", digest.short()),
+                None => digest.short(),
+            },
+        );
         vec![format!("  {}", image.name), image.reference.clone(), digest]
     });
     text.push_str(&style::table(&["  NAME", "REFERENCE", "DIGEST"], &rows.collect::<Vec<_>>()));

@@ -6,7 +6,7 @@ use super::super::operator::{Deployment, Presence};
 use super::super::output::document;
 use super::super::{Answer, CliError, style};
 use crate::api::ConditionType;
-use crate::fetch::{MatrixSource, Named, Origin, settings};
+use crate::fetch::{MatrixSource, Named, Origin, named_source, settings};
 use crate::manifest::Object;
 use crate::reconcile::named;
 use kube::ResourceExt;
@@ -16,13 +16,15 @@ use serde_json::{Value, json};
 struct Place {
     place: String,
     source: Option<String>,
+    /// Whether it may name one.
+    may: bool,
 }
 
 pub(super) async fn run(args: &Args, global: &Global) -> Result<Answer, CliError> {
     let context = Context::open(global).await?;
     let config = context.acting().await?;
     let namespace = config.namespace().unwrap_or_default();
-    let names = named(&context.ports.reader, &namespace).await?;
+    let names = named(&context.ports.reader, &config).await?;
     let flag = match Presence::find(&context, &namespace).await {
         Ok(Presence {
             deployment: Deployment::Found(found),
@@ -31,7 +33,7 @@ pub(super) async fn run(args: &Args, global: &Global) -> Result<Answer, CliError
         _ => None,
     };
     let places = places(flag, &names);
-    let counts = places.iter().position(|place| place.source.is_some());
+    let counts = places.iter().position(|place| place.may && place.source.is_some());
     let found = settings(&names);
     let status = config.status.unwrap_or_default();
     let fresh = status
@@ -72,6 +74,9 @@ pub(super) async fn run(args: &Args, global: &Global) -> Result<Answer, CliError
     if let Err(error) = &found {
         answer = answer.note(format!("{} {error}; the source before is kept", style::warn("warning:")));
     }
+    if let Some(unheard) = names.unheard() {
+        answer = answer.note(format!("{} {unheard}", style::warn("warning:")));
+    }
     if names.frozen() {
         answer = answer.note("Upgrades are switched off by auto-upgrade: disabled.".to_owned());
     }
@@ -82,17 +87,19 @@ fn places(flag: Option<String>, named: &Named) -> Vec<Place> {
     let of_flag = Place {
         place: format!("{} of the operator", Origin::Flag),
         source: flag,
+        may: true,
     };
-    let of_cluster = named.places().into_iter().map(|(origin, text)| Place {
-        place: origin.to_string(),
-        source: text.map(|text| {
-            text.parse::<MatrixSource>()
-                .map_or_else(|problem| problem, |source| source.to_string())
-        }),
+    let of_cluster = named.places().into_iter().map(|naming| Place {
+        place: naming.origin.to_string(),
+        may: naming.may,
+        source: naming
+            .text
+            .map(|text| named_source(&text).map_or_else(|problem| problem, |source| source.to_string())),
     });
     let own = Place {
         place: "the operator itself".into(),
         source: Some(MatrixSource::Embedded.to_string()),
+        may: true,
     };
     std::iter::once(of_flag).chain(of_cluster).chain([own]).collect()
 }
@@ -144,24 +151,24 @@ mod tests {
     fn places_are_listed_in_the_order_in_which_they_count() {
         let map = |key: &str, value: &str| BTreeMap::from([(key.to_owned(), value.to_owned())]);
         let named = Named {
-            maps: BTreeMap::from([
-                ("comp-matrix-config".to_owned(), map("versionConfigURL", "http://a.test/")),
-                ("vdo-matrix".to_owned(), map("source", "https://a.test/i.yaml")),
-            ]),
+            secret: map("source", "https://a.test/i.yaml"),
+            maps: BTreeMap::from([("comp-matrix-config".to_owned(), map("versionConfigURL", "http://a.test/"))]),
             objects: vec![("original".to_owned(), "https://b.test/i.json".to_owned())],
+            used: None,
         };
         let all: Vec<String> = places(None, &named)
             .into_iter()
             .map(|place| format!("{}: {}", place.place, place.source.unwrap_or_default()))
             .collect();
         assert_eq!(all[0], "--matrix of the operator: ");
-        assert_eq!(all[1], "ConfigMap vdo-matrix: https://a.test/i.yaml");
-        assert!(all[2].starts_with("ConfigMap comp-matrix-config: http:// is no source"), "{all:?}");
+        assert_eq!(all[1], "Secret vdo-matrix: https://a.test/i.yaml");
+        assert_eq!(all[2], "ConfigMap vdo-matrix: ");
+        assert!(all[3].starts_with("ConfigMap comp-matrix-config: http:// is no source"), "{all:?}");
         let rest = [
             "ConfigMap compat-matrix-config: ",
             "CompatibilityConfig original: https://b.test/i.json",
             "the operator itself: embedded",
         ];
-        assert_eq!(all[3..], rest);
+        assert_eq!(all[4..], rest);
     }
 }

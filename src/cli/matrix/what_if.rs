@@ -73,7 +73,7 @@ fn json(loaded: &Loaded, stage: &Stage) -> Value {
 }
 
 fn text(loaded: &Loaded, outlook: &Outlook) -> String {
-    let mut text = String::new();
+    let mut text = loaded.header();
     for (i, stage) in outlook.stages.iter().enumerate() {
         let title = title(&stage.kubernetes, &stage.vcenters);
         let word = if i == 0 { "Now" } else { "Then" };

@@ -15,13 +15,13 @@ pub(super) async fn adopt(prefix: &Prefix, global: &Global) -> Result<String, Cl
     let context = Context::open(global).await?;
     let config = context.acting().await?;
     let source = format!("oci://{}", prefix.matrix()?);
-    let map = matrix_source(&global.namespace, &source).map_err(|error| CliError::internal(&error))?;
-    Change::apply(&context, &map).await?.make(&context).await?;
+    let secret = matrix_source(&global.namespace, &source).map_err(|error| CliError::internal(&error))?;
+    Change::apply(&context, &secret).await?.make(&context).await?;
     let writer = context.ports.writer.clone().named(VDOCTL);
     let change: Value = json!({"spec": {"images": {"registry": prefix.0}}});
     writer.merge(API_VERSION, &reconcile::id(&config), &change, false).await?;
     Ok(format!(
-        "cluster {}: {map} names {source}, and spec.images.registry is {}",
+        "cluster {}: {secret} names {source}, and spec.images.registry is {}",
         context.name, prefix.0
     ))
 }

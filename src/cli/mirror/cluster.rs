@@ -52,6 +52,7 @@ pub(super) async fn verify(args: &MirrorVerify, global: &Global) -> Result<Repor
     if !matches!(deployed, Deployed::Config(_)) {
         return Err(context.missing(&deployed));
     }
+    let context = context.like_the_operator(global).await?;
     let decided = context.decide().await?;
     let mut images: BTreeMap<String, Vec<String>> = BTreeMap::new();
     let mut add = |object: &Object, driver: &str| {

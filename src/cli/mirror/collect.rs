@@ -1,8 +1,8 @@
 //! What is to be mirrored: versions of a matrix, their charts, and every image that these can ask for.
 
 use super::super::args::{Global, MatrixFile, Selecting, Taking};
-use super::super::context::now;
-use super::super::matrix::{driver, repository};
+use super::super::context::{Context, now};
+use super::super::matrix::{Choice, driver, repository};
 use super::super::{CliError, Exit};
 use super::bundle::opened;
 use super::find::{Ready, names};
@@ -46,7 +46,15 @@ pub(super) struct Stock {
 impl Stock {
     /// Reads the matrix, and the charts of what is selected.
     pub(super) async fn read(matrix: &MatrixFile, select: &Selecting, take: &Taking, global: &Global) -> Result<Self, CliError> {
-        let (repository, loaded) = repository(matrix, global).await?;
+        let (repository, loaded) = match take.for_cluster {
+            // What the cluster needs is decided as its operator decides.
+            true => {
+                let context = Context::open(global).await?;
+                let choice = Choice::in_cluster(matrix, &context, global).await?;
+                (choice.repository, choice.loaded)
+            }
+            false => repository(matrix, global).await?,
+        };
         let mut selection = selection(select, &loaded.index)?;
         if take.for_cluster {
             selection.exact = cluster::versions(&loaded, global).await?;
@@ -55,8 +63,8 @@ impl Stock {
         let mut stock = Self {
             platforms: take.platform.clone(),
             substitutes: Substitutes(take.from.clone()),
-            mirror: match &matrix.matrix {
-                Some(MatrixSource::Registry(source)) => prefix_of(source.reference()),
+            mirror: match loaded.source.parse() {
+                Ok(MatrixSource::Registry(source)) => prefix_of(source.reference()),
                 _ => None,
             },
             versions: Vec::new(),

@@ -12,6 +12,7 @@ use super::{Prefix, find, watched};
 use crate::mirror::{placed, places};
 use crate::registry::{matrix_artifact, push_matrix};
 use crate::transfer::{Delivery, Meter};
+use crate::types::total;
 
 pub(super) async fn run(args: &Args, global: &Global, progress: &mut Progress) -> Result<Answer, CliError> {
     let prefix = Prefix::parse(&args.to)?;
@@ -43,7 +44,7 @@ pub(super) async fn run(args: &Args, global: &Global, progress: &mut Progress) -
     let registry = login::open(&args_of_target, &at).await?;
     let all = deliveries.len() + 1;
     let (deliveries, known) = news(&registry, deliveries).await?;
-    let bytes = all_of(deliveries.iter().flat_map(|delivery| delivery.found.trees())).values().sum();
+    let bytes = total(all_of(deliveries.iter().flat_map(|delivery| delivery.found.trees())).into_values());
     deliver(&registry, &deliveries, &[], progress).await?;
     let files = stock.files(&lock)?;
     let refused = |error| login::failed(&error);

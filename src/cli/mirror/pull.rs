@@ -9,11 +9,12 @@ use super::collect::Stock;
 use super::find::{self, Before, Ready};
 use super::registries::Registries;
 use super::{failed, size, unreadable, watched};
+use crate::files;
 use crate::layout::Layout;
 use crate::mirror::{Lock, Moved, places};
 use crate::oci::{Descriptor, Index, REF_NAME};
 use crate::transfer::{Known, Meter, fetch};
-use crate::types::{Digest, count, shell_word};
+use crate::types::{Digest, count, shell_word, total};
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -81,7 +82,7 @@ pub(super) async fn run(args: &Args, global: &Global, progress: &mut Progress) -
 #[derive(Clone)]
 enum Target {
     Folder(PathBuf),
-    /// An archive is written as a whole; what it is made of is collected in a folder beside it.
+    /// An archive is written as a whole; what it is made of is collected in a folder beside it, which is ours alone.
     Archive {
         file: PathBuf,
         work: PathBuf,
@@ -114,6 +115,12 @@ impl Target {
     /// Where blobs are collected.
     fn layout(&self) -> Result<Layout, CliError> {
         let (Self::Folder(path) | Self::Archive { work: path, .. }) = self;
+        if let Self::Archive { work, .. } = self {
+            files::own_folder(work).map_err(|error| {
+                let what = format!("the folder {} cannot be used for what is pulled: {error}", work.display());
+                CliError::new(Exit::Refused, what, "Write the bundle into a folder where no other user may write.")
+            })?;
+        }
         let opened = match path.join("oci-layout").exists() {
             true => Layout::open(path),
             false => Layout::create(path),
@@ -159,7 +166,7 @@ impl Summary {
             images: ready.iter().map(line).collect(),
             moved,
             blobs: all.len(),
-            bytes: all.values().sum(),
+            bytes: total(all.values().copied()),
             versions: json!(lock.versions),
         }
     }

@@ -12,7 +12,7 @@ use crate::mirror::{Lock, MATRIX, placed, places};
 use crate::oci::Descriptor;
 use crate::registry::{Reference, Registry};
 use crate::transfer::{AT_ONCE, Delivery, Meter, TransferError, patiently, send};
-use crate::types::{count, shell_word};
+use crate::types::{count, shell_word, total};
 use futures::{StreamExt, TryStreamExt, stream};
 use serde_json::json;
 use std::sync::Arc;
@@ -34,7 +34,7 @@ pub(super) async fn run(args: &Args, global: &Global, progress: &mut Progress) -
         dry_run: args.dry_run,
     };
     let trees = || deliveries.iter().chain(&last).flat_map(|delivery| delivery.found.trees());
-    let bytes = all_of(trees()).values().sum();
+    let bytes = total(all_of(trees()).into_values());
     if args.dry_run {
         return to.answer(progress, bytes, None);
     }
@@ -198,7 +198,7 @@ impl Sent<'_> {
         if let (Some(registry), Some(matrix), false) = (registry, matrix, self.dry_run) {
             text.push_str(&format!(
                 "  in a new cluster: vdoctl deploy --image-registry {} --matrix {} …\n  in a running one: vdoctl mirror push … --use sets\n    \
-                 spec.images.registry: {registry}\n    ConfigMap vdo-matrix, source: {matrix}\n",
+                 spec.images.registry: {registry}\n    vdoctl configure matrix {matrix}\n",
                 shell_word(registry),
                 shell_word(&matrix),
             ));

@@ -7,13 +7,13 @@ use crate::registry::{Login, Reference, Registry};
 use std::sync::{Mutex, PoisonError};
 
 /// Registries with the same login share their connections.
-pub(super) struct Registries {
+pub(in crate::cli) struct Registries {
     args: RegistryArgs,
     open: Mutex<Vec<(String, Login, Registry)>>,
 }
 
 impl Registries {
-    pub(super) fn new(args: &Args) -> Self {
+    pub(in crate::cli) fn new(args: &Args) -> Self {
         Self {
             args: args.clone().into(),
             open: Mutex::default(),
@@ -21,7 +21,7 @@ impl Registries {
     }
 
     /// The registry of a reference, with the login that is kept for it.
-    pub(super) async fn of(&self, reference: &Reference) -> Result<Registry, CliError> {
+    pub(in crate::cli) async fn of(&self, reference: &Reference) -> Result<Registry, CliError> {
         let login = registry::login(&self.args, reference).await?;
         let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
         let known = open.iter().find(|(host, known, _)| *host == reference.host && *known == login);
@@ -36,11 +36,11 @@ impl Registries {
 
 /// What begins with the first is pulled from the second. The longest beginning counts.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Substitutes(pub(super) Vec<(String, String)>);
+pub(in crate::cli) struct Substitutes(pub(in crate::cli) Vec<(String, String)>);
 
 impl Substitutes {
     /// Where an image is pulled from. One without a registry is on Docker's.
-    pub(super) fn source(&self, image: &str) -> Result<Reference, CliError> {
+    pub(in crate::cli) fn source(&self, image: &str) -> Result<Reference, CliError> {
         let parsed = ImageSource::parse(image);
         let full = match (parsed.registry.is_empty(), parsed.repository.contains('/')) {
             (false, _) => image.to_owned(),

@@ -1,6 +1,7 @@
 //! Which Kubernetes minors the versions of a driver support, as a picture.
 
 use super::html::escaped;
+use crate::types::span;
 use serde_json::Value;
 use std::collections::BTreeMap;
 
@@ -30,11 +31,13 @@ pub(super) fn svg(versions: &[Value], cluster: Option<Minor>) -> String {
     let (Some(first), Some(last)) = (bounds("min").chain(bounds("max")).min(), bounds("max").chain(bounds("min")).max()) else {
         return String::new();
     };
+    // A matrix may name any number; a picture has room for so many.
+    let last = *span(first, last).end();
     let rows = rows(versions, first, last);
-    let columns = usize::try_from(last - first + 1).unwrap_or(1);
+    let columns = usize::try_from(last.saturating_sub(first).saturating_add(1)).unwrap_or(1);
     let (width, height) = (NAME + columns * CELL, (rows.len() + 1) * LINE + 6);
     let (whole, high) = (width + 2 * MARGIN, height + 2 * MARGIN);
-    let x = |minor: Minor| NAME + usize::try_from(minor.saturating_sub(first)).unwrap_or(0) * CELL;
+    let x = |minor: Minor| NAME + usize::try_from(minor.min(last).saturating_sub(first)).unwrap_or(0) * CELL;
     let mut text = format!(
         "<svg viewBox=\"-{MARGIN} -{MARGIN} {whole} {high}\" width=\"{whole}\" role=\"img\" \
          aria-label=\"Kubernetes minors that each version supports\">"
@@ -45,7 +48,7 @@ pub(super) fn svg(versions: &[Value], cluster: Option<Minor>) -> String {
             x(here)
         ));
     }
-    for minor in first..=last {
+    for minor in span(first, last) {
         text.push_str(&format!(
             "<text x=\"{}\" y=\"15\" text-anchor=\"middle\">1.{minor}</text>",
             x(minor) + CELL / 2

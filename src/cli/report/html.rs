@@ -43,7 +43,7 @@ pub(super) fn page(facts: &Value) -> String {
         "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n\
          <meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src 'unsafe-inline'; img-src data:\">\n\
          <link rel=\"icon\" href=\"data:,\">\n<title>vSphere drivers of cluster {title}</title>\n<style>\n{STYLE}</style>\n</head>\n<body>\n{head}{body}\
-         <footer>Made by vdoctl {version}. It holds no secret.</footer>\n</body>\n</html>\n",
+         <footer>Made by vdoctl {version}. It holds names, addresses and versions, and no value of a Secret.</footer>\n</body>\n</html>\n",
         title = escaped(&cluster),
         head = head(facts),
         body = sections.concat(),

@@ -1,27 +1,32 @@
 use super::super::CliError;
-use super::super::args::Global;
 use super::super::context::{Context, Deployed, id, now};
-use super::super::operator::{Deployment, Presence, Silence};
+use super::super::driver_fields::field;
+use super::super::operator::{Deployment, Presence, Sight, Silence};
 use super::super::output::document;
+use super::super::upgrade::pins_of;
 use crate::api::{
-    ConditionType, Conditions, DriverStatus, Health, REVISION_PREFIX, Reason, VDOConfig, VDOConfigStatus, VsphereCloudConfig,
+    ConditionType, Conditions, DriverStatus, Health, ManagementState, REVISION_PREFIX, Reason, UPGRADE_PINS, VDOConfig, VDOConfigStatus,
+    VsphereCloudConfig,
 };
 use crate::cluster::{ClusterError, Select, Watch, list};
-use crate::drivers;
+use crate::drivers::{self, short};
 use crate::install::operator_version;
 use crate::reconcile::{self, ReconcileError};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use k8s_openapi::jiff::Timestamp;
 use kube::ResourceExt;
 use serde_json::{Value, json};
+use std::collections::{BTreeMap, BTreeSet};
 
 /// Everything that `status` shows.
-pub(super) struct Picture {
+pub(in crate::cli) struct Picture {
     pub cluster: String,
     pub server: String,
     pub kubernetes: String,
     pub nodes: Option<i64>,
     pub operator: Option<Operator>,
+    /// Why it is not known whether an operator acts.
+    pub doubt: Option<String>,
     pub config: Option<Config>,
     /// Whether the definitions of our objects are there.
     pub defined: bool,
@@ -29,14 +34,16 @@ pub(super) struct Picture {
 }
 
 /// The operator's own Deployment.
-pub(super) struct Operator {
+pub(in crate::cli) struct Operator {
     pub version: String,
     /// Why it does not work; `None` when it does.
     pub failure: Option<String>,
+    /// What keeps its pods from being ready, as far as it may be seen; `None` when they are.
+    pub unready: Option<String>,
 }
 
 /// The VDOConfig.
-pub(super) struct Config {
+pub(in crate::cli) struct Config {
     pub id: String,
     /// Whether the status speaks of the newest specification.
     pub current: bool,
@@ -47,6 +54,14 @@ pub(super) struct Config {
     pub silence: Option<Silence>,
     /// The drivers that a person keeps at a revision, with that.
     pub kept: Vec<(String, String)>,
+    /// The drivers that an upgrade pins until they are healthy, with the versions.
+    pub upgrade_pins: BTreeMap<String, String>,
+    /// The drivers of which the specification names the version, with that.
+    pub pins: Vec<(String, String)>,
+    /// Management is paused.
+    pub paused: bool,
+    /// Drivers of which the management is paused.
+    pub paused_drivers: Vec<String>,
     pub status: VDOConfigStatus,
 }
 
@@ -72,21 +87,42 @@ pub(in crate::cli) struct Problem {
 }
 
 impl Picture {
-    pub(super) async fn take(context: &Context, deployed: &Deployed, global: &Global) -> Result<Self, CliError> {
+    /// Takes it once, so an operator that seems to be away is watched for a few seconds.
+    pub(super) async fn take(context: &Context, deployed: &Deployed) -> Result<Self, CliError> {
+        let deleting = matches!(deployed, Deployed::Config(config) if config.metadata.deletion_timestamp.is_some());
+        let presence = Presence::find(context, context.namespace()).await?;
+        let presence = match deployed {
+            Deployed::Config(_) => presence.confirmed(context, deleting).await?,
+            _ => presence,
+        };
+        Self::with(context, deployed, &presence).await
+    }
+
+    /// Takes it once more, to be compared with what was seen before.
+    pub(in crate::cli) async fn again(context: &Context, deployed: &Deployed, sight: &mut Sight) -> Result<Self, CliError> {
+        let mut presence = Presence::find(context, context.namespace()).await?;
+        sight.compare(&mut presence);
+        let doubt = presence.is_doubtful().then(|| presence.failure()).flatten();
+        let mut picture = Self::with(context, deployed, &presence).await?;
+        picture.doubt = doubt;
+        Ok(picture)
+    }
+
+    async fn with(context: &Context, deployed: &Deployed, presence: &Presence) -> Result<Self, CliError> {
         let client = &context.ports.client;
-        let presence = Presence::find(context, &global.namespace).await?;
         let mut picture = Self {
             cluster: context.name.clone(),
             server: context.server.clone(),
             kubernetes: context.kubernetes.raw().to_owned(),
             nodes: None,
-            operator: operator(&presence),
+            operator: operator(presence),
+            doubt: None,
             config: None,
             defined: !matches!(deployed, Deployed::Nothing),
             connections: Vec::new(),
         };
         if let Deployed::Config(config) = deployed {
-            picture.connections = match reconcile::connection_objects(&context.ports.reader, &global.namespace).await {
+            picture.connections = match reconcile::connection_objects(&context.ports.reader, context.namespace()).await {
                 // Where the definitions are being deleted, this one may be gone before that of VDOConfig.
                 Err(ReconcileError::Cluster(ClusterError::NotServed { .. })) if config.metadata.deletion_timestamp.is_some() => Vec::new(),
                 found => found?,
@@ -94,7 +130,7 @@ impl Picture {
             let mut own = Config::of(config);
             own.stuck = presence.stuck(config, now());
             let confirmed = own.status.last_confirmed.as_ref().map(|at| at.0);
-            own.silence = presence.confirmed(context).await?.silence(confirmed, now());
+            own.silence = presence.silence(confirmed, now());
             picture.config = Some(own);
         }
         let counted = picture
@@ -128,6 +164,7 @@ impl Picture {
                 "vcenters": self.connections.iter().map(vcenter).collect::<Vec<_>>(),
                 "drivers": config.map(|c| c.status.drivers.iter().map(|d| driver(d, &c.status)).collect::<Vec<_>>()).unwrap_or_default(),
                 "problems": problems,
+                "judgement": config.map(|_| self.judge(false, now()).json()),
                 "upgradeable": config.and_then(Config::upgradeable).map(|c| json!({"status": c.status, "reason": c.reason, "message": c.message})),
                 "upgradeAvailable": config.and_then(Config::upgrade_available).map(|c| json!({"reason": c.reason, "message": c.message})),
             }),
@@ -166,15 +203,43 @@ fn kept(config: &VDOConfig) -> Vec<(String, String)> {
 impl Config {
     fn of(config: &VDOConfig) -> Self {
         let status = config.status.clone().unwrap_or_default();
+        let spec = serde_json::to_value(&config.spec).unwrap_or_default();
+        let fields = |key: &str| -> Vec<(String, String)> {
+            let names: BTreeSet<&str> = drivers::KNOWN
+                .iter()
+                .map(|driver| driver.name)
+                .chain(status.drivers.iter().map(|driver| driver.name.as_str()))
+                .collect();
+            let of = |name: &str| Some((name.to_owned(), field(&spec, name, key).as_str()?.to_owned()));
+            names.into_iter().filter_map(of).collect()
+        };
+        let paused = |(name, state): (String, String)| (state == "Paused").then_some(name);
         Self {
             id: id(config),
+            pins: fields("version"),
+            paused: config.spec.management_state == ManagementState::Paused,
+            paused_drivers: fields("managementState").into_iter().filter_map(paused).collect(),
             current: status.observed_generation == config.metadata.generation,
             deleting: config.metadata.deletion_timestamp.is_some(),
             stuck: None,
             kept: kept(config),
+            upgrade_pins: pins_of(config.annotations().get(UPGRADE_PINS).map_or("", String::as_str)),
             silence: None,
             status,
         }
+    }
+
+    /// That an upgrade has not ended, and what goes on with it.
+    pub(super) fn unfinished_upgrade(&self) -> Option<String> {
+        let pins: Vec<String> = self
+            .upgrade_pins
+            .iter()
+            .map(|(driver, version)| format!("{} to {version}", short(driver)))
+            .collect();
+        let all = (!pins.is_empty()).then(|| pins.join(" and "))?;
+        Some(format!(
+            "Pinned by an upgrade that has not ended: {all}; `vdoctl upgrade apply` goes on with it, and lifts the pin."
+        ))
     }
 
     /// What the operator says of the next Kubernetes minor, once it has looked.
@@ -193,6 +258,7 @@ impl Config {
             "name": self.id,
             "current": self.current,
             "deleting": self.deleting,
+            "upgradePins": self.upgrade_pins,
             "kept": self.kept.iter().map(|(driver, revision)| json!({"driver": driver, "revision": revision})).collect::<Vec<_>>(),
             "stuck": self.stuck.as_ref().map(|(what, remedy)| json!({"message": what, "remedy": remedy})),
             "silence": self.silence.as_ref().map(|silence| json!({"since": silence.since, "message": silence.why, "remedy": silence.remedy})),
@@ -285,7 +351,7 @@ fn add(found: &mut Vec<Problem>, problem: Problem) {
 /// Adds what is wrong in a vCenter and does not keep its connection from being ready: the machine of a node, or a privilege.
 fn add_connection(found: &mut Vec<Problem>, connection: &VsphereCloudConfig, works: bool) {
     let conditions = connection.status.iter().flat_map(|status| &status.conditions);
-    for condition in conditions.filter(|c| c.type_ != "Ready" && c.status == "False" && is_problem(c)) {
+    for condition in conditions.filter(|c| c.type_ != "Ready" && c.status != "Unknown" && is_problem(c)) {
         if found.iter().any(|old| old.message.contains(&condition.message)) {
             continue;
         }
@@ -298,7 +364,7 @@ fn add_connection(found: &mut Vec<Problem>, connection: &VsphereCloudConfig, wor
 /// Whether a condition says that something is not as it should be.
 fn is_problem(condition: &Condition) -> bool {
     let silent = [Reason::NotRequested.as_str(), Reason::NotChecked.as_str()];
-    condition.status != "True" && !silent.contains(&condition.reason.as_str())
+    ConditionType::is_well(&condition.type_, &condition.status) != Some(true) && !silent.contains(&condition.reason.as_str())
 }
 
 /// The nodes on which a driver has done its work, of all.
@@ -372,13 +438,30 @@ fn operator(presence: &Presence) -> Option<Operator> {
     Some(Operator {
         version: operator_version(deployment).unwrap_or_else(|| "latest".into()),
         failure: presence.deployment.failure(&presence.whole()),
+        unready: presence.unready.clone().or_else(|| presence.deployment.failure(&presence.whole())),
     })
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::api::VDOConfigSpec;
     use crate::drivers::CSI;
+
+    #[test]
+    fn status_names_the_pins_of_an_upgrade_that_has_not_ended() {
+        let mut config = VDOConfig::new("vdo", VDOConfigSpec::default());
+        assert_eq!(Config::of(&config).unfinished_upgrade(), None);
+        let pins = "vsphere-cpi=1.34.0,vsphere-csi=3.7.3".to_owned();
+        config.annotations_mut().insert(UPGRADE_PINS.to_owned(), pins);
+        let said = Config::of(&config).unfinished_upgrade();
+        assert_eq!(
+            said.as_deref(),
+            Some(
+                "Pinned by an upgrade that has not ended: CPI to 1.34.0 and CSI to 3.7.3; `vdoctl upgrade apply` goes on with it, and lifts the pin."
+            )
+        );
+    }
 
     /// Scripts read it: a change here is a change of vdoctl/v1.
     #[test]

@@ -99,6 +99,9 @@ pub(super) fn open(bytes: &[u8]) -> io::Result<Files> {
             return Err(wrong("it has a file outside of its folder"));
         };
         let name = rest.to_str().ok_or_else(|| wrong("it has a file without a name"))?.to_owned();
+        if entry.size() > FILE as u64 {
+            return Err(wrong("it has a file that is longer than any"));
+        }
         let mut content = Vec::new();
         entry.read_to_end(&mut content)?;
         files.insert(name, content);

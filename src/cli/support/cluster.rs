@@ -3,8 +3,9 @@
 use super::super::context::Context;
 use super::super::error::sentence;
 use super::archive::Archive;
+use super::fields::{self, Withheld};
 use super::mask::Mask;
-use crate::api::API_VERSION;
+use crate::api::{API_VERSION, STATE_TYPE};
 use crate::cluster::{ClusterError, Select, Watch, list, metrics_of, pod_log_tail};
 use crate::drivers::KNOWN;
 use crate::install::OPERATOR;
@@ -56,86 +57,105 @@ fn namespaces(context: &Context) -> BTreeSet<String> {
     drivers.chain([context.namespace().to_owned(), SHARED.to_owned()]).collect()
 }
 
-/// The values of the Secrets there, as far as they may be read: they are looked for in everything that goes into the bundle.
-pub(super) async fn secrets(context: &Context) -> Vec<String> {
-    let mut values = Vec::new();
-    for namespace in namespaces(context) {
-        let found = list(&context.ports.client, &Watch::new("v1", "Secret", &namespace, Select::All))
-            .await
-            .unwrap_or_default();
-        for secret in found.iter().filter(|secret| secret.text("/type") != "kubernetes.io/tls") {
-            let data = secret.value()["data"].as_object().into_iter().flatten();
-            // The user is no secret, and needed to understand a login.
-            let hidden = data.filter(|(key, _)| !matches!(key.as_str(), "username" | "ca.crt" | "namespace"));
-            let decoded = hidden.filter_map(|(_, value)| STANDARD.decode(value.as_str()?).ok());
-            values.extend(decoded.filter_map(|bytes| String::from_utf8(bytes).ok()));
-        }
-    }
-    values
+/// The types of Secrets whose values are not looked for: certificates, which are public, and the operator's state, which has no secrets and is
+/// full of words that are in everything else.
+const PUBLIC: [&str; 2] = ["kubernetes.io/tls", STATE_TYPE];
+
+/// What was read of the cluster, as far as it may be shown.
+pub(super) struct Collected {
+    /// The paths of files, with the objects in each.
+    lists: Vec<(String, Value)>,
+    pods: Vec<Object>,
+    /// What could not be read, and why.
+    missing: Vec<String>,
 }
 
-/// Writes everything. What could not be read, and why.
-pub(super) async fn write(context: &Context, archive: &mut Archive, mask: &Mask) -> Vec<String> {
-    let mut missing = Vec::new();
+/// Reads the objects, and everything that must not be shown of them: the values of Secrets, as far as these may be read, and the fields that
+/// are in no list.
+pub(super) async fn collect(context: &Context) -> (Collected, Mask) {
+    let mut found = Collected {
+        lists: Vec::new(),
+        pods: Vec::new(),
+        missing: Vec::new(),
+    };
+    let mut withheld = Withheld::default();
+    let mut secrets = Vec::new();
     let client = &context.ports.client;
     for (api_version, kind) in OF_THE_CLUSTER {
         match list(client, &Watch::new(api_version, kind, "", Select::All)).await {
-            Ok(found) => objects(&found, kind, "", archive, mask),
+            Ok(objects) => found.take(&objects, kind, "", &mut withheld),
             Err(ClusterError::NotServed { .. }) => {}
-            Err(error) => missing.push(format!("{kind}: {}", sentence(&error))),
+            Err(error) => found.missing.push(format!("{kind}: {}", sentence(&error))),
         }
     }
     for namespace in namespaces(context) {
         for (api_version, kind) in OF_A_NAMESPACE {
             match list(client, &Watch::new(api_version, kind, &namespace, Select::All)).await {
-                Ok(mut found) => {
-                    found.retain(|object| namespace != SHARED || is_ours(object));
-                    if kind == "Pod" {
-                        for pod in &found {
-                            missing.extend(logs(context, pod, archive, mask).await);
-                        }
+                Ok(mut objects) => {
+                    if kind == "Secret" {
+                        secrets.extend(objects.iter().flat_map(values));
                     }
-                    objects(&found, kind, &namespace, archive, mask);
+                    objects.retain(|object| namespace != SHARED || is_ours(object));
+                    found.take(&objects, kind, &namespace, &mut withheld);
+                    if kind == "Pod" {
+                        found.pods.extend(objects);
+                    }
                 }
-                Err(error) => missing.push(format!("{kind} objects in {namespace}: {}", sentence(&error))),
+                Err(error) => found.missing.push(format!("{kind} objects in {namespace}: {}", sentence(&error))),
             }
         }
     }
-    missing
+    (found, Mask::new(&secrets, withheld.values()))
+}
+
+/// The values of a Secret that must not be shown.
+fn values(secret: &Object) -> Vec<String> {
+    if PUBLIC.contains(&secret.text("/type")) {
+        return Vec::new();
+    }
+    let data = secret.value()["data"].as_object().cloned().unwrap_or_default();
+    // The user is no secret, and needed to understand a login.
+    let hidden = data
+        .iter()
+        .filter(|(key, _)| !matches!(key.as_str(), "username" | "ca.crt" | "namespace"));
+    let decoded = hidden.filter_map(|(_, value)| STANDARD.decode(value.as_str()?).ok());
+    decoded.filter_map(|bytes| String::from_utf8(bytes).ok()).collect()
+}
+
+impl Collected {
+    /// One file for a kind in a namespace.
+    fn take(&mut self, objects: &[Object], kind: &str, namespace: &str, withheld: &mut Withheld) {
+        let included: Vec<&Object> = objects.iter().filter(|object| fields::is_included(object)).collect();
+        if objects.is_empty() {
+            return;
+        }
+        let items: Vec<Value> = included
+            .iter()
+            .take(OF_A_KIND)
+            .map(|object| fields::shown(object, withheld))
+            .collect();
+        let place = if namespace.is_empty() { "cluster" } else { namespace };
+        let list = json!({"apiVersion": "v1", "kind": "List", "found": objects.len(), "items": items});
+        self.lists.push((format!("objects/{place}/{}.json", kind.to_lowercase()), list));
+    }
+
+    /// Writes the objects, and the logs of the pods. What could not be read, and why.
+    pub(super) async fn write(self, context: &Context, archive: &mut Archive, mask: &Mask) -> Vec<String> {
+        let mut missing = self.missing;
+        for (path, list) in self.lists {
+            archive.add(&path, mask.objects(list).as_bytes());
+        }
+        for pod in &self.pods {
+            missing.extend(logs(context, pod, archive, mask).await);
+        }
+        missing
+    }
 }
 
 /// Whether an object of a shared namespace is of the operator or a driver.
 fn is_ours(object: &Object) -> bool {
     let text = format!("{} {}", object.name(), object.text("/involvedObject/name"));
     text.contains("vsphere") || text.contains("vdo-")
-}
-
-/// One file for a kind in a namespace.
-fn objects(found: &[Object], kind: &str, namespace: &str, archive: &mut Archive, mask: &Mask) {
-    if found.is_empty() {
-        return;
-    }
-    let items: Vec<Value> = found.iter().take(OF_A_KIND).map(shown).collect();
-    let place = if namespace.is_empty() { "cluster" } else { namespace };
-    let list = json!({"apiVersion": "v1", "kind": "List", "found": found.len(), "items": items});
-    archive.add(&format!("objects/{place}/{}.json", kind.to_lowercase()), mask.json(list).as_bytes());
-}
-
-/// An object as it may be shown: of a Secret its keys, of binary data its size, and nothing that repeats either.
-fn shown(object: &Object) -> Value {
-    let mut value = object.masked();
-    if let Some(annotations) = value.pointer_mut("/metadata/annotations").and_then(Value::as_object_mut) {
-        annotations.retain(|key, _| !key.ends_with("/last-applied-configuration"));
-    }
-    if let Some(metadata) = value.get_mut("metadata").and_then(Value::as_object_mut) {
-        metadata.remove("managedFields");
-    }
-    if let Some(data) = value.get_mut("binaryData").and_then(Value::as_object_mut) {
-        for content in data.values_mut() {
-            *content = format!("({} characters)", content.as_str().map_or(0, str::len)).into();
-        }
-    }
-    value
 }
 
 /// The logs of a pod's containers: of those that run, and of those before them where there were some.
@@ -170,24 +190,4 @@ async fn logs(context: &Context, pod: &Object, archive: &mut Archive, mask: &Mas
         }
     }
     missing
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn support_bundle_shows_keys_of_secrets_and_sizes_of_binary_data() {
-        let secret = json!({
-            "apiVersion": "v1", "kind": "Secret",
-            "metadata": {"name": "s", "namespace": "n", "annotations": {"kubectl.kubernetes.io/last-applied-configuration": "{\"data\": \"x\"}", "a": "b"}},
-            "data": {"password": "aHVudGVyMg=="},
-        });
-        let shown_secret = shown(&Object::new(secret).expect("an object"));
-        assert_eq!(shown_secret["data"], json!({"password": "******"}));
-        assert_eq!(shown_secret["metadata"]["annotations"], json!({"a": "b"}));
-        let map =
-            json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "m", "namespace": "n"}, "binaryData": {"k": "AAAA"}});
-        assert_eq!(shown(&Object::new(map).expect("an object"))["binaryData"]["k"], "(4 characters)");
-    }
 }

@@ -1,12 +1,13 @@
 //! What the verbs have to say of a cluster, each as a document and as text.
 
-use super::super::args::{Doctor, Format, Global, History, List, MatrixFile, Output, Plan, Platform, Resolve, SecretsList, Status};
+use super::super::args::{Doctor, Format, Global, History, List, MatrixFile, Output, Platform, Resolve, SecretsList, Status};
 use super::super::context::Context;
 use super::super::foreign;
 use super::super::{Answer, CliError, doctor, history, matrix, plan, secrets, status, version};
 use super::archive::Archive;
+use super::fields;
 use super::mask::Mask;
-use crate::types::KubernetesVersion;
+use crate::types::{KubernetesVersion, from_json};
 use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
 
@@ -18,14 +19,14 @@ struct Part {
 }
 
 /// The answers of verbs, or why there is none.
-pub(in crate::cli) struct Documents(BTreeMap<&'static str, Result<Part, String>>);
+pub(super) struct Documents(BTreeMap<&'static str, Result<Part, String>>);
 
 /// As a document and as text.
 type Both = Result<(Answer, Answer), CliError>;
 
 impl Documents {
     /// Asks every verb. What one cannot say is said by another, so none of them ends it; a cluster that is gone does.
-    pub(in crate::cli) async fn collect(context: &Context, global: &Global) -> Result<Self, CliError> {
+    pub(super) async fn collect(context: &Context, global: &Global) -> Result<Self, CliError> {
         let output = |format| Output { format: Some(format) };
         let mut all = BTreeMap::new();
         let status = async |format| {
@@ -39,14 +40,7 @@ impl Documents {
         // Without it there is nothing to ask the others about.
         all.insert("status", part(Ok((status(Format::Json).await?, status(Format::Wide).await?))));
         all.insert("doctor", part(doctor::both(&Doctor::default(), global).await));
-        let plans = async |format| {
-            let args = Plan {
-                output: output(format),
-                ..Plan::default()
-            };
-            plan::run(&args, global).await
-        };
-        all.insert("plan", part(both(plans(Format::Json).await, plans(Format::Wide).await)));
+        all.insert("plan", part(plan::with_fields(global, fields::difference).await));
         let histories = async |format| {
             let args = History {
                 driver: None,
@@ -83,16 +77,16 @@ impl Documents {
         Ok(Self(all))
     }
 
-    /// The document of a verb; null where there is none.
-    pub(in crate::cli) fn json(&self, verb: &str) -> Value {
+    /// The document of a verb without secrets; null where there is none.
+    pub(super) fn json(&self, verb: &str, mask: &Mask) -> Value {
         self.0
             .get(verb)
             .and_then(|part| part.as_ref().ok())
-            .map_or(Value::Null, |part| part.json.clone())
+            .map_or(Value::Null, |part| mask.document(part.json.clone()))
     }
 
     /// What could not be collected, and why.
-    pub(in crate::cli) fn missing(&self) -> Vec<String> {
+    pub(super) fn missing(&self) -> Vec<String> {
         let why = |(verb, part): (&&str, &Result<Part, String>)| Some(format!("{verb}: {}", part.as_ref().err()?));
         self.0.iter().filter_map(why).collect()
     }
@@ -117,7 +111,9 @@ impl Documents {
 fn later(version: &KubernetesVersion, minors: u64) -> Option<KubernetesVersion> {
     let minor = version.minor();
     let (major, minor) = minor.split_once('.')?;
-    format!("{major}.{}", minor.parse::<u64>().ok()? + minors).parse().ok()
+    format!("{major}.{}", minor.parse::<u64>().ok()?.saturating_add(minors))
+        .parse()
+        .ok()
 }
 
 fn both(document: Result<Answer, CliError>, text: Result<Answer, CliError>) -> Both {
@@ -129,7 +125,7 @@ fn part(answers: Both) -> Result<Part, String> {
     let plain = |bytes: &[u8]| anstream::adapter::strip_str(&foreign::shown(&String::from_utf8_lossy(bytes))).to_string();
     let talk: String = text.talk.iter().map(|line| format!("{line}\n")).collect();
     Ok(Part {
-        json: serde_json::from_slice(&document.data).map_err(|error| error.to_string())?,
+        json: from_json(&document.data).map_err(|error| error.to_string())?,
         text: plain(&text.data) + &plain(talk.as_bytes()),
         exit: document.exit as u8,
     })

@@ -1,97 +1,98 @@
-//! Secrets out of a support bundle: the values that are known, and everything that looks like one.
+//! What is taken out of everything that leaves the cluster in a bundle or a report: known values, values of fields that are in no list, and
+//! what looks like a secret.
 
+use super::fields;
+use crate::types::{MASKED, from_json, is_sensitive, redacted};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
+use regex::{Captures, Regex, RegexBuilder};
 use serde_json::Value;
+use std::sync::LazyLock;
 
-const MASKED: &str = "******";
-
-/// Shorter than this, a value is found in every other word.
+/// Shorter than this, the value of a Secret is found in every other word.
 const SHORTEST: usize = 4;
 
-/// Words at the end of a name whose value is a secret.
-const NAMES: [&str; 14] = [
-    "password",
-    "passwd",
-    "passphrase",
-    "pwd",
-    "bearertoken",
-    "accesstoken",
-    "refreshtoken",
-    "idtoken",
-    "token",
-    "apikey",
-    "clientsecret",
-    "secretkey",
-    "privatekey",
-    "authorization",
-];
+/// Longer than this, a value is looked for by itself.
+const LONGEST: usize = 512;
+
+/// The most memory of the search for known values, in bytes.
+const MEMORY: usize = 64 << 20;
+
+/// Keys of documents that name a Secret, or what is known of one, and hold none.
+const NAMES_ONE: [&str; 3] = ["secret", "secrets", "credential"];
+
+/// The sentence in which the operator reports a field that another manager changed.
+static CHANGED: LazyLock<Option<Regex>> = LazyLock::new(|| {
+    Regex::new(r"\b([A-Z][A-Za-z]+) (\S+): ([a-z][\w.\[\]/*-]*) is (.+?) instead of (.+?)(, changed by |, and | \(the manager |$)").ok()
+});
 
 /// What is taken out.
+#[derive(Default)]
 pub(super) struct Mask {
-    /// Longest first: one may be a part of another.
-    known: Vec<String>,
+    /// Values of Secrets in every form, wherever they stand.
+    secrets: Search,
+    /// Values that were withheld in an object, as words of their own.
+    withheld: Search,
 }
 
 impl Mask {
-    /// With the values of Secrets.
-    pub(super) fn new(values: Vec<String>) -> Self {
-        let mut known: Vec<String> = Vec::new();
-        for value in values.iter().map(|value| value.trim()).filter(|value| value.len() >= SHORTEST) {
-            known.push(value.to_owned());
-            known.push(STANDARD.encode(value).trim_end_matches('=').to_owned());
-            known.push(hex::encode(value));
-            known.push(percent(value));
-            known.push(Value::String(value.to_owned()).to_string().trim_matches('"').to_owned());
+    /// With the values of Secrets, and with those that were withheld elsewhere.
+    pub(super) fn new(secrets: &[String], withheld: Vec<String>) -> Self {
+        let secrets = secrets.iter().map(|value| value.trim()).filter(|value| value.len() >= SHORTEST);
+        Self {
+            secrets: Search::new(secrets.flat_map(forms).collect()),
+            withheld: Search::new(withheld),
         }
-        known.sort_by_key(|value| std::cmp::Reverse(value.len()));
-        known.dedup();
-        Self { known }
     }
 
     /// A text without secrets.
     pub(super) fn text(&self, text: &str) -> String {
-        let known = self
-            .known
-            .iter()
-            .fold(text.to_owned(), |text, value| match text.contains(value.as_str()) {
-                true => text.replace(value.as_str(), MASKED),
-                false => text,
-            });
-        let mut inside = false;
-        let lines = known.split_inclusive('\n').map(|line| {
-            let begins = line.contains("-----BEGIN") && line.contains("PRIVATE KEY-----");
-            let hidden = inside || begins;
-            inside = (inside || begins) && !line.contains("-----END");
-            if hidden {
-                "****** (private key)\n".to_owned()
-            } else {
-                line_without(line)
-            }
-        });
-        lines.collect()
+        let known = self.secrets.replace(text, |_, _| true);
+        let known = self.withheld.replace(&known, is_word);
+        let lines = known.split_inclusive('\n').map(without_changed_values);
+        redacted(&lines.collect::<String>())
     }
 
     /// A document without secrets, as text.
     pub(super) fn json(&self, document: Value) -> String {
-        let mut document = document;
-        self.walk(&mut document);
-        format!("{document:#}\n")
+        format!("{:#}\n", self.document(document))
     }
 
-    fn walk(&self, value: &mut Value) {
+    /// A document without secrets.
+    pub(super) fn document(&self, document: Value) -> Value {
+        let mut document = document;
+        self.walk(&mut document, "", true);
+        document
+    }
+
+    /// Objects of which nothing is left but what may be shown.
+    pub(super) fn objects(&self, objects: Value) -> String {
+        let mut objects = objects;
+        self.walk(&mut objects, "", false);
+        format!("{objects:#}\n")
+    }
+
+    fn walk(&self, value: &mut Value, kind: &str, keys: bool) {
         match value {
             Value::String(text) => *text = self.text(text),
-            Value::Array(items) => items.iter_mut().for_each(|item| self.walk(item)),
+            Value::Array(items) => items.iter_mut().for_each(|item| self.walk(item, kind, keys)),
             Value::Object(fields) => {
-                // As in an environment: the name says what the value is.
-                let named = fields.get("name").and_then(Value::as_str).is_some_and(is_secret);
-                for (key, value) in fields.iter_mut() {
-                    let hides = is_secret(key) || (named && key == "value");
-                    match value {
-                        Value::String(text) if hides && !text.is_empty() => *text = MASKED.to_owned(),
-                        other => self.walk(other),
+                let kind = kind_of(fields.get("object")).unwrap_or_else(|| kind.to_owned());
+                if let Some(path) = fields.get("path").and_then(Value::as_str).map(str::to_owned) {
+                    for side in ["wanted", "found"] {
+                        if let Some(value) = fields.get_mut(side) {
+                            *value = changed(&kind, &path, value);
+                        }
                     }
+                }
+                // As in an environment: the name says what the value is.
+                let named = fields.get("name").and_then(Value::as_str).is_some_and(is_sensitive);
+                for (key, value) in fields.iter_mut() {
+                    let hides = keys && is_sensitive(key) && !NAMES_ONE.contains(&key.as_str());
+                    if hides || (named && key == "value") {
+                        hide(value);
+                    }
+                    self.walk(value, &kind, keys);
                 }
             }
             Value::Null | Value::Bool(_) | Value::Number(_) => {}
@@ -99,100 +100,80 @@ impl Mask {
     }
 }
 
-/// Whether a value of this name is a secret.
-fn is_secret(name: &str) -> bool {
-    let bare: String = name
-        .chars()
-        .filter(char::is_ascii_alphanumeric)
-        .map(|c| c.to_ascii_lowercase())
-        .collect();
-    NAMES.iter().any(|word| bare.ends_with(word))
-}
-
-/// A line without the values of names that say so, without what follows `Bearer` or `Basic`, and without the password in an address.
-fn line_without(line: &str) -> String {
-    let mut out = String::new();
-    let mut rest = line;
-    while let Some(at) = rest.find(['=', ':']) {
-        let (before, after) = rest.split_at(at + 1);
-        out.push_str(before);
-        rest = after;
-        if before.ends_with(':') && after.starts_with("//") {
-            let end = after
-                .find(|c: char| c.is_whitespace() || matches!(c, '"' | '\'' | '>' | ')'))
-                .unwrap_or(after.len());
-            let (address, tail) = after.split_at(end);
-            out.push_str(&without_password(address));
-            rest = tail;
-            continue;
-        }
-        let name = before[..at].trim_end().trim_end_matches(['"', '\'', '\\']);
-        let name = name
-            .rsplit(|c: char| !c.is_ascii_alphanumeric() && !matches!(c, '-' | '_' | '.'))
-            .next()
-            .unwrap_or_default();
-        if is_secret(name) {
-            let (masked, tail) = value(after);
-            out.push_str(&masked);
-            rest = tail;
-        }
+/// The kind of an object that a document names, as text or by its parts.
+fn kind_of(object: Option<&Value>) -> Option<String> {
+    match object? {
+        Value::String(text) => text.split_whitespace().next().map(str::to_owned),
+        parts => parts["kind"].as_str().map(str::to_owned),
     }
-    out.push_str(rest);
-    after_scheme(&out)
 }
 
-/// The replacement of the value at the beginning of a text, and what follows it. A structure is no value.
-fn value(text: &str) -> (String, &str) {
-    let begin = text.len() - text.trim_start_matches([' ', '\t']).len();
-    let (blanks, rest) = text.split_at(begin);
-    let quote = rest.trim_start_matches('\\').chars().next().filter(|c| matches!(c, '"' | '\''));
-    let lead = if quote.is_some() {
-        rest.len() - rest.trim_start_matches('\\').len() + 1
-    } else {
-        0
+/// A value that is written as text, or as it is.
+fn changed(kind: &str, path: &str, value: &Value) -> Value {
+    let Value::String(text) = value else {
+        return fields::value(kind, path, value);
     };
-    let (open, inner) = rest.split_at(lead);
-    let end = match quote {
-        Some(quote) => inner.find([quote, '\\', '\n']),
-        // The value of a header may have two words.
-        None => inner.find(|c: char| {
-            matches!(c, ',' | ';' | '\n' | '}' | ']' | '&')
-                || (c.is_whitespace() && !inner.starts_with("Bearer ") && !inner.starts_with("Basic "))
-        }),
+    let (quoted, inner) = match from_json::<Value>(text) {
+        Ok(inner) => (true, inner),
+        Err(_) => (false, value.clone()),
     };
-    let (inner, tail) = inner.split_at(end.unwrap_or(inner.len()));
-    let empty = inner.is_empty() || matches!(inner, "null" | "true" | "false" | "\"\"") || inner.starts_with(['{', '[']);
-    let shown = if empty { inner } else { MASKED };
-    (format!("{blanks}{open}{shown}"), tail)
-}
-
-fn without_password(address: &str) -> String {
-    let body = address.trim_start_matches('/');
-    let host = body.split('/').next().unwrap_or_default();
-    match host.rsplit_once('@').and_then(|(login, _)| login.split_once(':')) {
-        Some((user, password)) => address.replacen(&format!("{user}:{password}@"), &format!("{user}:{MASKED}@"), 1),
-        None => address.to_owned(),
+    match fields::value(kind, path, &inner) {
+        shown if shown == inner => value.clone(),
+        Value::String(shown) if shown == MASKED => MASKED.into(),
+        shown if quoted => shown.to_string().into(),
+        shown => shown,
     }
 }
 
-fn after_scheme(line: &str) -> String {
-    let mut out = line.to_owned();
-    for scheme in ["Bearer ", "Basic "] {
-        let mut from = 0;
-        while let Some(at) = out[from..].find(scheme) {
-            let begin = from + at + scheme.len();
-            let end = out[begin..]
-                .find(|c: char| c.is_whitespace() || matches!(c, '"' | '\'' | ','))
-                .map_or(out.len(), |end| begin + end);
-            // A word of a sentence is no token.
-            let token = &out[begin..end];
-            if token.len() >= 12 && token.chars().any(|c| c.is_ascii_digit()) {
-                out.replace_range(begin..end, MASKED);
-            }
-            from = begin;
-        }
+/// A line in which the operator reports changed fields, without the values of those that are in no list.
+fn without_changed_values(line: &str) -> String {
+    let Some(pattern) = CHANGED.as_ref().filter(|_| line.contains(" instead of ")) else {
+        return line.to_owned();
+    };
+    let shown = |found: &Captures<'_>| {
+        let one = |text: &str| changed(&found[1], &found[3], &text.into()).as_str().unwrap_or(MASKED).to_owned();
+        format!(
+            "{} {}: {} is {} instead of {}{}",
+            &found[1],
+            &found[2],
+            &found[3],
+            one(&found[4]),
+            one(&found[5]),
+            &found[6]
+        )
+    };
+    pattern.replace_all(line, shown).into_owned()
+}
+
+fn hide(value: &mut Value) {
+    match value {
+        Value::Array(items) => items.iter_mut().for_each(hide),
+        Value::Object(_) | Value::Null | Value::Bool(_) => {}
+        Value::String(text) if text.is_empty() => {}
+        other => *other = MASKED.into(),
     }
-    out
+}
+
+/// The texts by which a value is given away: as it is, in base64, in hexadecimal digits, as in an address, in JSON, in JSON within JSON, and
+/// in XML.
+fn forms(value: &str) -> Vec<String> {
+    let quoted = |text: &str| {
+        let quoted = Value::from(text).to_string();
+        quoted[1..quoted.len() - 1].to_owned()
+    };
+    let json = quoted(value);
+    let xml = [("&", "&amp;"), ("<", "&lt;"), (">", "&gt;"), ("\"", "&#34;"), ("'", "&#39;")]
+        .iter()
+        .fold(value.to_owned(), |text, (character, entity)| text.replace(character, entity));
+    vec![
+        STANDARD.encode(value).trim_end_matches('=').to_owned(),
+        hex::encode(value),
+        percent(value),
+        quoted(&json),
+        json,
+        xml,
+        value.to_owned(),
+    ]
 }
 
 /// As in an address.
@@ -210,58 +191,114 @@ fn percent(value: &str) -> String {
         .collect()
 }
 
+/// Whether what was found is a word of its own.
+fn is_word(before: Option<char>, after: Option<char>) -> bool {
+    !before.is_some_and(char::is_alphanumeric) && !after.is_some_and(char::is_alphanumeric)
+}
+
+/// A search for many texts at once.
+#[derive(Default)]
+struct Search {
+    together: Option<Regex>,
+    /// Those that are too long to be looked for together.
+    alone: Vec<String>,
+}
+
+impl Search {
+    fn new(mut texts: Vec<String>) -> Self {
+        // Longest first: one may be a part of another.
+        texts.sort_by(|a, b| b.len().cmp(&a.len()).then_with(|| a.cmp(b)));
+        texts.dedup();
+        let (alone, short): (Vec<String>, Vec<String>) = texts.into_iter().partition(|text| text.len() > LONGEST);
+        if short.is_empty() {
+            return Self { together: None, alone };
+        }
+        let pattern: Vec<String> = short.iter().map(|text| regex::escape(text)).collect();
+        match RegexBuilder::new(&pattern.join("|")).size_limit(MEMORY).build() {
+            Ok(together) => Self {
+                together: Some(together),
+                alone,
+            },
+            Err(_) => Self {
+                together: None,
+                alone: alone.into_iter().chain(short).collect(),
+            },
+        }
+    }
+
+    /// The text without what is looked for, where what stands before and after it allows that.
+    fn replace(&self, text: &str, may: impl Fn(Option<char>, Option<char>) -> bool) -> String {
+        let mut text = self
+            .alone
+            .iter()
+            .fold(text.to_owned(), |text, value| text.replace(value.as_str(), MASKED));
+        if let Some(together) = &self.together {
+            let whole = text.clone();
+            let shown = |found: &Captures<'_>| {
+                let range = found.get(0).map(|found| found.range()).unwrap_or_default();
+                match may(whole[..range.start].chars().next_back(), whole[range.end..].chars().next()) {
+                    true => MASKED.to_owned(),
+                    false => found[0].to_owned(),
+                }
+            };
+            text = together.replace_all(&whole, shown).into_owned();
+        }
+        text
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
     use serde_json::json;
 
     #[test]
-    fn mask_takes_out_what_looks_like_a_secret() {
-        let mask = Mask::new(Vec::new());
-        for (text, expected) in [
-            ("password=hunter2 user=x", "password=****** user=x"),
-            ("password: \"hun ter2\", user: x", "password: \"******\", user: x"),
-            ("VC_PASSWORD=hunter2", "VC_PASSWORD=******"),
-            (r#"{\"password\":\"hunter2\",\"a\":1}"#, r#"{\"password\":\"******\",\"a\":1}"#),
-            (
-                "GET https://user:hunter2@vc.example.com/sdk failed",
-                "GET https://user:******@vc.example.com/sdk failed",
-            ),
-            ("Authorization: Bearer abc123def456ghi", "Authorization: ******"),
-            ("sent Bearer abc123def456ghi to it", "sent Bearer ****** to it"),
-            (
-                "a\n-----BEGIN RSA PRIVATE KEY-----\nMIIE\n-----END RSA PRIVATE KEY-----\nb\n",
-                "a\n****** (private key)\n****** (private key)\n****** (private key)\nb\n",
-            ),
-            (
-                "the password of the account has expired: set a new one",
-                "the password of the account has expired: set a new one",
-            ),
-            (
-                "Secret n/vc1-credentials: no key password",
-                "Secret n/vc1-credentials: no key password",
-            ),
-            ("serviceAccountToken: {path: token}", "serviceAccountToken: {path: token}"),
-            ("https://10.0.0.1:6443/api", "https://10.0.0.1:6443/api"),
-            ("token: null", "token: null"),
-        ] {
-            assert_eq!(mask.text(text), expected);
-        }
-    }
-
-    #[test]
     fn mask_takes_out_known_values_in_every_form() {
-        let mask = Mask::new(vec!["p@ss w\"ord".into(), "abc".into()]);
-        let forms = ["p@ss w\"ord", "cEBzcyB3Im9yZA==", "p%40ss%20w%22ord", r#"p@ss w\"ord"#];
+        let mask = Mask::new(&["p@ss w\"ord".into(), "abc".into()], vec!["withheld".into()]);
+        let forms = [
+            "p@ss w\"ord",
+            "cEBzcyB3Im9yZA==",
+            "p%40ss%20w%22ord",
+            r#"p@ss w\"ord"#,
+            "704073732077226f7264",
+            "p@ss w&#34;ord",
+        ];
         for form in forms {
             assert!(!mask.text(&format!("x {form} y")).contains(form), "{form}");
         }
         assert_eq!(mask.text("abc"), "abc", "too short to be distinguished from a word");
-        let document = json!({"env": [{"name": "DB_PASSWORD", "value": "x1"}, {"name": "A", "value": "p@ss w\"ord"}], "auth": {"token": "t", "secret": "ns/name"}});
-        let shown: Value = serde_json::from_str(&mask.json(document)).expect("JSON");
+        assert_eq!(mask.text("a withheld value, withheldness"), "a ****** value, withheldness");
+        let document = json!({"env": [{"name": "DB_PASSWORD", "value": "x1"}, {"name": "A", "value": "p@ss w\"ord"}], "auth": {"token": "t", "secret": "ns/name", "pins": ["1", "2"], "apiKey": 7}});
         assert_eq!(
-            shown,
-            json!({"env": [{"name": "DB_PASSWORD", "value": MASKED}, {"name": "A", "value": MASKED}], "auth": {"token": MASKED, "secret": "ns/name"}})
+            mask.document(document),
+            json!({"env": [{"name": "DB_PASSWORD", "value": MASKED}, {"name": "A", "value": MASKED}], "auth": {"token": MASKED, "secret": "ns/name", "pins": ["1", "2"], "apiKey": MASKED}})
         );
+    }
+
+    /// Fields that another manager changed are shown as the list of their kind says, in documents and in sentences.
+    #[test]
+    fn mask_takes_out_values_of_changed_fields_in_no_list() {
+        let mask = Mask::default();
+        let drift = |path: &str, found: &str| json!({"object": "Deployment n/d", "path": path, "found": found, "wanted": "\"b\""});
+        assert_eq!(mask.document(drift("spec.replicas", "3"))["found"], "3");
+        assert_eq!(
+            mask.document(drift("spec.template.spec.containers[0].image", "\"a:1\""))["found"],
+            "\"a:1\""
+        );
+        for path in [
+            "spec.template.spec.containers[0].env[0].value",
+            "metadata.annotations[example.com/x]",
+            "spec.template.spec.containers[0].args[1]",
+        ] {
+            assert_eq!(mask.document(drift(path, "\"hunter two\""))["found"], MASKED, "{path}");
+        }
+        assert_eq!(
+            mask.text(
+                "Deployment n/d: spec.template.spec.containers[0].env[0].value is \"hunter two\" instead of absent, changed by x at y"
+            ),
+            "Deployment n/d: spec.template.spec.containers[0].env[0].value is ****** instead of ******, changed by x at y"
+        );
+        let line = "Deployment n/d: spec.replicas is 3 instead of 1, changed by kubectl at 2026-01-01T00:00:00Z";
+        assert_eq!(mask.text(line), line);
     }
 }

@@ -11,7 +11,7 @@ use super::consent::{Planned, Wishes, ask, documents};
 use super::look::{Looked, enter};
 use super::site::{Site, Target};
 use super::store::{new_password, store, stored, taken, writable};
-use super::{failed, now};
+use super::{failed, follow, now};
 use crate::accounts::{ChangeError, Principal, Step, plan_create};
 use crate::api::{ConditionType, Reason};
 use crate::facts::Credentials;
@@ -39,10 +39,29 @@ pub(super) async fn run(args: &UsersCreate, global: &Global, progress: &mut Prog
     let (site, looked, warning) = enter(&args.account, global).await?;
     let result = create(args, &site, &looked, progress).await;
     looked.admin.close().await;
-    result.map(|answer| warning.into_iter().fold(answer, Answer::note))
+    let (answer, made) = result?;
+    let answer = warning.into_iter().fold(answer, Answer::note);
+    let next = made.then(|| follow::command(&site, args, global)).flatten();
+    Ok(next.into_iter().fold(answer, Answer::note))
 }
 
-async fn create(args: &UsersCreate, site: &Site, looked: &Looked, progress: &mut Progress) -> Result<Answer, CliError> {
+/// The same for one account of all drivers, before there is a connection. With the name of its Secret, unless nothing was to be changed.
+pub(in crate::cli) async fn create_shared(
+    args: &UsersCreate,
+    global: &Global,
+    progress: &mut Progress,
+) -> Result<(Answer, Option<String>), CliError> {
+    let (site, looked, warning) = enter(&args.account, global).await?;
+    let result = create(args, &site, &looked, progress).await;
+    looked.admin.close().await;
+    let (answer, made) = result?;
+    let answer = warning.into_iter().fold(answer, Answer::note);
+    let target = site.targets.first().filter(|_| made);
+    Ok((answer, target.map(|target| target.secret.name.to_string())))
+}
+
+/// The answer, and whether the accounts are there now.
+async fn create(args: &UsersCreate, site: &Site, looked: &Looked, progress: &mut Progress) -> Result<(Answer, bool), CliError> {
     let mut plans = Vec::new();
     let mut works = Vec::new();
     let mut talk = Vec::new();
@@ -64,10 +83,12 @@ async fn create(args: &UsersCreate, site: &Site, looked: &Looked, progress: &mut
         yes: args.yes,
     };
     if let Some(answer) = ask(looked, &wishes, &plans, progress).await? {
-        return Ok(talk.into_iter().fold(answer, Answer::note));
+        return Ok((talk.into_iter().fold(answer, Answer::note), false));
     }
     for work in works.iter().filter(|work| work.stores) {
-        writable(&site.context, &work.target.secret).await?;
+        if let Some(namespace) = writable(&site.context, &work.target.secret, progress).await? {
+            step(progress, &format!("{namespace} was created"));
+        }
     }
     let mut shown = Vec::new();
     let mut accounts = documents(&plans);
@@ -93,12 +114,6 @@ async fn create(args: &UsersCreate, site: &Site, looked: &Looked, progress: &mut
             shown.push(format!("password of {}: {}", work.principal, password.expose()));
             accounts[at]["password"] = password.expose().into();
         }
-        if work.stores && work.target.connection.is_none() {
-            talk.push(format!(
-                "Name the Secret in a connection: spec.credentials: {} of a VsphereCloudConfig.",
-                work.target.secret.name.as_str()
-            ));
-        }
     }
     let text = shown.iter().map(|line| format!("{line}\n")).collect();
     let answer = super::answer(
@@ -107,7 +122,7 @@ async fn create(args: &UsersCreate, site: &Site, looked: &Looked, progress: &mut
         json!({"changed": true, "accounts": accounts}),
         text,
     )?;
-    Ok(talk.into_iter().fold(answer, Answer::note))
+    Ok((talk.into_iter().fold(answer, Answer::note), true))
 }
 
 /// A line that stays, where people read.
@@ -154,6 +169,9 @@ async fn plan<'a>(
     let mut after = Vec::new();
     if stores {
         let place = target.place();
+        if !site.has_namespace(&target.secret.namespace) {
+            after.push(format!("create Namespace {}", target.secret.namespace));
+        }
         let old = target.stored.as_ref().map(|stored| stored.credentials.user.as_str());
         after.push(match old.filter(|old| !principal.is(old)) {
             Some(old) => format!("log in as {principal}, check everything, and write Secret {place} in place of {old}"),

@@ -8,6 +8,7 @@ use super::site::{Site, Target};
 use super::{failed, now};
 use crate::accounts::{Authorization, ChangeError, Consent, Grant, Mark, Person, Principal, Unused, grants};
 use crate::facts::Credentials;
+use crate::reconcile::connection::known_index;
 use crate::types::{Remedy as _, count};
 use crate::vcenter::{Administrator, Endpoint};
 use crate::vsphere::{Feature, Inventory, RequiredPrivilege, match_vms, required_privileges};
@@ -118,7 +119,8 @@ impl Looked {
             ));
         }
         let encrypted = target.requirements.features.contains(&Feature::Encryption);
-        let mut required = required_privileges(&target.requirements, encrypted, &self.inventory, &nodes);
+        let index = known_index(&site.context.ports.repository).await;
+        let mut required = required_privileges(&target.requirements, encrypted, (&self.inventory, &nodes), index.as_deref());
         // Of the datastores of which one would be enough, those that were chosen.
         let datastores = self.datastores(args).await?;
         let is_chosen = |one: &RequiredPrivilege| one.object.kind == "Datastore" && datastores.contains(&one.object.id);

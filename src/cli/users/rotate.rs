@@ -17,7 +17,7 @@ use crate::api::{ConditionType, Conditions, MANAGED_BY, MANAGED_BY_LABEL};
 use crate::cluster::{Select, Watch, list};
 use crate::facts::Credentials;
 use crate::health::{Verdict, assess};
-use crate::types::{Remedy as _, Secret};
+use crate::types::{Later as _, Remedy as _, Secret};
 use serde_json::json;
 use std::time::Duration;
 use tokio::time::{Instant, sleep};
@@ -152,7 +152,7 @@ async fn finish(
 
 /// Waits until the configuration of no driver names the old account, every workload is rolled out, and the VDOConfig is Ready.
 async fn drivers_use(global: &Global, site: &Site, old: &Principal, progress: &mut Progress) -> Result<(), CliError> {
-    let end = Instant::now() + global.timeout_with_drivers();
+    let end = Instant::now().later(global.timeout_with_drivers());
     let mut steady = 0;
     loop {
         let waiting = waiting(site, old).await?;

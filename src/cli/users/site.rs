@@ -1,7 +1,7 @@
 //! Which accounts a cluster needs, and where.
 
 use super::super::args::{For, Global, UsersAccount, UsersVcenter};
-use super::super::context::{Context, Deployed};
+use super::super::context::{Context, Deciding, Deployed};
 use super::super::doctor::preflight::{endpoint as typed, trust};
 use super::super::error::unknown;
 use super::super::{CliError, Exit};
@@ -17,17 +17,19 @@ use crate::types::{DriverName, ObjectId};
 use crate::vcenter::Endpoint;
 use crate::vsphere::{self, Requirements};
 use kube::ResourceExt;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 /// A cluster and the vCenter that accounts are made in.
 pub(super) struct Site {
-    pub(super) context: Context,
+    pub(super) context: Deciding,
     pub(super) endpoint: Endpoint,
     /// The UID of the cluster.
     pub(super) cluster: String,
     pub(super) nodes: Vec<Arc<Node>>,
     pub(super) config: Option<VDOConfig>,
+    /// The namespaces of the Secrets that are not there.
+    missing: BTreeSet<String>,
     pub(super) connections: Vec<VsphereCloudConfig>,
     pub(super) targets: Vec<Target>,
 }
@@ -93,6 +95,11 @@ impl Target {
 }
 
 impl Site {
+    /// Whether a namespace for a Secret is there.
+    pub(super) fn has_namespace(&self, name: &str) -> bool {
+        !self.missing.contains(name)
+    }
+
     /// That no other connection takes its credentials from the Secret of this one: the account is made for one.
     pub(super) fn alone(&self, target: &Target) -> Result<(), CliError> {
         let names = target.connection.as_ref().map(|own| sharing(&self.connections, own));
@@ -118,7 +125,7 @@ impl Site {
     }
 
     async fn look(args: &UsersAccount, global: &Global) -> Result<Self, CliError> {
-        let context = Context::open(global).await?;
+        let context = Context::open(global).await?.like_the_operator(global).await?;
         let reader = &context.ports.reader;
         let cluster = cluster_uid(&context).await?;
         let nodes = crate::reconcile::nodes(reader).await?;
@@ -143,7 +150,15 @@ impl Site {
                 target.requirements.features = args.features.iter().copied().collect();
             }
         }
+        let mut missing = BTreeSet::new();
+        for place in targets.iter().map(|target| &target.secret.namespace) {
+            let id = ObjectId::new("", "Namespace", "", place.clone());
+            if get(&context.ports.client, "v1", &id).await?.is_none() {
+                missing.insert(place.to_string());
+            }
+        }
         Ok(Self {
+            missing,
             endpoint,
             cluster,
             nodes,
@@ -313,7 +328,7 @@ fn of_drivers(args: &UsersAccount, config: &Option<VDOConfig>, cluster: &str, na
         Target {
             connection: None,
             secret: ObjectId::new("", "Secret", namespace, format!("vdo-{}-credentials", names.join("-"))),
-            requirements: vsphere::requirements(&spec, drivers, 0, &[]),
+            requirements: vsphere::requirements(&spec, drivers, 0, BTreeMap::new()),
             stored: None,
             mark,
         }

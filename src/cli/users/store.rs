@@ -10,7 +10,7 @@ use crate::accounts::{ChangeError, PasswordPolicy, Principal, password};
 use crate::api::{MANAGED_BY, MANAGED_BY_LABEL, SERVERS};
 use crate::cluster::{Select, Watch, get, list};
 use crate::facts::{Credentials, StoredCredentials};
-use crate::install::VDOCTL;
+use crate::install::{self, Settings, VDOCTL};
 use crate::manifest::Object;
 use crate::reconcile::connection::inputs;
 use crate::types::{ObjectId, Remedy as _, Secret};
@@ -39,17 +39,35 @@ pub(super) fn new_password(policy: &PasswordPolicy) -> Result<Secret, CliError> 
     made.map_err(|error| CliError::new(Exit::Refused, error.to_string(), error.remedy().unwrap_or_default()))
 }
 
-/// That the Secret can be written: its namespace is there.
-pub(super) async fn writable(context: &Context, secret: &ObjectId) -> Result<(), CliError> {
-    let namespace = ObjectId::new("", "Namespace", "", secret.namespace.clone());
-    match get(&context.ports.client, "v1", &namespace).await? {
-        Some(_) => Ok(()),
-        None => Err(CliError::new(
+/// Sees to it that the Secret can be written. The operator's namespace is made where it is missing, as `vdoctl deploy` makes it; then the
+/// answer is that object.
+pub(super) async fn writable(context: &Context, secret: &ObjectId, progress: &mut Progress) -> Result<Option<Object>, CliError> {
+    let id = ObjectId::new("", "Namespace", "", secret.namespace.clone());
+    match get(&context.ports.client, "v1", &id).await? {
+        Some(live) if live.is_terminating() => {
+            return Err(CliError::new(
+                Exit::Refused,
+                format!("{id} is being deleted, so Secret {} cannot be written", secret.name.as_str()),
+                "If it stays, vdoctl status says what it waits for. Run the same command again when it is gone.",
+            ));
+        }
+        Some(_) => return Ok(None),
+        None => {}
+    }
+    let settings = Settings {
+        namespace: context.namespace().to_owned(),
+        ..Settings::default()
+    };
+    let objects = install::objects(&settings).map_err(|error| CliError::internal(&error))?;
+    let Some(namespace) = objects.into_iter().find(|object| *object.identity() == id) else {
+        return Err(CliError::new(
             Exit::NotFound,
             format!("there is no namespace {} for the Secret {}", secret.namespace, secret.name.as_str()),
             format!("Create it, or name another with -n: kubectl create namespace {}", secret.namespace),
-        )),
-    }
+        ));
+    };
+    apply_alone(context, async || Ok(namespace.clone()), progress).await?;
+    Ok(Some(namespace))
 }
 
 /// What a Secret without a connection holds, if it is one with a user name and a password.

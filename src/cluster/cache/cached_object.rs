@@ -1,6 +1,8 @@
 //! An object in the cache.
 
+use super::room::{Room, Share};
 use super::transform::trim;
+use crate::cluster::arrived::{WHOLE, identity_only, place, weight};
 use crate::manifest::Object;
 use serde_json::Value;
 use std::any::Any;
@@ -13,6 +15,8 @@ pub(super) struct CachedObject {
     content: Content,
     /// What was read out of it last.
     fact: Option<Arc<dyn Any + Send + Sync>>,
+    /// The room that it takes; none for one that is reduced to its identity.
+    _share: Option<Arc<Share>>,
 }
 
 #[derive(Clone, PartialEq)]
@@ -21,13 +25,55 @@ enum Content {
     Text(Arc<str>),
 }
 
+/// How much an object may take of which a few fields are kept, as a tree. A node has 10 KiB, a broken pod of the CSI driver 60.
+const SMALL: usize = 128 << 10;
+
 impl CachedObject {
-    pub(super) fn new(object: Object) -> Self {
-        let content = match trim(&object) {
-            Some(small) => Content::Text(small.value().to_string().into()),
-            None => Content::Whole(object.at_rest()),
+    /// An object that takes its part of this room. One that is too large, or for which no room is left, is reduced to its identity; `false`
+    /// then.
+    pub(super) fn new(object: Object, room: &Room) -> (Self, bool) {
+        let (content, bytes) = match trim(&object) {
+            Some(small) => {
+                let (weight, text) = (weight(small.value()), small.value().to_string());
+                let fits = weight <= SMALL;
+                // All of them are never trees at the same time.
+                let bytes = text.len().max(weight / 4);
+                (Content::Text(text.into()), fits.then_some(bytes))
+            }
+            None => {
+                let weight = weight(&object.look());
+                (Content::Whole(object.at_rest()), Some(weight))
+            }
         };
-        Self { content, fact: None }
+        if let Some(share) = bytes.and_then(|bytes| room.take(bytes)) {
+            let whole = Self {
+                content,
+                fact: None,
+                _share: Some(Arc::new(share)),
+            };
+            return (whole, true);
+        }
+        (Self::identity(&object), false)
+    }
+
+    fn identity(object: &Object) -> Self {
+        let mut value = object.look().into_owned();
+        identity_only(&mut value);
+        let content = match place(object.kind()) {
+            WHOLE => Object::new(value).map_or_else(|_| Content::Text("".into()), Content::Whole),
+            _ => {
+                // It changes with every heartbeat.
+                value["metadata"]
+                    .as_object_mut()
+                    .map(|metadata| metadata.shift_remove("resourceVersion"));
+                Content::Text(value.to_string().into())
+            }
+        };
+        Self {
+            content,
+            fact: None,
+            _share: None,
+        }
     }
 
     /// The one that is known, where it is the same: then nothing is kept twice, and what was read out of it need not be read again.
@@ -91,11 +137,38 @@ fn same_metadata(old: &Value, new: &Value) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::cluster::{Select, Watch};
     use serde_json::json;
 
     fn kept(kind: &str, version: &str, more: &Value) -> CachedObject {
         let value = json!({"apiVersion": "v1", "kind": kind, "metadata": {"name": "a", "resourceVersion": version}, "spec": more});
-        CachedObject::new(Object::new(value).expect("an object"))
+        let room = super::super::room::Rooms::default().of(&Watch::new("v1", kind, "", Select::All));
+        CachedObject::new(Object::new(value).expect("an object"), &room).0
+    }
+
+    /// Anyone may label a pod.
+    #[test]
+    fn watch_cache_object_that_is_too_large_is_reduced_to_its_identity() {
+        let labels: serde_json::Map<String, Value> = (0..5000).map(|number| (format!("l{number}"), "x".into())).collect();
+        let room = super::super::room::Rooms::default().of(&Watch::new("v1", "Pod", "", Select::All));
+        for (kind, fits) in [("Pod", false), ("ConfigMap", true)] {
+            let metadata = json!({"name": "a", "namespace": "n", "uid": "u", "resourceVersion": "7", "labels": labels});
+            let value = json!({"apiVersion": "v1", "kind": kind, "metadata": metadata, "status": {"phase": "Running"}});
+            let (kept, whole) = CachedObject::new(Object::new(value).expect("an object"), &room);
+            let kept = kept.object().expect("an object");
+            assert_eq!((kept.name(), kept.uid(), whole), ("a", "u", fits), "{kind}");
+            assert_eq!(kept.value().get("status").is_some(), fits, "{kind}");
+        }
+        let large = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a"}, "data": {"x": "x".repeat(1 << 20)}});
+        let all: Vec<_> = (0..100)
+            .map(|_| CachedObject::new(Object::new(large.clone()).expect("an object"), &room))
+            .collect();
+        assert_eq!(all.iter().filter(|(_, whole)| *whole).count(), 23, "of 24 MiB");
+        drop(all);
+        assert!(
+            CachedObject::new(Object::new(large).expect("an object"), &room).1,
+            "room is given back"
+        );
     }
 
     #[test]

@@ -1,53 +1,29 @@
 //! What is kept of kinds with many objects (controller-runtime calls it a transform): nodes, pods and what belongs to each of them.
 
+use crate::cluster::arrived::{TABLE, WHOLE, place};
 use crate::manifest::Object;
-use serde_json::{Map, Value};
+use serde_json::Value;
 
-const METADATA: [&str; 7] = [
-    "name",
-    "namespace",
-    "uid",
-    "labels",
-    "creationTimestamp",
-    "deletionTimestamp",
-    "generation",
+/// Of the metadata; the resource version, which changes with every heartbeat, is not looked at.
+const METADATA: [&str; 6] = [
+    "/metadata/name",
+    "/metadata/namespace",
+    "/metadata/uid",
+    "/metadata/creationTimestamp",
+    "/metadata/deletionTimestamp",
+    "/metadata/generation",
 ];
 
-/// An object with nothing but what is looked at; the resource version, which changes with every heartbeat, is not. `None`: everything
-/// is kept.
+/// An object with nothing but what is looked at. `None`: everything is kept.
 pub(super) fn trim(object: &Object) -> Option<Object> {
-    let keep: &[&str] = match object.kind() {
-        "Node" => &[
-            "/spec/taints",
-            "/spec/providerID",
-            "/status/nodeInfo/systemUUID",
-            "/status/nodeInfo/kubeletVersion",
-            "/status/addresses",
-            "/status/conditions",
-        ],
-        "Pod" => &[
-            "/spec/nodeName",
-            "/status/phase",
-            "/status/containerStatuses",
-            "/status/initContainerStatuses",
-            "/status/conditions",
-        ],
-        "CSINode" => &["/spec/drivers"],
-        // Its status is written by the operator, which need not be woken by it, but for whether the connections have to ask for volumes.
-        "VDOConfig" => &["/spec", "/status/clusterId"],
-        "PersistentVolume" => &["/spec/csi", "/spec/vsphereVolume", "/spec/claimRef", "/spec/accessModes"],
-        "VolumeAttachment" => &["/spec/attacher", "/spec/nodeName", "/spec/source"],
-        _ => return None,
+    let fields = match place(object.kind()) {
+        WHOLE => return None,
+        known => TABLE[known].fields,
     };
-    let mut metadata = Map::new();
-    for key in METADATA {
-        if let Some(value) = object.value().pointer(&format!("/metadata/{key}")) {
-            metadata.insert(key.to_owned(), value.clone());
-        }
-    }
-    let mut small = serde_json::json!({"apiVersion": object.api_version(), "kind": object.kind(), "metadata": metadata});
-    for pointer in keep {
-        let Some(value) = object.value().pointer(pointer).and_then(|value| telling(pointer, value)) else {
+    let mut small = serde_json::json!({"apiVersion": object.api_version(), "kind": object.kind(), "metadata": {}});
+    let value = object.look();
+    for pointer in METADATA.iter().chain(fields) {
+        let Some(value) = value.pointer(pointer).and_then(|value| telling(pointer, value)) else {
             continue;
         };
         let mut place = &mut small;

@@ -1,5 +1,6 @@
 //! Notices watches that end before their time: when they are back, the API server may be another one.
 
+use crate::types::Later as _;
 use futures::FutureExt;
 use futures::future::BoxFuture;
 use http_body_util::Either;
@@ -51,7 +52,7 @@ impl Interruptions {
         }
         Events {
             inner: Box::pin(body),
-            until: Instant::now() + lasts.saturating_sub(EARLY),
+            until: Instant::now().later(lasts.saturating_sub(EARLY)),
             lost: self.lost.clone(),
         }
     }

@@ -1,5 +1,6 @@
 //! Two answers of an API server that the layers above would misread: `Retry-After`, and the status 410 of a watch.
 
+use crate::types::{Later as _, from_json};
 use futures::FutureExt;
 use futures::future::BoxFuture;
 use http_body_util::{BodyExt, Either, Full};
@@ -99,7 +100,7 @@ impl ResponseFilter {
     }
 
     fn wait(&self, pause: Duration) {
-        let until = Instant::now() + pause.min(LONGEST);
+        let until = Instant::now().later(pause.min(LONGEST));
         let mut not_before = self.not_before.lock().unwrap_or_else(PoisonError::into_inner);
         *not_before = Some(not_before.map_or(until, |known| known.max(until)));
     }
@@ -117,7 +118,7 @@ fn asked_to_wait(headers: &HeaderMap) -> Option<Duration> {
 
 /// The line of a watch that says what the status said.
 fn error_event(said: &[u8]) -> Vec<u8> {
-    let status = serde_json::from_slice(said).unwrap_or_else(|_| {
+    let status = from_json(said).unwrap_or_else(|_| {
         serde_json::json!({"kind": "Status", "apiVersion": "v1", "status": "Failure", "reason": "Expired", "code": 410,
             "message": "the place in the watch is too old"})
     });
@@ -157,8 +158,10 @@ mod tests {
         filter.wait(Duration::from_secs(3));
         filter.wait(Duration::from_secs(1));
         assert!(filter.pause() > Duration::from_secs(2));
-        filter.wait(Duration::from_secs(3600));
-        assert!(filter.pause() <= LONGEST);
+        for longest in [Duration::from_secs(3600), Duration::from_secs(u64::MAX)] {
+            filter.wait(longest);
+            assert!(filter.pause() <= LONGEST);
+        }
     }
 
     #[test]

@@ -1,5 +1,6 @@
 use super::*;
 use crate::api::Reason;
+use crate::types::ChartRef;
 
 fn indexed(folder: &std::path::Path, version: u32) {
     let text =

@@ -32,10 +32,22 @@ fn inventory_written_then_parsed_is_equal() {
         approved: Some("state".into()),
         history: BTreeMap::from([("d".into(), vec![Revision::of(3, PackedObjects::of([config_map("a", "x")].iter()))])]),
         matrix: Some(StoredMatrix::of(("s".into(), 7, None), (b"index", None, None), BTreeMap::new()).into()),
+        embedded: Some(StoredMatrix::of(("embedded".into(), 8, None), (b"own", None, None), BTreeMap::new()).into()),
     };
     assert_eq!(Inventory::parse("i", &inventory.stored()).expect("readable"), inventory);
+    let secret = Stored::of_secret(inventory.stored().secret());
+    assert_eq!(secret, inventory.stored());
     let empty = Inventory::default();
     assert_eq!(Inventory::parse("i", &empty.stored()).expect("empty"), empty);
+}
+
+#[test]
+fn inventory_in_secret_that_is_not_text_is_error() {
+    let data = |value: &str| BTreeMap::from([("objects".to_owned(), value.to_owned())]);
+    assert!(Inventory::parse("i", &Stored::of_secret(data(&STANDARD.encode("[]")))).is_ok());
+    for value in ["[]", "/w==", ""] {
+        assert!(Inventory::parse("i", &Stored::of_secret(data(value))).is_err(), "{value}");
+    }
 }
 
 #[test]
@@ -51,7 +63,7 @@ fn inventory_changed_part_is_error() {
         let error = Inventory::parse("i", &stored).expect_err("changed");
         let said = crate::api::chain(&error);
         assert!(
-            said.contains("ConfigMap i cannot be read") && said.contains("another user changed it"),
+            said.contains("inventory in i cannot be read") && said.contains("another user changed it"),
             "{said}"
         );
     }

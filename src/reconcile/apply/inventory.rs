@@ -1,50 +1,60 @@
 //! The inventory is read, stored and deleted (effect); what is in it is decided in `plan`.
 
-use super::delete;
-use crate::api::VDOConfig;
+use super::{delete, former};
+use crate::api::{CLUSTER_ANNOTATION, MANAGED_BY, MANAGED_BY_LABEL, STATE, STATE_TYPE, VDOConfig};
 use crate::cluster::{ClusterError, Reader};
 use crate::manifest::Object;
 use crate::plan::{Inventory, Stored};
 use crate::reconcile::Ports;
 use crate::reconcile::apply::{Place, remember};
 use crate::reconcile::error::ReconcileError;
-use crate::reconcile::observe::cluster::{by_name, config_maps_watch, inventory_name, texts};
+use crate::reconcile::observe::cluster::{apply_set, by_name, texts};
 use crate::types::ObjectId;
 use kube::ResourceExt;
 use serde_json::{Value, json};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
-/// The inventory of a VDOConfig as it is stored; `None` when it is not. Where there should be one, it is asked for once more: a watch may
-/// be behind.
+/// By which an inventory says of which VDOConfig it is.
+pub(super) const APPLY_SET_LABEL: &str = "applyset.kubernetes.io/id";
+
+/// What is in the place of the inventory.
+pub(in crate::reconcile) enum Found {
+    /// The inventory of this VDOConfig.
+    Stored(Arc<Inventory>),
+    /// That of another cluster: a backup was restored here.
+    OfAnotherCluster,
+    /// None of this VDOConfig.
+    Nothing,
+}
+
+/// The inventory of a VDOConfig as it is stored. Where there should be one, it is asked for once more: a watch may be behind. `cluster` is the
+/// identity of the cluster, where it is known.
 ///
 /// # Errors
 /// When it cannot be read.
 pub(in crate::reconcile) async fn find(
     reader: &Reader,
     config: &VDOConfig,
+    cluster: Option<&str>,
     expected: bool,
-) -> Result<Option<Arc<Inventory>>, ReconcileError> {
-    let (name, namespace) = (inventory_name(config), config.namespace().unwrap_or_default());
-    let (watch, all) = (by_name("ConfigMap", &namespace, &name), config_maps_watch(&namespace));
-    let view = reader.load([all.clone()]).await?;
-    let found = match reader.cache() {
-        // With our own writes seen at once.
-        Some(_) => view.one(&watch),
-        None => view.list(&all).into_iter().find(|map| map.name() == name),
-    };
-    let found = match found {
+) -> Result<Found, ReconcileError> {
+    let namespace = config.namespace().unwrap_or_default();
+    let watch = by_name("Secret", &namespace, STATE);
+    let found = match reader.load([watch.clone()]).await?.one(&watch) {
         None if expected => reader.now(&watch).await?.pop(),
         found => found,
     };
-    let Some(found) = found else { return Ok(None) };
-    let parse = |found: &Object| {
-        let stored = Stored {
-            data: texts(found, "/data"),
-            binary: texts(found, "/binaryData"),
-        };
-        Inventory::parse(&name, &stored)
+    let apply_set = apply_set(config);
+    let Some(found) = found.filter(|found| found.label(APPLY_SET_LABEL) == Some(&apply_set)) else {
+        return Ok(Found::Nothing);
     };
-    Ok(Some(match reader.cache() {
+    let of = found.annotation(CLUSTER_ANNOTATION);
+    if cluster.is_some_and(|cluster| of.is_some_and(|of| of != cluster)) {
+        return Ok(Found::OfAnotherCluster);
+    }
+    let parse = |found: &Object| Inventory::parse(&format!("Secret {STATE}"), &Stored::of_secret(texts(found, "/data")));
+    Ok(Found::Stored(match reader.cache() {
         None => Arc::new(parse(&found)?),
         Some(cache) => cache.inventory(found, parse)?,
     }))
@@ -55,13 +65,30 @@ pub(in crate::reconcile) async fn find(
 /// # Errors
 /// When it cannot be read.
 pub async fn inventory(reader: &Reader, config: &VDOConfig) -> Result<Option<Arc<Inventory>>, ReconcileError> {
-    find(reader, config, false).await
+    Ok(match find(reader, config, None, false).await? {
+        Found::Stored(inventory) => Some(inventory),
+        Found::OfAnotherCluster | Found::Nothing => None,
+    })
 }
 
-/// Stores the inventory.
+/// Stores the inventory. Keys that another manager has added to the Secret are removed: an apply leaves them, and they would be read as ours.
 pub(in crate::reconcile) async fn store(inventory: &Inventory, ports: &Ports, place: &Place<'_>) -> Result<(), ClusterError> {
     let wanted = stored(inventory, place);
-    let live = ports.writer.apply(&wanted, true).await?;
+    let mut live = ports.writer.apply(&wanted, true).await?;
+    let own = texts(&wanted, "/data");
+    let others: BTreeMap<String, Value> = texts(&live, "/data")
+        .into_keys()
+        .filter(|key| !own.contains_key(key))
+        .map(|key| (key, Value::Null))
+        .collect();
+    if !others.is_empty() {
+        let keys: Vec<&str> = others.keys().map(String::as_str).collect();
+        let keys = keys.join(", ");
+        tracing::warn!("Secret {STATE} had keys that the operator did not write, and they are removed: {keys}");
+        let change = json!({"data": others});
+        let cleaned = ports.writer.merge("v1", wanted.identity(), &change, false).await?;
+        live = cleaned.unwrap_or(live);
+    }
     remember(ports, &wanted, &live);
     Ok(())
 }
@@ -71,14 +98,14 @@ pub(in crate::reconcile) async fn store(inventory: &Inventory, ports: &Ports, pl
 /// # Errors
 /// When the delete fails.
 pub(in crate::reconcile) async fn forget(ports: &Ports, place: &Place<'_>) -> Result<(), ClusterError> {
-    let id = ObjectId::new("", "ConfigMap", place.namespace, place.name);
-    delete::delete_if(ports, "v1", &id, false, |_| true).await?;
-    Ok(())
+    let id = ObjectId::new("", "Secret", place.namespace, STATE);
+    let is_ours = |live: &Object| live.label(APPLY_SET_LABEL) == Some(place.apply_set);
+    delete::delete_if(ports, "v1", &id, false, is_ours).await?;
+    former::forget(ports, place.config, place.apply_set).await
 }
 
-/// The ConfigMap with the inventory, which is the parent of the apply set (KEP-3659).
+/// The Secret with the inventory, which is the parent of the apply set (KEP-3659).
 fn stored(inventory: &Inventory, place: &Place<'_>) -> Object {
-    let Stored { data, binary } = inventory.stored();
     let mut kinds: Vec<String> = inventory.objects.keys().map(|id| id.group_kind().to_string()).collect();
     kinds.sort();
     kinds.dedup();
@@ -90,28 +117,23 @@ fn stored(inventory: &Inventory, place: &Place<'_>) -> Object {
         .collect();
     namespaces.sort_unstable();
     namespaces.dedup();
-    config_map(json!({
+    let secret = json!({
         "apiVersion": "v1",
-        "kind": "ConfigMap",
+        "kind": "Secret",
+        "type": STATE_TYPE,
         "metadata": {
-            "name": place.name,
+            "name": STATE,
             "namespace": place.namespace,
-            "labels": {"app.kubernetes.io/managed-by": "vdo", "applyset.kubernetes.io/id": place.apply_set},
+            "labels": {MANAGED_BY_LABEL: MANAGED_BY, APPLY_SET_LABEL: place.apply_set},
             "annotations": {
                 "applyset.kubernetes.io/tooling": concat!("vdo/v", env!("CARGO_PKG_VERSION")),
                 "applyset.kubernetes.io/contains-group-kinds": kinds.join(","),
                 "applyset.kubernetes.io/additional-namespaces": namespaces.join(","),
+                CLUSTER_ANNOTATION: place.cluster,
             },
         },
-        "data": data,
-        "binaryData": binary,
-    }))
-}
-
-fn config_map(value: Value) -> Object {
-    #[expect(
-        clippy::expect_used,
-        reason = "the literals above have a kind and a name; an empty name is refused by the API server"
-    )]
-    Object::new(value).expect("a ConfigMap")
+        "data": inventory.stored().secret(),
+    });
+    #[expect(clippy::expect_used, reason = "the literal above has a kind and a name")]
+    Object::new(secret).expect("a Secret")
 }

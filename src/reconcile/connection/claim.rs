@@ -1,5 +1,5 @@
 use crate::api::VDOConfig;
-use crate::cluster::{Reader, Select, Watch, list};
+use crate::cluster::{Reader, Select, Watch, list_kept};
 use crate::drivers::{CSI_DRIVER, STORAGE};
 use crate::manifest::Object;
 use crate::reconcile::cluster_id::{claimed, given, registered};
@@ -38,7 +38,7 @@ pub async fn claim(
     if given(config).is_some() && registered(client).await?.is_some() {
         return Ok(None);
     }
-    let found = list(client, &Watch::new("v1", "PersistentVolume", "", Select::All)).await?;
+    let found = list_kept(client, &Watch::new("v1", "PersistentVolume", "", Select::All)).await?;
     Ok(Some(of(id, &found)))
 }
 

@@ -24,7 +24,7 @@ pub async fn collect(session: &Session, request: &InspectionRequest, tags: bool,
         .iter()
         .flatten()
         .any(|policy| policy.encrypts && requirements.names_policy(&policy.name));
-    let required_privileges = required_privileges(requirements, encrypted, &inventory, &nodes);
+    let required_privileges = required_privileges(requirements, encrypted, (&inventory, &nodes), request.index.as_deref());
     let granted = part(
         session
             .granted(&privilege_queries(&required_privileges), request.surplus, budget)

@@ -48,7 +48,7 @@ async fn log_in(
     let mut tags = true;
     if let Permission::Recorded(connections, now) = permission {
         let key = Key::of(found, facts);
-        tags = TagRefusals::recorded(&key, connections, now).allow(now);
+        tags = TagRefusals::recorded(&key, connections).allow();
         match lockout::decide(&key, &key.records(connections), now) {
             Decision::Proceed => {}
             Decision::Wait(record) => return LoginOutcome::Postponed(record),

@@ -1,9 +1,9 @@
 use crate::api::VDOConfig;
-use crate::drivers::STORAGE;
+use crate::drivers::{CLOUD_PROVIDER, STORAGE};
 use crate::reconcile::requests::asked;
-use crate::types::DriverVersion;
+use crate::types::{DriverName, DriverVersion};
 use crate::vsphere::{self, Requirements};
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// What a VDOConfig requires of one connection of its namespace. A specification that cannot be acted upon requires nothing.
 #[must_use]
@@ -13,16 +13,27 @@ pub fn requirements(config: &VDOConfig, namespace: &str, existing: &BTreeSet<Str
     };
     let drivers = asked.users(connection).into_iter().collect();
     let others = asked.connections.get(STORAGE.name).map_or(0, |all| all.len().saturating_sub(1));
-    vsphere::requirements(&config.spec, drivers, others, &storage_versions(config))
+    vsphere::requirements(&config.spec, drivers, others, versions(config))
 }
 
-/// The versions of the storage driver that are pinned, chosen or installed, as far as there are any.
-fn storage_versions(config: &VDOConfig) -> Vec<DriverVersion> {
-    let pin = config.spec.storage_provider.as_ref().and_then(|storage| storage.version.as_deref());
+/// The versions of drivers that are pinned, chosen or installed, as far as there are any.
+fn versions(config: &VDOConfig) -> BTreeMap<DriverName, Vec<DriverVersion>> {
+    let storage = config.spec.storage_provider.as_ref().and_then(|storage| storage.version.as_deref());
+    let cloud = config.spec.cloud_provider.as_ref().and_then(|cloud| cloud.version.as_deref());
+    let pins = [(STORAGE.name, storage), (CLOUD_PROVIDER.name, cloud)];
+    let pins = pins.into_iter().filter_map(|(name, pin)| Some((name, pin?)));
     let drivers = config.status.iter().flat_map(|status| &status.drivers);
-    let known = drivers.filter(|driver| driver.name == STORAGE.name);
-    let known = known.flat_map(|driver| [driver.version.as_str(), driver.running.as_str()]);
-    pin.into_iter().chain(known).filter_map(|text| text.parse().ok()).collect()
+    let known = drivers.flat_map(|driver| [&driver.version, &driver.running].map(|version| (driver.name.as_str(), version.as_str())));
+    let mut all: BTreeMap<DriverName, Vec<DriverVersion>> = BTreeMap::new();
+    for (name, text) in pins.chain(known) {
+        if let Ok(version) = text.parse() {
+            let of = all.entry(name.to_owned()).or_default();
+            if !of.contains(&version) {
+                of.push(version);
+            }
+        }
+    }
+    all
 }
 
 #[cfg(test)]

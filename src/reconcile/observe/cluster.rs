@@ -3,7 +3,7 @@
 use crate::api::{API_VERSION, VDOConfig};
 use crate::cluster::{ClusterError, Reader, Select, View, Watch};
 use crate::facts::{Cluster, Node};
-use crate::manifest::Object;
+use crate::manifest::{Object, apply_set_id};
 use crate::reconcile::error::ReconcileError;
 use crate::reconcile::observe::node::{node, registers};
 use crate::types::KubernetesVersion;
@@ -32,10 +32,15 @@ pub(in crate::reconcile) fn by_name(kind: &str, namespace: &str, name: &str) -> 
     Watch::new("v1", kind, namespace, Select::Name(name.into()))
 }
 
-/// The name of the ConfigMap with the inventory of a VDOConfig.
-#[must_use]
-pub fn inventory_name(config: &VDOConfig) -> String {
+/// The name by which the apply set of a VDOConfig is known, and formerly that of the ConfigMap with its inventory.
+pub(in crate::reconcile) fn former_inventory(config: &VDOConfig) -> String {
     format!("{}-inventory", config.name_any())
+}
+
+/// The id of the apply set of a VDOConfig.
+#[must_use]
+pub fn apply_set(config: &VDOConfig) -> String {
+    apply_set_id(&former_inventory(config), &config.namespace().unwrap_or_default())
 }
 
 /// The cluster: version, identity, nodes.

@@ -1,7 +1,7 @@
 //! Deletion guards: what must be known before something is deleted, looked up only when nothing wants it any more (effect).
 
 use crate::api::VDOConfig;
-use crate::cluster::{ClusterError, Select, Watch, holder, list};
+use crate::cluster::{ClusterError, Select, Watch, holder, list_kept};
 use crate::manifest::Object;
 use crate::plan::{Lookup, Observed, REMOVE_DESPITE_VOLUMES, Volumes};
 use crate::reconcile::Ports;
@@ -72,7 +72,7 @@ async fn volumes(ports: &Ports, config: &VDOConfig) -> Result<Volumes, ClusterEr
     }
     let mut fresh: Vec<Vec<Object>> = Vec::new();
     for watch in &watches {
-        fresh.push(list(&ports.client, watch).await?);
+        fresh.push(list_kept(&ports.client, watch).await?);
     }
     Ok(Volumes::of(&fresh[0], &fresh[1], &[]))
 }
@@ -81,7 +81,7 @@ async fn volumes(ports: &Ports, config: &VDOConfig) -> Result<Volumes, ClusterEr
 /// watched, to be woken when the last one goes.
 async fn snapshots(ports: &Ports) -> Result<Vec<Object>, ClusterError> {
     let watch = Watch::new("snapshot.storage.k8s.io/v1", "VolumeSnapshotContent", "", Select::All);
-    let found = match list(&ports.client, &watch).await {
+    let found = match list_kept(&ports.client, &watch).await {
         Err(ClusterError::NotServed { .. }) => Vec::new(),
         found => found?,
     };

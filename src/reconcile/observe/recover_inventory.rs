@@ -1,19 +1,22 @@
 //! A lost inventory: what bears our labels is found again and recorded, before anything else happens (effect).
 
-use crate::api::{DRIVER_LABEL, FINALIZER, PART_OF_LABEL, Reason, VDOConfig};
+use crate::api::{DRIVER_LABEL, FINALIZER, PART_OF_LABEL, Reason, STATE, VDOConfig};
 use crate::cluster::{ClusterError, Reader, Select, Watch};
 use crate::drivers;
 use crate::manifest::{Object, is_owned};
 use crate::plan::{Entry, Inventory, Step, Wait, wave};
 use crate::reconcile::Ports;
 use crate::reconcile::apply::delete::{is_current, outdated};
-use crate::reconcile::apply::{Place, apply};
+use crate::reconcile::apply::inventory::Found;
+use crate::reconcile::apply::{Place, apply, former};
 use crate::reconcile::error::ReconcileError;
 use crate::reconcile::observe::ClusterState;
+use crate::reconcile::observe::cluster::apply_set;
 use crate::reconcile::phase::Phase;
 use crate::status::{Failure, Report};
 use futures::stream::{self, StreamExt, TryStreamExt};
 use kube::ResourceExt;
+use std::sync::Arc;
 
 /// Requests that are under way at the same time.
 const CONCURRENCY: usize = 4;
@@ -28,7 +31,7 @@ pub(in crate::reconcile) fn is_expected(config: &VDOConfig) -> bool {
 ///
 /// # Errors
 /// When a list fails: half an inventory is none.
-pub(in crate::reconcile) async fn scan(reader: &Reader, config: &VDOConfig, apply_set: &str) -> Result<Inventory, ReconcileError> {
+async fn scan(reader: &Reader, config: &VDOConfig, apply_set: &str) -> Result<Inventory, ReconcileError> {
     let found: Vec<Vec<Object>> = stream::iter(places(apply_set))
         .map(|watch| async move { reader.applied(&watch).await })
         .buffered(CONCURRENCY)
@@ -76,6 +79,60 @@ fn rebuilt(found: impl Iterator<Item = Object>, apply_set: &str, cluster_id: Opt
     }
 }
 
+/// Why an inventory is not as it is stored.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Recovered {
+    /// It was lost.
+    Lost,
+    /// An operator before this one kept it in a ConfigMap.
+    Former,
+    /// What is stored is of another cluster.
+    OfAnotherCluster,
+    /// A person said which cluster id is the right one.
+    ClusterId,
+}
+
+impl Recovered {
+    /// What happened, for people.
+    fn message(self, config: &str, objects: usize) -> String {
+        let rebuilt =
+            format!("it is rebuilt from {objects} objects that bear the labels of VDOConfig {config}, and nothing is removed meanwhile");
+        match self {
+            Self::Lost => format!("Secret {STATE} was lost; {rebuilt}"),
+            Self::OfAnotherCluster => {
+                format!("Secret {STATE} is about another cluster and not used, as after the restore of a backup; {rebuilt}")
+            }
+            Self::Former => format!(
+                "the inventory of {objects} objects moves from a ConfigMap to Secret {STATE}; of the history the newest revisions are kept"
+            ),
+            Self::ClusterId => "the cluster id that was confirmed is recorded".into(),
+        }
+    }
+}
+
+/// The inventory, where it is not as it should be: what bears our labels, with what is believed of the ConfigMap of before.
+///
+/// # Errors
+/// When the cluster cannot be read.
+pub(in crate::reconcile) async fn recover(
+    reader: &Reader,
+    config: &VDOConfig,
+    lost: &Found,
+) -> Result<(Arc<Inventory>, Option<Recovered>), ReconcileError> {
+    let found = scan(reader, config, &apply_set(config)).await?;
+    let former = match lost {
+        Found::OfAnotherCluster => None,
+        _ => former::find(reader, config).await?,
+    };
+    let (inventory, how) = match (former, lost) {
+        (Some(former), _) => (former::believed(former, found, config), Recovered::Former),
+        (None, Found::OfAnotherCluster) => (found, Recovered::OfAnotherCluster),
+        (None, _) => (found, Recovered::Lost),
+    };
+    let how = (!inventory.objects.is_empty()).then_some(how);
+    Ok((Arc::new(inventory), how))
+}
+
 /// What became of an inventory that was found again.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in crate::reconcile) enum Recorded {
@@ -93,12 +150,9 @@ pub(in crate::reconcile) async fn record(config: &VDOConfig, ports: &Ports, stat
         return Ok((Recorded::Stored, found));
     }
     let objects = state.inventory.objects.len();
-    let message = format!(
-        "ConfigMap {} was lost; it is rebuilt from {objects} objects that bear the labels of VDOConfig {}, and nothing is removed meanwhile",
-        state.inventory_name,
-        config.name_any()
-    );
-    tracing::warn!(inventory = state.inventory_name, objects, "{message}");
+    let how = state.recovered.unwrap_or(Recovered::Lost);
+    let message = how.message(&config.name_any(), objects);
+    tracing::warn!(objects, "{message}");
     let steps = [Step::SetFinalizer, Step::Record(Inventory::clone(&state.inventory))];
     let finalizer = config.finalizers().iter().any(|f| f == FINALIZER);
     let steps = if finalizer { &steps[1..] } else { &steps[..] };

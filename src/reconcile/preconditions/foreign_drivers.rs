@@ -1,10 +1,10 @@
 //! Whether another manager runs a driver in the cluster: checked before the first write, and watched from then on (effect).
 
 use crate::api::{ConditionType, Reason};
-use crate::cluster::{Select, Watch};
+use crate::cluster::{ClusterError, Select, Watch, may};
 use crate::drivers;
 use crate::manifest::Object;
-use crate::plan::{Desired, ORIGINAL_OPERATOR, foreigners};
+use crate::plan::{Desired, Foreigner, ORIGINAL_OPERATOR, foreigners};
 use crate::reconcile::Ports;
 use crate::reconcile::error::ReconcileError;
 use crate::reconcile::observe::ClusterState;
@@ -12,8 +12,11 @@ use crate::reconcile::requests::DriverFailures;
 use crate::status::Precondition;
 use std::collections::BTreeSet;
 
+/// Workloads in namespaces of tenants that are asked about; as many as a tenant may create cannot keep a reconcile busy.
+const ASKED: usize = 50;
+
 /// The condition, and whom it concerns. A driver that does not run yet is not installed against another one; one that runs is kept, because to stop
-/// repairing it would help no one.
+/// repairing it would help no one. A workload that has nothing of a driver but the name is mentioned, and keeps nothing from being installed.
 ///
 /// # Errors
 /// When it cannot be found out.
@@ -21,15 +24,16 @@ pub(in crate::reconcile) async fn foreign_drivers(
     ports: &Ports,
     state: &ClusterState,
     desired: &[Desired],
+    home: &str,
 ) -> Result<(Precondition, DriverFailures), ReconcileError> {
     let mut failures = DriverFailures::default();
     let watches = watches(desired);
     let view = ports.reader.load(watches.clone()).await?;
     let found: Vec<Object> = watches.iter().flat_map(|watch| view.list(watch)).collect();
-    let all = foreigners(desired, &found, &state.apply_set);
+    let (all, namesakes) = proven(ports, foreigners(desired, &found, (state.apply_set.as_str(), home))).await?;
     let kind = ConditionType::NoForeignDriver;
     let Some(first) = all.first() else {
-        let holds = Precondition::holds(kind, "no other manager runs a vSphere driver in this cluster");
+        let holds = Precondition::holds(kind, alone(&namesakes));
         return Ok((holds, failures));
     };
     let more = if all.len() > 1 {
@@ -49,6 +53,40 @@ pub(in crate::reconcile) async fn foreign_drivers(
         failures.of(concerned, ReconcileError::ForeignDriver { message });
     }
     Ok((precondition, failures))
+}
+
+/// Those who are in the way, and those who only have a name. Any tenant may give a name; the rights of a driver only an administrator.
+async fn proven(ports: &Ports, found: Vec<Foreigner>) -> Result<(Vec<Foreigner>, Vec<Foreigner>), ReconcileError> {
+    let (mut all, mut namesakes) = (Vec::new(), Vec::new());
+    for foreigner in found {
+        let is_one = match &foreigner.claim {
+            None => true,
+            Some(_) if namesakes.len() >= ASKED => false,
+            Some(claim) => match may(&ports.client, claim).await {
+                // An operator with older rights may not ask.
+                Err(ClusterError::Forbidden { .. }) => false,
+                asked => asked?,
+            },
+        };
+        let list = if is_one { &mut all } else { &mut namesakes };
+        list.push(foreigner);
+    }
+    Ok((all, namesakes))
+}
+
+fn alone(namesakes: &[Foreigner]) -> String {
+    let alone = "no other manager runs a vSphere driver in this cluster";
+    match namesakes {
+        [] => alone.to_owned(),
+        [first, rest @ ..] => {
+            let more = match rest.len() {
+                0 => String::new(),
+                more => format!(" and {more} more"),
+            };
+            let what = &first.what;
+            format!("{alone}; {what}{more} only has the name of one: its account has no rights of a driver, so it is not in the way")
+        }
+    }
 }
 
 /// The CSIDriver, the workloads of ours by name in all namespaces, and the original operator.

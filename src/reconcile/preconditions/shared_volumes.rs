@@ -290,6 +290,7 @@ mod tests {
                 chart: entry.chart.clone(),
                 because: String::new(),
                 because_target: String::new(),
+                because_newest: String::new(),
                 newest: None,
                 overridden: forced.then(String::new),
                 deprecated: None,

@@ -53,21 +53,25 @@ pub(in crate::reconcile) fn wish(spec: &VDOConfigSpec) -> Requested {
     }
 }
 
-/// Looks for the definitions and the controller.
+/// Looks for the definitions, and for the controller where snapshots are asked for: anyone may label pods like it.
 ///
 /// # Errors
 /// When they cannot be read.
-async fn look(reader: &Reader) -> Result<SnapshotSupport, ReconcileError> {
+async fn look(reader: &Reader, wish: Requested) -> Result<SnapshotSupport, ReconcileError> {
     let definition = |name: &str| Watch::new("apiextensions.k8s.io/v1", "CustomResourceDefinition", "", Select::Name(name.into()));
-    let pods = || CONTROLLERS.map(|labels| Watch::new("v1", "Pod", "", Select::Labels(labels.into())));
+    let labels = if wish == Requested::On { &CONTROLLERS[..] } else { &[] };
+    let pods = || {
+        labels
+            .iter()
+            .map(|labels| Watch::new("v1", "Pod", "", Select::Labels((*labels).into())))
+    };
     let watches = DEFINITIONS.iter().map(|name| definition(name)).chain(pods());
     let view: View = reader.load(watches.collect::<Vec<_>>()).await?;
     let lacks = |name: &&str| view.one(&definition(name)).is_none_or(|found| !serves(&found));
     Ok(SnapshotSupport {
         missing: DEFINITIONS.into_iter().filter(lacks).map(str::to_owned).collect(),
         controllers: pods()
-            .iter()
-            .flat_map(|watch| view.list(watch))
+            .flat_map(|watch| view.list(&watch))
             .map(|pod| (format!("{}/{}", pod.namespace(), pod.name()), cluster::holds(&pod, "Ready")))
             .collect(),
     })
@@ -84,18 +88,21 @@ fn serves(definition: &Object) -> bool {
 pub(in crate::reconcile) async fn check(reader: &Reader, spec: &VDOConfigSpec) -> Precondition {
     match wish(spec) {
         Requested::Off(why) => Precondition::unknown(KIND, Reason::NotRequested, why),
-        wish => precondition(wish, &look(reader).await),
+        wish => precondition(wish, &look(reader, wish).await),
     }
 }
 
 /// The precondition, from what was found or why nothing could be. What no one asked for is reported and is no fault.
 fn precondition(wish: Requested, found: &Result<SnapshotSupport, ReconcileError>) -> Precondition {
-    let judged = judge(found);
-    match (wish, judged.holds) {
-        (Requested::Shipped, Some(false)) => {
+    match (wish, found) {
+        (Requested::Shipped, Ok(found)) if found.missing.is_empty() => {
+            Precondition::unknown(KIND, Reason::NotRequested, "not asked for; the definitions are served")
+        }
+        (Requested::Shipped, Ok(_)) => {
+            let judged = judge(found);
             Precondition::unknown(KIND, Reason::NotRequested, format!("not asked for; {}", judged.message))
         }
-        _ => judged,
+        _ => judge(found),
     }
 }
 
@@ -214,7 +221,17 @@ mod tests {
         );
         let quiet = precondition(Requested::Shipped, &missing);
         assert_eq!(reported(&quiet), "None NotRequested");
-        assert!(quiet.message.contains("no pod of a snapshot controller"), "{}", quiet.message);
+        assert_eq!(
+            quiet.message, "not asked for; the definitions are served",
+            "and no controller was looked for"
+        );
+        let undefined = Ok(SnapshotSupport {
+            missing: vec!["volumesnapshots.".into()],
+            ..SnapshotSupport::default()
+        });
+        let quiet = precondition(Requested::Shipped, &undefined);
+        assert_eq!(reported(&quiet), "None NotRequested");
+        assert!(quiet.message.contains("does not serve"), "{}", quiet.message);
     }
 
     #[test]

@@ -82,7 +82,13 @@ async fn admin_server_health_ready_and_metrics_paths_answer() {
     let port = Port::open(Metrics::new(), DEADLINE).await;
     assert!(port.get("GET /healthz").await.starts_with("HTTP/1.1 200"));
     assert!(port.get("GET /readyz").await.starts_with("HTTP/1.1 503"));
-    port.readiness.set(true);
+    port.readiness.synced();
+    let refused = port.get("GET /readyz").await;
+    assert!(
+        refused.starts_with("HTTP/1.1 503") && refused.contains("no operator is known to hold the Lease"),
+        "{refused}"
+    );
+    port.readiness.led();
     assert!(port.get("GET /readyz?verbose").await.starts_with("HTTP/1.1 200"));
     let metrics = port.get("GET /metrics").await;
     assert!(
@@ -202,4 +208,20 @@ async fn liveness_of_blocked_task_fails_and_recovers_with_it() {
     until("200").await;
     drop(block);
     looping.join().expect("the end of the loop");
+}
+
+#[test]
+fn ready_operator_is_not_when_no_one_leads_for_longer_than_a_lease() {
+    let now = Instant::now();
+    let ago = |seconds| now.checked_sub(Duration::from_secs(seconds));
+    for (synced, led, expected) in [
+        (false, None, Err(NotReady::Caches)),
+        (false, ago(0), Err(NotReady::Caches)),
+        (true, None, Err(NotReady::Leaderless)),
+        (true, ago(0), Ok(())),
+        (true, ago(29), Ok(())),
+        (true, ago(30), Err(NotReady::Leaderless)),
+    ] {
+        assert_eq!(Known { synced, led }.judge(now), expected, "{synced} {led:?}");
+    }
 }

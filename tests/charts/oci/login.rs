@@ -7,7 +7,7 @@ use base64::engine::general_purpose::{STANDARD, URL_SAFE_NO_PAD};
 use ring::rand::SystemRandom;
 use ring::signature::{ECDSA_P256_SHA256_FIXED_SIGNING, EcdsaKeyPair};
 use serde_json::{Value, json};
-use vdo::registry::{Login, Options, Registry, ask_helper};
+use vdo::registry::{Login, Options, Registry, TOKEN_REALMS, ask_helper};
 use vdo::types::Secret;
 use vdo::web::Access;
 use vdo_testbed::{Authority, Leaf, RegistryAuth, RegistryKind, RegistryServer, Validity, WebAnswer, WebServer};
@@ -179,5 +179,99 @@ async fn login_of_a_helper_is_asked_for_by_name_alone() -> Result<()> {
     }
     let error = ask_helper("that-does-not-exist", "r.example").await.err().context("it was run")?;
     assert!(error.to_string().contains("docker-credential-that-does-not-exist"), "{error}");
+    Ok(())
+}
+
+/// One header must not decide who else gets the password.
+#[tokio::test]
+async fn login_is_not_sent_to_a_service_for_tokens_in_another_domain() -> Result<()> {
+    let registry = WebServer::start().await?;
+    let host = registry.url("").trim_start_matches("https://").to_owned();
+    let at: vdo::registry::Reference = format!("{host}/team/thing:v1").parse()?;
+    registry.answer(|_| {
+        let challenge = "Bearer realm=\"https://tokens.other.invalid/token\",service=\"r\"";
+        WebAnswer::Status(401, vec![("www-authenticate", challenge.into())], String::new())
+    });
+    let ask = async |login: Login, realms: Option<&str>| {
+        let realms = realms.map(|realms| (TOKEN_REALMS.to_owned(), realms.to_owned()));
+        let access = Access::new(std::iter::once(("ca.crt".to_owned(), registry.authority().pem())).chain(realms));
+        let options = Options {
+            access,
+            own: true,
+            login,
+            plain_http: false,
+        };
+        let error = Registry::new(&host, options)?
+            .manifest(&at)
+            .await
+            .err()
+            .context("the login succeeded")?;
+        anyhow::Ok(format!(
+            "{} {}",
+            chain(&error),
+            vdo::types::Remedy::remedy(&error).unwrap_or_default()
+        ))
+    };
+    for login in [login(), Login::Identity(Secret::new("s3cret"))] {
+        let said = ask(login.clone(), None).await?;
+        assert!(
+            said.contains("tokens.other.invalid for a token, which is in another domain")
+                && said.contains("--registry-token-realm tokens.other.invalid")
+                && !said.contains("s3cret"),
+            "{said}"
+        );
+        // Where it is allowed it is asked, which no host of this name answers.
+        let said = ask(login, Some("tokens.other.invalid\n")).await?;
+        assert!(said.contains("https://tokens.other.invalid/token gives no token"), "{said}");
+    }
+    // There is nothing to protect.
+    let said = ask(Login::Anonymous, None).await?;
+    assert!(said.contains("gives no token"), "{said}");
+    Ok(())
+}
+
+/// The numbers of a service for tokens are its own affair: whatever they are, the token is used once at least.
+#[tokio::test]
+async fn login_by_token_that_is_good_for_any_number_of_seconds_succeeds() -> Result<()> {
+    let registry = WebServer::start().await?;
+    let host = registry.url("").trim_start_matches("https://").to_owned();
+    let at: vdo::registry::Reference = format!("{host}/team/thing:v1").parse()?;
+    let challenge = format!("Bearer realm=\"{}\",service=\"r\"", registry.url("/token"));
+    for seconds in ["18446744073709551615", "9223372036854775807", "1e300", "-1", "0", "0.5"] {
+        let challenge = challenge.clone();
+        registry.answer(move |asked| match (asked.path.as_str(), asked.authorization.as_deref()) {
+            ("/token", _) => WebAnswer::Status(200, vec![], format!(r#"{{"token": "t", "expires_in": {seconds}}}"#)),
+            (_, Some("Bearer t")) => WebAnswer::Status(404, vec![], String::new()),
+            _ => WebAnswer::Status(401, vec![("www-authenticate", challenge.clone())], String::new()),
+        });
+        let options = Options {
+            access: Access::new([("ca.crt".to_owned(), registry.authority().pem())]),
+            own: true,
+            login: login(),
+            plain_http: false,
+        };
+        let found = Registry::new(&host, options)?.head(&at).await;
+        // A token that is not good for a moment is asked for again, and in the end the registry's own answer counts.
+        match seconds {
+            "-1" | "0" | "0.5" => assert!(found.is_err(), "{seconds}: {found:?}"),
+            _ => assert_eq!(found?, None, "{seconds}"),
+        }
+    }
+    Ok(())
+}
+
+/// The seeds of the fuzzer. Those whose names begin with `good` hold a time.
+#[test]
+fn seed_as_answer_of_a_registry_ends_as_its_name_says() -> Result<()> {
+    let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("fuzz/seeds/registry");
+    let mut seeds = 0;
+    for entry in std::fs::read_dir(folder)? {
+        let path = entry?.path();
+        let times = vdo::registry::fuzz::answer(&std::fs::read(&path)?);
+        let is_good = path.file_name().is_some_and(|name| name.to_string_lossy().starts_with("good"));
+        assert_eq!(times.iter().any(Option::is_some), is_good, "{}: {times:?}", path.display());
+        seeds += 1;
+    }
+    assert!(seeds > 15, "the seeds were not found");
     Ok(())
 }

@@ -188,12 +188,12 @@ async fn attack_endless_data_is_broken_off() -> Result<()> {
         true => WebAnswer::Endless,
         false => WebAnswer::File,
     });
-    refused(&site, &repository, "MatrixUnreachable", "larger than 33554432 bytes").await?;
+    refused(&site, &repository, "MatrixUnreachable", "larger than 12582912 bytes").await?;
     site.server.answer(|asked| match asked.path == INDEX {
         true => WebAnswer::Bomb(200 << 20),
         false => WebAnswer::File,
     });
-    refused(&site, &repository, "MatrixUnreachable", "larger than 33554432 bytes").await?;
+    refused(&site, &repository, "MatrixUnreachable", "larger than 12582912 bytes").await?;
     site.publish(&index(7), &key)?;
     let again = site.repository(None);
     site.server.answer(|asked| match asked.path == INDEX {

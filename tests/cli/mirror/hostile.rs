@@ -367,3 +367,41 @@ async fn pull_of_lists_in_lists_without_end_stops_at_what_no_image_has() -> Resu
     assert!(pulled.err.contains("more than 500 manifests"), "{}", pulled.err);
     Ok(())
 }
+
+/// Another user who may write into the folder of the bundle may put anything beside it.
+#[tokio::test]
+async fn pull_into_an_archive_works_in_a_folder_of_its_own_or_not_at_all() -> Result<()> {
+    use std::os::unix::fs::{PermissionsExt as _, symlink};
+    let site = Site::start().await?;
+    let (archive, work, other) = (site.path("b.tar"), site.path(".b.tar.d"), site.path("other"));
+    std::fs::create_dir(&other)?;
+    symlink(&other, &work)?;
+    let refused = site.pull(&archive, &["--driver", "toy=1.0.0"])?;
+    assert!(
+        refused.code == 4 && refused.err.contains(".b.tar.d") && refused.err.contains("it is a link"),
+        "{}",
+        refused.err
+    );
+    assert_eq!(std::fs::read_dir(&other)?.count(), 0, "it followed the link");
+    std::fs::remove_file(&work)?;
+    std::fs::create_dir(&work)?;
+    std::fs::set_permissions(&work, std::fs::Permissions::from_mode(0o777))?;
+    let refused = site.pull(&archive, &["--driver", "toy=1.0.0"])?;
+    assert!(refused.code == 4 && refused.err.contains("other users"), "{}", refused.err);
+    // A blob that an earlier pull has begun is one of ours, and no link.
+    std::fs::set_permissions(&work, std::fs::Permissions::from_mode(0o700))?;
+    std::fs::write(site.path("dear"), "dear")?;
+    let bundle = site.path("bundle");
+    site.pull(&bundle, &["--driver", "toy=1.0.0"])?.good();
+    let blobs: Vec<_> = std::fs::read_dir(format!("{bundle}/blobs/sha256"))?.collect::<Result<_, _>>()?;
+    for blob in &blobs {
+        symlink(site.path("dear"), format!("{work}/.{}.partial", blob.file_name().to_string_lossy()))?;
+    }
+    let refused = site.pull(&archive, &["--driver", "toy=1.0.0"])?;
+    assert_eq!(refused.code, 4, "{}", refused.err);
+    assert_eq!(std::fs::read_to_string(site.path("dear"))?, "dear");
+    std::fs::remove_dir_all(&work)?;
+    site.pull(&archive, &["--driver", "toy=1.0.0"])?.good();
+    site.run(&["mirror", "verify", &archive])?.good();
+    Ok(())
+}

@@ -15,7 +15,10 @@ use vdo::types::Secret;
 /// The version of the matrix in a folder, as an operator with this key sees it: verified, and every chart there as it is promised.
 fn trusted(folder: &str, public: &str) -> u64 {
     let source = MatrixSource::Local(folder.into());
-    let runtime = tokio::runtime::Builder::new_current_thread().build().expect("a runtime");
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_time()
+        .build()
+        .expect("a runtime");
     runtime.block_on(async {
         let look = source.fetch(&Access::default(), None).await.expect("an index").signed;
         let keys = PublicKeys::parse(&fs::read(public).expect("a key")).expect("keys");

@@ -31,12 +31,12 @@ fn upstream(reference: &Reference) -> Result<Vec<Value>> {
 
 /// Has the operator take over what `kubectl apply` installed from these manifests, in the versions that they have. Where a template is
 /// as the operator wants it, no pod is restarted. Gives how many workloads have such a template, and how many there are.
-async fn taken_over(bed: &Bed, theirs: &[Value], awaited: &[&str]) -> Result<(usize, usize)> {
+async fn taken_over(bed: &Bed, theirs: &[Value], csi: &str, awaited: &[&str]) -> Result<(usize, usize)> {
     kubectl(bed, &["apply", "-f", "-"], theirs)?;
     until_running(bed, awaited).await?;
     let before = templates(bed).await?;
     let mark = bed.cluster.audit().mark().await?;
-    let pins = json!({"cloudProvider": {"version": "1.34.0"}, "storageProvider": {"version": "3.7.3"}});
+    let pins = json!({"cloudProvider": {"version": "1.34.0"}, "storageProvider": {"version": csi}});
     bed.apply(&bed.config(pins)).await?;
     bed.until_ready().await?;
     let after = templates(bed).await?;
@@ -75,7 +75,7 @@ fn adoption_with_another_template_restarts_the_pods_of_this_workload_only() -> R
             .find(|object| object["kind"] == "Deployment" && object["metadata"]["name"] == "vsphere-csi-controller")
             .context("no controller")?;
         controller["spec"]["template"]["metadata"]["annotations"]["installed-by"] = "hand".into();
-        let (kept, all) = taken_over(bed, &theirs, &["DaemonSet", "Deployment"]).await?;
+        let (kept, all) = taken_over(bed, &theirs, "3.8.0", &["DaemonSet", "Deployment"]).await?;
         ensure!(kept + 1 == all, "{kept} of {all} workloads kept their template");
         bed.uninstall().await
     })
@@ -87,7 +87,7 @@ fn adoption_of_upstream_manifests_keeps_pods_with_an_equal_template() -> Result<
     OPERATOR.run(async |bed| {
         let theirs = upstream(&reference(bed).await?)?;
         // Upstream's webhook waits for a certificate that is not there.
-        taken_over(bed, &theirs, &["DaemonSet"]).await?;
+        taken_over(bed, &theirs, "3.7.3", &["DaemonSet"]).await?;
         bed.uninstall().await
     })
 }

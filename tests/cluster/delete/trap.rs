@@ -1,6 +1,6 @@
 //! The wrong uninstall: the operator's manifests are deleted while there is a VDOConfig.
 
-use super::{CRD, CSI_NS, DEFINITIONS, VDO, apply_deploy, delete, deploy, ensure_nothing_is_left, ensure_says, install, is_there};
+use super::{CRD, DEFINITIONS, VDO, apply_deploy, delete, deploy, ensure_nothing_is_left, ensure_says, install, is_there};
 use crate::common::{Bed, NS, PATIENCE};
 use crate::fixture::BARE;
 use anyhow::{Context, Result, ensure};
@@ -10,7 +10,8 @@ use vdo_testbed::{Probe, until};
 /// `kubectl delete` of these manifests, which asks for the deletion of everything in them and of the operator's pod with it.
 async fn kubectl_delete(bed: &mut Bed, with_namespace: bool) -> Result<()> {
     let mut objects = Vec::new();
-    for file in ["drivers-rbac.yaml", "rbac.yaml", "network-policy.yaml", "namespace.yaml"] {
+    let apart = with_namespace.then_some("namespace.yaml");
+    for file in ["drivers-rbac.yaml", "rbac.yaml", "network-policy.yaml"].into_iter().chain(apart) {
         objects.extend(bed.cluster.apply_file(deploy(file)).await?);
     }
     bed.kill_operator();
@@ -24,9 +25,7 @@ async fn kubectl_delete(bed: &mut Bed, with_namespace: bool) -> Result<()> {
             object.metadata.namespace.unwrap_or_default(),
             object.metadata.name.unwrap_or_default(),
         );
-        if with_namespace || name != NS {
-            bed.delete(&types.api_version, &types.kind, &namespace, &name).await?;
-        }
+        bed.delete(&types.api_version, &types.kind, &namespace, &name).await?;
     }
     until("the VDOConfig to be terminating", PATIENCE, async || {
         let config = bed.get(VDO, "VDOConfig", NS, "vdo").await?;
@@ -71,7 +70,6 @@ fn operator_applied_again_finishes_deletion_and_waits_for_definitions() -> Resul
     BARE.run(async |bed| {
         install(bed).await?;
         kubectl_delete(bed, false).await?;
-        super::until_gone(bed, "v1", "Namespace", "", CSI_NS).await?;
         apply_without_connections(bed).await?;
         bed.start_operator().await?;
         super::until_gone(bed, VDO, "VDOConfig", NS, "vdo").await?;

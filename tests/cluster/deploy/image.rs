@@ -35,7 +35,7 @@ fn deploy_with_unavailable_image_shows_it_then_installs_and_delete_leaves_nothin
         .await??;
         let done = waiting.wait_with_output()?;
         ensure!(
-            done.status.success() && text.contains("CPI 1.34.0 and CSI 3.7.3 installed and healthy"),
+            done.status.success() && text.contains("CPI 1.34.0 and CSI 3.8.0 installed and healthy"),
             "{text}{}",
             err(&done)
         );

@@ -7,6 +7,8 @@ use crate::fixture::IMAGES;
 use crate::matrix_source::{Publisher, embedded_index};
 use crate::matrix_web::{CHART, release};
 use anyhow::{Result, ensure};
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
 use serde_json::Value;
 use vdo_testbed::{Probe, until};
 
@@ -48,8 +50,8 @@ fn deploy_with_a_signed_folder_decides_with_it_and_later_deployments_keep_it() -
         std::fs::write(path("index.yaml"), index.to_string())?;
         let yaml = deploy.run(bed, &[&matrix[..], &["-o", "yaml"]].concat())?;
         for text in [
-            "source: configmap://vmware-system-vdo/vdo-matrix-files",
-            "BEGIN PUBLIC KEY",
+            &*STANDARD.encode("configmap://vmware-system-vdo/vdo-matrix-files"),
+            "name: vdo-matrix-keys",
             "--matrix-keys=/etc/vdo/matrix-keys",
         ] {
             ensure!(out(&yaml).contains(text), "{text} is not in {}{}", out(&yaml), err(&yaml));
@@ -59,7 +61,7 @@ fn deploy_with_a_signed_folder_decides_with_it_and_later_deployments_keep_it() -
         let done = tokio::task::spawn_blocking(move || done.wait_with_output()).await??;
         let text = out(&done);
         ensure!(
-            done.status.success() && text.contains("CSI 3.7.4 installed and healthy"),
+            done.status.success() && text.contains("CSI 3.8.1 installed and healthy"),
             "{text}{}",
             err(&done)
         );
@@ -88,7 +90,7 @@ fn deploy_with_a_signed_folder_decides_with_it_and_later_deployments_keep_it() -
         // Another source without keys. It does not know what runs, which is found before anything is written.
         let refused = deploy.run(bed, &["--no-wait", "--matrix", "embedded"])?;
         ensure!(
-            refused.status.code() == Some(1) && out(&refused).contains("older than the installed 3.7.4"),
+            refused.status.code() == Some(1) && out(&refused).contains("older than the installed 3.8.1"),
             "{}{}",
             out(&refused),
             err(&refused)

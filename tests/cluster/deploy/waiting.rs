@@ -20,7 +20,8 @@ fn deploy_past_timeout_names_what_it_waited_for_and_a_signal_ends_the_wait() -> 
         for words in [
             "not ready after 3 s: ",
             "the operator to look at VDOConfig",
-            "the same command again goes on waiting",
+            "Look at the operator's log",
+            "The same command again goes on waiting",
         ] {
             ensure!(said.contains(words), "{words:?} is not in {said}");
         }

@@ -42,9 +42,9 @@ async fn untried(bed: &Bed, since: Mark) -> Result<BTreeSet<String>> {
 fn dry_run_and_approval_come_before_every_write_of_installation_and_upgrade() -> Result<()> {
     OPERATOR.run(async |bed| {
         connect(bed).await?;
-        let inventory = format!("configmaps {NS}/vdo-inventory");
+        let inventory = format!("secrets {NS}/vdo-state");
         let finalizer = format!("vdoconfigs.vdo.vmware.com {NS}/vdo");
-        for csi in ["3.6.3", "3.7.3"] {
+        for csi in ["3.6.3", "3.8.0"] {
             let mark = approved(bed, csi).await?;
             let mut found = untried(bed, mark).await?;
             // These two are the operator's own, and are written after everything was tried.

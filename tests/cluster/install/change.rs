@@ -83,7 +83,7 @@ fn version_pin_replaces_and_prunes_and_policy_decides_without_it() -> Result<()>
             reported.retain(|event| event["reason"] == "VersionChanged" && event["regarding"]["uid"] == config["metadata"]["uid"]);
             let said = reported
                 .iter()
-                .any(|event| event["note"] == "CSI 3.7.3 was replaced by CSI 3.6.3, which is healthy");
+                .any(|event| event["note"] == "CSI 3.8.0 was replaced by CSI 3.6.3, which is healthy");
             Ok(Probe::when(said, format!("{reported:?}")))
         })
         .await?;
@@ -93,12 +93,12 @@ fn version_pin_replaces_and_prunes_and_policy_decides_without_it() -> Result<()>
             .await?;
         let config = bed.until_ready().await?;
         assert_eq!(config["status"]["drivers"][1]["version"], "3.6.3");
-        assert_eq!(config["status"]["drivers"][1]["available"], "3.7.3");
+        assert_eq!(config["status"]["drivers"][1]["available"], "3.8.0");
         // Policy Latest moves on.
         bed.apply(&bed.config(json!({"updatePolicy": "Latest", "cloudProvider": {}, "storageProvider": {}})))
             .await?;
         let config = bed.until_ready().await?;
-        assert_eq!(config["status"]["drivers"][1]["version"], "3.7.3");
+        assert_eq!(config["status"]["drivers"][1]["version"], "3.8.0");
         Ok(())
     })
 }

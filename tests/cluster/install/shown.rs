@@ -67,7 +67,7 @@ fn kubectl_get_shows_versions_health_and_short_names() -> Result<()> {
             "CPI",
             "CSI",
             "1.34.0",
-            "3.7.3",
+            "3.8.0",
             "Healthy",
             "ADDRESS",
             "8.0.3",
@@ -80,7 +80,7 @@ fn kubectl_get_shows_versions_health_and_short_names() -> Result<()> {
         for word in ["CPI RUNNING", "CSI RUNNING", "NEXT RETRY", "UPGRADEABLE", "MATRIX", "REASON"] {
             assert!(wide.contains(word), "{word} is not in:\n{wide}");
         }
-        assert_eq!(wide.matches("3.7.3").count(), 2, "wanted and running:\n{wide}");
+        assert_eq!(wide.matches("3.8.0").count(), 2, "wanted and running:\n{wide}");
         for alias in ["vsc", "vsphereconnections", "vsphere"] {
             assert!(kubectl(bed, &["get", alias, "-n", NS])?.contains("vc1"), "kubectl get {alias}");
         }
@@ -136,7 +136,7 @@ fn vdoctl_status_shows_cluster_vcenter_and_drivers() -> Result<()> {
             "CPI",
             "1.34.0",
             "CSI",
-            "3.7.3",
+            "3.8.0",
             "healthy",
         ] {
             assert!(status.contains(word), "{word} is not in:\n{status}");
@@ -155,7 +155,7 @@ fn vdoctl_matrix_resolve_chooses_what_is_installed() -> Result<()> {
     INSTALLED.run(async |bed| {
         let (code, chosen, _) = bed.vdoctl(&["matrix", "resolve"])?;
         assert_eq!(code, 0, "{chosen}");
-        assert!(chosen.contains("1.34.0") && chosen.contains("3.7.3"), "{chosen}");
+        assert!(chosen.contains("1.34.0") && chosen.contains("3.8.0"), "{chosen}");
         Ok(())
     })
 }

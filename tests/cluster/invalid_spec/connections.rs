@@ -84,7 +84,12 @@ fn secret_with_wrong_password_is_sent_once_and_reaches_no_driver() -> Result<()>
         let start = logged_since(bed, 0)?.len();
         let (guard, before) = (guard(bed).await?, failed().await?);
         bed.apply(&bed.secret("hunter2-wrong")).await?;
-        let words = [bed.vcenter.user(), SECRET, "Correct username and password", "next attempt is at"];
+        let words = [
+            bed.vcenter.user(),
+            SECRET,
+            "Correct username and password",
+            "not sent again before the Secret changes",
+        ];
         reported(bed, VC1, ("Authenticated", "InvalidCredentials"), &words).await?;
         reported(bed, VC1, ("Ready", "InvalidCredentials"), &words).await?;
         reported(bed, VDO, ("Ready", "ConnectionNotReady"), &["vc1", "Correct username and password"]).await?;

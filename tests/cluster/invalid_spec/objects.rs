@@ -18,12 +18,12 @@ fn vdoconfig_with_wrong_name_version_or_value_is_stalled() -> Result<()> {
             (
                 json!({"storageProvider": {"version": "9.9.9"}, "cloudProvider": {}}),
                 "UnknownVersion",
-                &["vsphere-csi", "9.9.9", "3.7.3"],
+                &["vsphere-csi", "9.9.9", "3.8.0"],
             ),
             (
                 json!({"storageProvider": {"version": "3.5.1"}, "cloudProvider": {}}),
                 "IncompatiblePin",
-                &["3.5.1", "1.33", "1.34", "3.7.3"],
+                &["3.5.1", "1.33", "1.34", "3.8.0"],
             ),
             (
                 json!({"cloudProvider": {"version": "1.33.1"}, "storageProvider": {}}),

@@ -25,7 +25,7 @@ fn whole_installation(minor: Minor) -> Result<()> {
         ..ClusterOptions::default()
     };
     let of = minor.version.trim_start_matches('v').rsplit_once('.').context("a version")?.0;
-    with_driver_on(cluster, &[CsiVersion::Newest, CsiVersion::Newer], Trust::Authority, async |bed| {
+    with_driver_on(cluster, &[CsiVersion::Patched, CsiVersion::Newer], Trust::Authority, async |bed| {
         let mark = bed.cluster.audit().mark().await?;
         install(bed, "3.7.0").await?;
         let config = bed.get(VDO, "VDOConfig", NS, "vdo").await?;

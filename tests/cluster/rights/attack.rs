@@ -1,13 +1,11 @@
 //! What someone can do who has the operator's token.
 
-use crate::common::{Bed, NS, OPERATOR as ACCOUNT, PATIENCE};
+use crate::common::{NS, OPERATOR as ACCOUNT, PATIENCE, contents};
 use crate::fixture::{INSTALLED, OPERATOR};
-use crate::rights::granted::documents;
 use anyhow::{Context, Result, bail, ensure};
 use kube::Client;
 use kube::api::{Api, ApiResource, DynamicObject, GroupVersionKind, ListParams, Patch, PatchParams};
 use serde_json::{Value, json};
-use vdo::chart::{self, Context as ChartContext};
 use vdo_testbed::{Probe, until};
 
 const CSI: &str = "vmware-system-csi";
@@ -105,6 +103,15 @@ fn operator_token_reads_no_other_secret_and_writes_no_right_and_no_other_workloa
         );
         attacks.push(json!({"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": "any", "namespace": "default"}}));
         attacks.push(json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": CSI, "labels": {"a": "b"}}}));
+        // Nor the accounts, the source of the matrix and its keys; in its namespace it writes its own state and the webhook's certificate.
+        for (kind, name) in [
+            ("ConfigMap", "vdo-inventory"),
+            ("Secret", "vdo-matrix"),
+            ("Secret", "vdo-matrix-keys"),
+            ("Secret", "vc1-credentials"),
+        ] {
+            attacks.push(json!({"apiVersion": "v1", "kind": kind, "metadata": {"name": name, "namespace": NS}}));
+        }
         for attack in &attacks {
             let answer = tried(&client, attack).await?;
             ensure!(
@@ -116,11 +123,8 @@ fn operator_token_reads_no_other_secret_and_writes_no_right_and_no_other_workloa
     })
 }
 
-/// Applies the policy of deploy/, and waits until the API server enforces it.
-async fn with_policy(bed: &Bed, client: &Client) -> Result<()> {
-    for document in documents("admission-policy/policy.yaml")? {
-        bed.apply(&document).await?;
-    }
+/// Waits until the API server enforces the policy, which is a part of deploy/.
+async fn with_policy(client: &Client) -> Result<()> {
     let attack = workload("Deployment", CSI, "vsphere-csi-controller", &json!({"hostPID": true}));
     until("the policy to be in force", PATIENCE, async || {
         let answer = tried(client, &attack).await?;
@@ -129,86 +133,109 @@ async fn with_policy(bed: &Bed, client: &Client) -> Result<()> {
     .await
 }
 
+/// A Secret of this type would get the token of any account, which is the whole cluster.
 #[test]
-fn operator_token_with_admission_policy_gives_drivers_nothing_they_do_not_have() -> Result<()> {
+fn operator_token_gets_no_token_of_another_account_by_a_secret() -> Result<()> {
     OPERATOR.run(async |bed| {
         let client = bed.cluster.service_account_client(NS, "vdo-operator").await?;
-        with_policy(bed, &client).await?;
-        let own = json!({"serviceAccountName": "vsphere-csi-controller"});
-        let with = |more: Value| {
-            let mut pod = own.clone();
-            for (key, value) in more.as_object().into_iter().flatten() {
-                pod[key] = value.clone();
-            }
-            workload("Deployment", CSI, "vsphere-csi-controller", &pod)
-        };
-        let container = |more: Value| {
-            let mut container = json!({"name": "c", "image": "i"});
-            for (key, value) in more.as_object().into_iter().flatten() {
-                container[key] = value.clone();
-            }
-            container
-        };
-        let volume = |source: Value| {
-            let mut volume = json!({"name": "v"});
-            for (key, value) in source.as_object().into_iter().flatten() {
-                volume[key] = value.clone();
-            }
-            with(json!({"volumes": [volume]}))
-        };
-        let privileged = json!({"securityContext": {"privileged": true}});
-        for (attack, word) in [
-            (
-                workload("Deployment", CSI, "vsphere-csi-controller", &json!({"serviceAccountName": "vsphere-csi-node"})),
-                "service account",
-            ),
-            (workload("Deployment", CSI, "vsphere-csi-controller", &json!({})), "service account"),
-            (volume(json!({"hostPath": {"path": "/"}})), "path of the node"),
-            (volume(json!({"hostPath": {"path": "/var/lib/kubelet/pki"}})), "path of the node"),
-            (volume(json!({"secret": {"secretName": "other"}})), "Secret"),
-            (volume(json!({"projected": {"sources": [{"secret": {"name": "other"}}]}})), "Secret"),
-            (
-                with(json!({"containers": [container(json!({"envFrom": [{"secretRef": {"name": "other"}}]}))]})),
-                "Secret",
-            ),
-            (
-                with(json!({"containers": [container(json!({"env": [{"name": "E", "valueFrom": {"secretKeyRef": {"name": "other", "key": "k"}}}]}))]})),
-                "Secret",
-            ),
-            (with(json!({"containers": [container(privileged.clone())]})), "privileged"),
-            (
-                with(json!({"initContainers": [{"name": "init", "image": "i", "securityContext": privileged["securityContext"]}]})),
-                "privileged",
-            ),
-            (
-                with(json!({"containers": [container(json!({"securityContext": {"capabilities": {"add": ["SYS_PTRACE"]}}}))]})),
-                "capability",
-            ),
-            (with(json!({"hostPID": true})), "namespace of the node"),
-            (with(json!({"hostNetwork": true})), "namespace of the node"),
+        with_policy(&client).await?;
+        for (namespace, name) in [
+            ("kube-system", "vsphere-cloud-secret"),
+            (CSI, "vsphere-config-secret"),
+            (CSI, "vsphere-webhook-certs"),
+            (NS, "vdo-webhook-certificate"),
         ] {
-            let answer = tried(&client, &attack).await?.with_context(|| format!("accepted: {attack}"))?;
-            ensure!(answer.contains(word) && answer.contains("vdo-operator-workloads"), "{word}: {answer}");
+            let secret = json!({"apiVersion": "v1", "kind": "Secret", "type": "kubernetes.io/service-account-token",
+                "metadata": {"name": name, "namespace": namespace,
+                    "annotations": {"kubernetes.io/service-account.name": "clusterrole-aggregation-controller"}}});
+            let params = PatchParams::apply("attack").force();
+            let answer = api(&client, "v1", "Secret", namespace)
+                .patch(name, &params, &Patch::Apply(&secret))
+                .await;
+            let refused =
+                matches!(&answer, Err(kube::Error::Api(status)) if status.message.contains("ValidatingAdmissionPolicy 'vdo-operator'"));
+            ensure!(refused, "{namespace}/{name}: {answer:?}");
+            ensure!(
+                bed.get("v1", "Secret", namespace, name).await? == Value::Null,
+                "Secret {namespace}/{name} is there"
+            );
         }
-        // Others are none of its business.
-        ensure!(tried(&bed.cluster.client(), &with(json!({"hostPID": true}))).await?.is_none(), "an administrator is refused");
-        // What the charts ask for, in every version, it lets through.
+        Ok(())
+    })
+}
+
+#[test]
+fn operator_token_writes_no_content_that_no_chart_has() -> Result<()> {
+    OPERATOR.run(async |bed| {
+        let client = bed.cluster.service_account_client(NS, "vdo-operator").await?;
+        with_policy(&client).await?;
+        let (mut by_policy, mut accepted) = (0, Vec::new());
+        for (what, attack) in contents::attacks() {
+            match tried(&client, &attack).await? {
+                Some(answer) if answer.contains("ValidatingAdmissionPolicy 'vdo-operator'") => by_policy += 1,
+                // Refused by the API server itself, before it asks a policy.
+                Some(answer) => println!("{what}: {answer}"),
+                None => accepted.push(what),
+            }
+        }
+        ensure!(accepted.is_empty(), "accepted: {accepted:#?}");
+        println!("{by_policy} contents refused by the policy");
+        ensure!(by_policy > 300, "only {by_policy} were refused by the policy");
+        // It binds the operator's account and no other.
+        let foreign = workload("Deployment", CSI, "vsphere-csi-controller", &json!({"hostPID": true}));
+        ensure!(
+            tried(&bed.cluster.client(), &foreign).await?.is_none(),
+            "an administrator is refused"
+        );
+        Ok(())
+    })
+}
+
+/// Every object of every version, with everything that its chart can render.
+#[test]
+fn operator_token_writes_what_the_charts_of_all_versions_have() -> Result<()> {
+    OPERATOR.run(async |bed| {
+        let client = bed.cluster.service_account_client(NS, "vdo-operator").await?;
+        with_policy(&client).await?;
         let mut count = 0;
-        for source in vdo::fetch::embedded::sources().into_values() {
+        for (driver, source) in vdo::fetch::embedded::sources() {
             for version in source.versions() {
-                let opened = chart::open(&chart::package(&source, &version)?)?;
-                for object in chart::render(&opened, &chart::everything(&opened), &ChartContext::default())? {
-                    if matches!(object["kind"].as_str(), Some("Deployment" | "DaemonSet")) {
-                        count += 1;
-                        let answer = tried(&client, &object).await?;
-                        ensure!(answer.is_none(), "{version}: {answer:?}");
-                    }
+                for object in contents::of_version(&driver, &version) {
+                    count += 1;
+                    let answer = tried(&client, &object).await?;
+                    ensure!(answer.is_none(), "{driver} {version}: {answer:?}");
                 }
             }
         }
-        println!("{count} workloads accepted");
-        ensure!(count > 100, "only {count} workloads were tried");
+        println!("{count} objects accepted");
+        ensure!(count > 300, "only {count} objects were tried");
         Ok(())
+    })
+}
+
+/// What others have set in an object stays there when the operator writes it, and the operator cannot set the same.
+#[test]
+fn operator_token_leaves_content_of_others_as_it_is() -> Result<()> {
+    INSTALLED.run(async |bed| {
+        let client = bed.cluster.service_account_client(NS, "vdo-operator").await?;
+        with_policy(&client).await?;
+        let csi = contents::newest("vsphere-csi");
+        let mut own = csi
+            .into_iter()
+            .find(|object| object["kind"] == "Deployment" && object["metadata"]["name"] == "vsphere-csi-controller")
+            .context("a Deployment")?;
+        let foreign = json!({"spec": {"template": {"metadata": {"annotations": {"kubectl.kubernetes.io/restartedAt": "now"}},
+            "spec": {"hostAliases": [{"ip": "192.0.2.1", "hostnames": ["a"]}]}}}});
+        bed.merge("apps/v1", "Deployment", CSI, "vsphere-csi-controller", foreign.clone()).await?;
+        own["spec"]["template"]["spec"]["containers"][0]["image"] = "example.com/other:1".into();
+        let answer = tried(&client, &own).await?;
+        ensure!(answer.is_none(), "beside what others have set: {answer:?}");
+        own["spec"]["template"]["spec"]["hostAliases"] = json!([{"ip": "192.0.2.2", "hostnames": ["a"]}]);
+        let answer = tried(&client, &own).await?;
+        let refusal = answer.context("another value than that of others is accepted")?;
+        ensure!(refusal.contains("spec.template.spec.hostAliases"), "the field is not named: {refusal}");
+        let undo = json!({"spec": {"template": {"metadata": {"annotations": {"kubectl.kubernetes.io/restartedAt": null}}, "spec": {"hostAliases": null}}}});
+        bed.merge("apps/v1", "Deployment", CSI, "vsphere-csi-controller", undo).await
     })
 }
 
@@ -217,7 +244,7 @@ fn operator_token_with_admission_policy_gives_drivers_nothing_they_do_not_have()
 fn operator_with_admission_policy_upgrades_drivers() -> Result<()> {
     INSTALLED.run(async |bed| {
         let client = bed.cluster.service_account_client(NS, "vdo-operator").await?;
-        with_policy(bed, &client).await?;
+        with_policy(&client).await?;
         bed.apply(&bed.config(json!({"cloudProvider": {}, "storageProvider": {"version": "3.6.3"}})))
             .await?;
         bed.until_ready().await?;

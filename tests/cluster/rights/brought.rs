@@ -12,6 +12,9 @@ use vdo_testbed::{Probe, until};
 const CSI: &str = "vmware-system-csi";
 const RBAC: &str = "rbac.authorization.k8s.io/v1";
 const ROLE: &str = "vsphere-csi-controller-role";
+/// Learning the content of all charts takes a debug build half of the usual limit, beside other tests more.
+const MISSING: [&str; 4] = ["rights", "--missing", "--timeout", "3m"];
+
 const COMMAND: &str = "vdoctl rights --missing | kubectl apply --server-side --force-conflicts -f -";
 
 /// Waits until Ready says that rights of the storage driver are missing, with these words.
@@ -58,18 +61,48 @@ fn install_without_a_drivers_role_names_it_and_goes_on_once_it_is_there() -> Res
             &["ClusterRole vsphere-csi-controller-role does not grant", "more rules are missing"],
         )
         .await?;
-        let (code, lacking, reported) = bed.vdoctl(&["rights", "--missing"])?;
+        let (code, lacking, reported) = bed.vdoctl(&MISSING)?;
         let lacking = vdo::yaml::load_all(&lacking)?;
         let names: Vec<&Value> = lacking.iter().map(|object| &object["metadata"]["name"]).collect();
         ensure!(
             code == 0 && names == [ROLE] && reported.contains("does not grant"),
             "{code}: {names:?} {reported}"
         );
-        open(bed, "rights.md")?.run(COMMAND)?;
-        let (_, none, reported) = bed.vdoctl(&["rights", "--missing"])?;
+        open(bed, "rights.md")?.set("VDO_TIMEOUT", "3m").run(COMMAND)?;
+        let (_, none, reported) = bed.vdoctl(&MISSING)?;
         ensure!(none.trim().is_empty() && reported.contains("lacks nothing"), "{none} {reported}");
         bed.until_ready().await?;
         ensure_nothing_was_forbidden(bed, mark).await
+    })
+}
+
+/// Another installer of the driver has left a binding of the same name with another role, which no apply can change: the message has the command
+/// that deletes it, and with that and the usual one the driver is installed.
+#[test]
+fn binding_with_another_role_is_deleted_by_the_command_of_the_message() -> Result<()> {
+    OPERATOR.run(async |bed| {
+        connect(bed).await?;
+        let binding = "vsphere-csi-controller-binding";
+        bed.delete(RBAC, "ClusterRoleBinding", "", binding).await?;
+        bed.apply(
+            &json!({"apiVersion": RBAC, "kind": "ClusterRoleBinding", "metadata": {"name": binding},
+            "subjects": [{"kind": "ServiceAccount", "name": "vsphere-csi-controller", "namespace": "kube-system"}],
+            "roleRef": {"kind": "ClusterRole", "name": "vsphere-csi-controller", "apiGroup": "rbac.authorization.k8s.io"}}),
+        )
+        .await?;
+        bed.apply(&bed.config(json!({}))).await?;
+        let delete = format!("kubectl delete clusterrolebinding {binding}");
+        missing(bed, &["instead of ClusterRole vsphere-csi-controller-role", &delete]).await?;
+        let (_, _, reported) = bed.vdoctl(&MISSING)?;
+        ensure!(reported.contains(&delete), "{reported}");
+        ensure!(
+            crate::page::run(bed, &format!("export VDO_TIMEOUT=3m\n{COMMAND}")).is_err(),
+            "the role of a binding was changed"
+        );
+        for command in [delete.as_str(), COMMAND] {
+            crate::page::run(bed, &format!("export VDO_TIMEOUT=3m\n{command}"))?;
+        }
+        bed.until_ready().await.map(|_| ())
     })
 }
 
@@ -106,7 +139,7 @@ fn upgrade_from_an_operator_that_wrote_roles_loses_nothing() -> Result<()> {
     INSTALLED.run(async |bed| {
         until_at_rest(bed).await?;
         bed.kill_operator();
-        let map = bed.get("v1", "ConfigMap", NS, "vdo-inventory").await?;
+        let map = bed.state().await?;
         let mut objects: Vec<Value> = serde_json::from_str(map["data"]["objects"].as_str().context("objects")?)?;
         let labels = bed.get("apps/v1", "Deployment", CSI, "vsphere-csi-controller").await?["metadata"]["labels"].clone();
         let brought = [
@@ -126,7 +159,7 @@ fn upgrade_from_an_operator_that_wrote_roles_loses_nothing() -> Result<()> {
             );
         }
         let data = json!({"data": {"objects": serde_json::to_string(&objects)?}});
-        bed.merge("v1", "ConfigMap", NS, "vdo-inventory", data).await?;
+        bed.merge_state(data).await?;
         let drivers = json!({"name": "vdo-operator-drivers"});
         bed.apply(&json!({"apiVersion": RBAC, "kind": "ClusterRole", "metadata": drivers, "rules": []}))
             .await?;
@@ -139,7 +172,7 @@ fn upgrade_from_an_operator_that_wrote_roles_loses_nothing() -> Result<()> {
         bed.apply(&bed.config(json!({"cloudProvider": {}, "storageProvider": {"windows": false}})))
             .await?;
         until("the inventory without what the administrator brings", PATIENCE, async || {
-            let map = bed.get("v1", "ConfigMap", NS, "vdo-inventory").await?;
+            let map = bed.state().await?;
             let text = map["data"]["objects"].as_str().unwrap_or_default();
             Ok(Probe::when(!text.contains(ROLE) && !text.contains("node-windows"), text))
         })

@@ -20,6 +20,9 @@ pub fn reason_not_to_try(right: &Right) -> Option<&'static str> {
         ("get", "pods/log") if right.namespace.as_deref() != Some(CSI) => {
             Some("the real cloud provider runs, and does not crash on request")
         }
+        ("delete", "configmaps") if right.namespace.as_deref() == Some(NS) => {
+            Some("only what operators before this one kept there is deleted")
+        }
         ("patch", "events") => Some("the second event of a series comes five minutes after the first"),
         ("watch", resource) if BEFORE_REMOVAL.contains(&resource) => Some("it only brings the news that the last one is gone"),
         _ => None,

@@ -4,6 +4,7 @@
 use crate::common::{Bed, NS, PATIENCE, condition};
 use crate::fixture::{INSTALLED, OPERATOR};
 use crate::rights::granted::{Right, Roles};
+use crate::rights::in_log::reason_not_to_try;
 use crate::rights::lab::{BEFORE_REMOVAL, Lab, everything, storage};
 use anyhow::{Context, Result, ensure};
 use serde_json::{Value, json};
@@ -34,7 +35,8 @@ pub fn to_repair(roles: &Roles) -> Result<Vec<Right>> {
 
 /// The rights without which nothing is removed, and those that are needed at the end of an uninstall.
 pub fn to_uninstall(roles: &Roles) -> (Vec<Right>, Vec<Right>) {
-    let own = roles.all();
+    let mut own = roles.all();
+    own.retain(|right| reason_not_to_try(right).is_none());
     let first = |right: &&Right| {
         (right.verb == "delete" && !right.is_at_home_to_delete())
             || (right.verb == "list" && BEFORE_REMOVAL.contains(&right.resource.as_str()))

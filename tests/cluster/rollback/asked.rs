@@ -33,7 +33,7 @@ fn rollback_by_a_person_needs_no_matrix_and_stays_until_lifted() -> Result<()> {
         let folder = tempfile::tempdir()?;
         let mut index = crate::matrix_source::embedded_index()?;
         let versions = index["drivers"]["vsphere-csi"]["versions"].as_array_mut().context("versions")?;
-        versions.retain(|entry| entry["version"] != "3.7.3");
+        versions.retain(|entry| entry["version"] != "3.8.0");
         let file = folder.path().join("index.json");
         std::fs::write(&file, index.to_string())?;
         bed.kill_operator();
@@ -42,10 +42,10 @@ fn rollback_by_a_person_needs_no_matrix_and_stays_until_lifted() -> Result<()> {
         let (code, text, err) = bed.vdoctl(&["rollback", "csi", &good.to_string()])?;
         println!("{text}{err}");
         ensure!(
-            code == 0 && err.contains(&format!("goes back to revision {good} (3.7.3)")),
+            code == 0 && err.contains(&format!("goes back to revision {good} (3.8.0)")),
             "{code} {err}"
         );
-        until_runs(bed, "3.7.3").await?;
+        until_runs(bed, "3.8.0").await?;
         bed.until_ready().await?;
         ensure_same(&before, &objects(bed).await?)?;
         let csi = bed.status().await?["drivers"][1].clone();

@@ -152,7 +152,7 @@ fn change_whose_pods_a_quota_refuses_leaves_the_others_and_is_rolled_back_whole(
         // One after the other: pods that may not share a node keep others away as long as they are there.
         for values in [json!({"controller": {"spread": "none"}}), several.clone()] {
             let known = history(bed)?.last().context("a revision")?.0;
-            bed.apply(&bed.config(storage("10m", "3.7.3", &values))).await?;
+            bed.apply(&bed.config(storage("10m", "3.8.0", &values))).await?;
             // The scheduler may look only after five minutes again at a pod that another one kept away.
             until("the controllers", 2 * PATIENCE, async || {
                 let newest = history(bed)?.last().cloned().context("a revision")?;

@@ -17,12 +17,12 @@ const LOST: &str = "storage.k8s.io/v1beta1";
 
 /// Has a revision of the storage driver hold its CSIDriver in this API version: in [`LOST`], as on an older cluster, or as it was.
 async fn outdate(bed: &Bed, number: u64, api_version: &str) -> Result<()> {
-    let map = bed.get("v1", "ConfigMap", NS, "vdo-inventory").await?;
+    let map = bed.state().await?;
     let stored = Stored {
         data: serde_json::from_value(map["data"].clone())?,
         binary: serde_json::from_value(map["binaryData"].clone())?,
     };
-    let mut inventory = Inventory::parse("vdo-inventory", &stored)?;
+    let mut inventory = Inventory::parse("vdo-state", &stored)?;
     let revisions = inventory.history.get_mut(CSI).context("a history")?;
     let revision = revisions
         .iter_mut()
@@ -42,7 +42,7 @@ async fn outdate(bed: &Bed, number: u64, api_version: &str) -> Result<()> {
     for key in stored.binary.keys().filter(|key| !binary.contains_key(*key)) {
         changes["binaryData"][key] = Value::Null;
     }
-    bed.merge("v1", "ConfigMap", NS, "vdo-inventory", changes).await
+    bed.merge_state(changes).await
 }
 
 /// That nothing is written but what is reported, whatever wakes the operator.
@@ -163,7 +163,7 @@ fn rollback_command_to_kind_that_is_not_served_is_refused_before_a_write() -> Re
     INSTALLED.run(async |bed| {
         until_at_rest(bed).await?;
         bed.kill_operator();
-        let map = bed.get("v1", "ConfigMap", NS, "vdo-inventory").await?;
+        let map = bed.state().await?;
         let good = history(bed)?.last().context("a revision")?.0;
         outdate(bed, good, LOST).await?;
         let (code, _, err) = bed.vdoctl(&["rollback", "csi", &good.to_string()])?;
@@ -172,10 +172,9 @@ fn rollback_command_to_kind_that_is_not_served_is_refused_before_a_write() -> Re
         ensure!(code == 4 && refused, "{code} {err}");
         let config = bed.get(VDO, "VDOConfig", NS, "vdo").await?;
         ensure!(config["metadata"]["annotations"][KEY] == Value::Null, "{}", config["metadata"]);
-        bed.merge("v1", "ConfigMap", NS, "vdo-inventory", json!({"data": null, "binaryData": null}))
-            .await?;
+        bed.merge_state(json!({"data": null, "binaryData": null})).await?;
         let kept = json!({"data": map["data"], "binaryData": map["binaryData"]});
-        bed.merge("v1", "ConfigMap", NS, "vdo-inventory", kept).await?;
+        bed.merge_state(kept).await?;
         bed.start_operator().await?;
         bed.until_ready().await?;
         Ok(())
@@ -191,7 +190,7 @@ fn rollback_to_withdrawn_version_is_reported_and_not_made() -> Result<()> {
         let file = folder.path().join("index.json");
         let mut index = crate::matrix_source::embedded_index()?;
         let versions = index["drivers"][CSI]["versions"].as_array_mut().context("versions")?;
-        for entry in versions.iter_mut().filter(|entry| entry["version"] == "3.7.3") {
+        for entry in versions.iter_mut().filter(|entry| entry["version"] == "3.8.0") {
             entry["state"] = json!({"kind": "withdrawn", "reason": "it loses volumes"});
         }
         std::fs::write(&file, index.to_string())?;
@@ -207,7 +206,7 @@ fn rollback_to_withdrawn_version_is_reported_and_not_made() -> Result<()> {
         println!("{message}");
         for words in [
             format!("revision {good}"),
-            "withdrawn CSI 3.7.3 (it loses volumes)".into(),
+            "withdrawn CSI 3.8.0 (it loses volumes)".into(),
             NOWHERE.into(),
         ] {
             ensure!(message.contains(&words), "{words:?} is not in {message}");
@@ -247,7 +246,7 @@ fn rollback_to_images_that_are_gone_is_reported_before_it_starts() -> Result<()>
         let (code, _, err) = bed.vdoctl(&["rollback", "csi", "--lift"])?;
         ensure!(code == 0, "{err}");
         // What is good has the time that it needs.
-        let good = json!({"cloudProvider": {}, "storageProvider": {"version": "3.7.3"}});
+        let good = json!({"cloudProvider": {}, "storageProvider": {"version": "3.8.0"}});
         bed.apply(&bed.config(good)).await?;
         bed.until_ready().await?;
 

@@ -10,12 +10,12 @@ use vdo::matrix::{Cause, Rejection, UpdatePolicy};
 fn resolve_real_platform_selects_newest_that_fits() {
     let index = full_index();
     for (kubernetes, vcenters, cpi, csi) in [
-        ("v1.34.4", &["8.0.3"][..], "1.34.0", "3.7.3"),
-        ("v1.35.0", &["9.0.0.0"], "1.35.1", "3.7.3"),
+        ("v1.34.4", &["8.0.3"][..], "1.34.0", "3.8.0"),
+        ("v1.35.0", &["9.0.0.0"], "1.35.1", "3.8.0"),
         ("v1.33.1+rke2r1", &["7.0.3"], "1.33.1", "3.7.3"),
         ("v1.32.9-eks-1a2b3c4", &["8.0.2", "7.0.0"], "1.32.3", "3.6.3"),
         ("v1.33.0-rc.1", &["8.0.3"], "1.33.1", "3.7.3"),
-        ("1.34", &[], "1.34.0", "3.7.3"),
+        ("1.34", &[], "1.34.0", "3.8.0"),
     ] {
         let resolution = ask(kubernetes, vcenters).of(&index).unwrap();
         assert_eq!(versions(&resolution), [cpi, csi], "{kubernetes} {vcenters:?}");
@@ -37,7 +37,7 @@ fn resolve_choice_states_its_reason() {
         ..base.clone()
     };
     assert_eq!(because(pinned.clone(), CSI), "pinned in spec");
-    assert_eq!(pinned.of(&index).unwrap().picks[CSI].newest, Some("3.7.3".parse().unwrap()));
+    assert_eq!(pinned.of(&index).unwrap().picks[CSI].newest, Some("3.8.0".parse().unwrap()));
     let installed = Ask {
         installed: vec![(CSI, "3.6.3")],
         ..base
@@ -50,14 +50,14 @@ fn resolve_installed_version_stays_or_goes_by_policy() {
     let index = full_index();
     for (policy, kubernetes, installed, expected) in [
         (UpdatePolicy::Compatible, "v1.34.4", "3.6.3", Ok("3.6.3")),
-        (UpdatePolicy::Latest, "v1.34.4", "3.6.3", Ok("3.7.3")),
+        (UpdatePolicy::Latest, "v1.34.4", "3.6.3", Ok("3.8.0")),
         (UpdatePolicy::Disabled, "v1.34.4", "3.5.1", Ok("3.5.1")),
         // no longer fits
-        (UpdatePolicy::Compatible, "v1.34.4", "3.5.1", Ok("3.7.3")),
+        (UpdatePolicy::Compatible, "v1.34.4", "3.5.1", Ok("3.8.0")),
         // not in the matrix: older may be left, newer is not walked back from
-        (UpdatePolicy::Compatible, "v1.34.4", "2.6.2", Ok("3.7.3")),
-        (UpdatePolicy::Compatible, "v1.34.4", "3.8.0", Err(())),
-        (UpdatePolicy::Disabled, "v1.34.4", "3.8.0", Err(())),
+        (UpdatePolicy::Compatible, "v1.34.4", "2.6.2", Ok("3.8.0")),
+        (UpdatePolicy::Compatible, "v1.34.4", "3.9.0", Err(())),
+        (UpdatePolicy::Disabled, "v1.34.4", "3.9.0", Err(())),
         // the installed one does not fit, so going back is allowed
         (UpdatePolicy::Compatible, "v1.32.4", "3.7.3", Ok("3.6.3")),
     ] {
@@ -86,15 +86,15 @@ fn resolve_no_fit_error_names_cause_and_remedy() {
         ..csi(ask("v1.34.4", &["8.0.3"]))
     };
     let questions = [
-        ("Kubernetes too new for CPI", ask("v1.37.0", &["8.0.3"])),
-        ("Kubernetes too new for CSI", csi(ask("v1.36.0", &["8.0.3"]))),
+        ("Kubernetes too new for CPI", ask("v1.38.0", &["8.0.3"])),
+        ("Kubernetes too new for CSI", csi(ask("v1.37.0", &["8.0.3"]))),
         ("Kubernetes too old", csi(ask("v1.20.3", &["8.0.3"]))),
         ("vCenter too old", csi(ask("v1.34.4", &["8.0.3", "6.7.0"]))),
         ("pin unknown", pin("3.7.9", false)),
         ("pin newer than all", pin("4.0.0", true)),
         ("pin does not fit", pin("3.5.1", false)),
-        ("installed is newer", installed("3.8.0", UpdatePolicy::Latest)),
-        ("installed is unknown", installed("3.8.0", UpdatePolicy::Disabled)),
+        ("installed is newer", installed("3.9.0", UpdatePolicy::Latest)),
+        ("installed is unknown", installed("3.9.0", UpdatePolicy::Disabled)),
         (
             "driver unknown",
             Ask {
@@ -200,9 +200,9 @@ fn resolve_no_fit_lists_every_rejection_newest_first() {
     assert_eq!(error.driver, CPI);
     assert!(matches!(error.cause, Cause::NothingFits));
     let found: Vec<String> = error.rejected.iter().map(|r| r.version.to_string()).collect();
-    assert_eq!(found[..5], ["1.36.0", "1.35.1", "1.35.0", "1.34.0", "1.33.1"]);
-    assert_eq!(found.len(), 27);
-    assert!(matches!(error.rejected[3].reason, Rejection::Vsphere { .. }));
+    assert_eq!(found[..5], ["1.37.0", "1.36.0", "1.35.1", "1.35.0", "1.34.0"]);
+    assert_eq!(found.len(), 28);
+    assert!(matches!(error.rejected[4].reason, Rejection::Vsphere { .. }));
     assert_eq!(error.others.len(), 1, "the other driver is reported too");
     assert!(error.fitting.is_empty());
 }
@@ -210,13 +210,13 @@ fn resolve_no_fit_lists_every_rejection_newest_first() {
 #[test]
 fn resolve_no_fit_lists_driver_that_does_fit() {
     // where one driver has a choice, it is reported that it is not the one
-    let error = ask("v1.36.0", &["8.0.3"]).of(&full_index()).unwrap_err();
+    let error = ask("v1.37.0", &["8.0.3"]).of(&full_index()).unwrap_err();
     let fitting: Vec<_> = error.fitting.iter().map(|(name, version)| format!("{name} {version}")).collect();
-    assert_eq!((error.driver.as_str(), fitting), (CSI, vec!["vsphere-cpi 1.36.0".to_owned()]));
+    assert_eq!((error.driver.as_str(), fitting), (CSI, vec!["vsphere-cpi 1.37.0".to_owned()]));
 }
 
 #[test]
 fn resolve_no_fit_lists_rejections_of_other_driver() {
     let error = ask("v1.34.4", &["6.7.0"]).of(&full_index()).unwrap_err();
-    assert_eq!((error.others[0].driver.as_str(), error.others[0].rejected.len()), (CSI, 25));
+    assert_eq!((error.others[0].driver.as_str(), error.others[0].rejected.len()), (CSI, 27));
 }

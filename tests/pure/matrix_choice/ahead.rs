@@ -30,8 +30,8 @@ fn outlook_each_minor_lists_driver_changes_in_order() {
         [
             "v1.32.4: ",
             "1.33: vsphere-cpi 1.33.1 with",
-            // 3.7.3 runs on 1.33 already, so it is changed before the cluster goes to 1.34
-            "1.34: vsphere-cpi 1.34.0 with, vsphere-csi 3.7.3 before",
+            // 3.8.0 does not run on 1.33, so it is changed with the cluster
+            "1.34: vsphere-cpi 1.34.0 with, vsphere-csi 3.8.0 with",
             "1.35: vsphere-cpi 1.35.1 with",
         ]
     );
@@ -42,7 +42,7 @@ fn outlook_each_minor_lists_driver_changes_in_order() {
         installed: last.runs.clone(),
         ..question
     };
-    assert_eq!(words(&then.of(index())), "1.35.1 3.7.3");
+    assert_eq!(words(&then.of(index())), "1.35.1 3.8.0");
 }
 
 /// A driver without a version stays, and does not hold up the others: the CPI follows the minor without the CSI driver.
@@ -65,8 +65,8 @@ fn outlook_driver_without_a_version_does_not_hold_up_the_others() {
         stages,
         [
             "v1.35.2: 1.35.1 3.7.3 without ",
-            "1.36: 1.36.0 3.7.3 without vsphere-csi",
-            "1.37: 1.36.0 3.7.3 without vsphere-cpi vsphere-csi",
+            "1.36: 1.36.0 3.8.0 without ",
+            "1.37: 1.37.0 3.8.0 without vsphere-csi",
         ]
     );
 }
@@ -152,7 +152,7 @@ fn upgradeable_next_minor_fits_or_not() {
     let mut question = ask(index(), "v1.34.4", &["8.0.3"]).installed(&[(CPI, "1.34.0"), (CSI, "3.7.3")]);
     let next = upgradeable(index(), &question.query());
     assert_eq!((next.kubernetes.as_str(), next.fits()), ("1.35", true));
-    question.kubernetes = "v1.35.0".parse().unwrap();
+    question.kubernetes = "v1.36.0".parse().unwrap();
     assert!(!upgradeable(index(), &question.query()).fits());
 }
 
@@ -178,12 +178,12 @@ fn advice_names_only_change_that_is_enough() {
         question.of(index()).unwrap_err().advice.unwrap_or_default()
     };
     for (kubernetes, vcenters, expected) in [
-        ("v1.34.0", &["6.7.3"][..], "Upgrading vc1 to 7.0 would let 3.7.3 be installed"),
+        ("v1.34.0", &["6.7.3"][..], "Upgrading vc1 to 7.0 would let 3.8.0 be installed"),
         // both are too old, so both are named
         (
             "v1.34.0",
             &["6.7.3", "8.0.3", "6.7.0"],
-            "Upgrading vc1 and vc3 to 7.0 would let 3.7.3 be installed",
+            "Upgrading vc1 and vc3 to 7.0 would let 3.8.0 be installed",
         ),
         ("v1.20.0", &["8.0.3"], "Kubernetes 1.23 would let 2.7.3 be installed"),
         // 2.7 takes neither this Kubernetes nor two vCenters, 3.0 does once the cluster is newer
@@ -191,7 +191,7 @@ fn advice_names_only_change_that_is_enough() {
         (
             "v1.20.0",
             &["6.0.0"],
-            "No single change helps: 3.7.3 supports Kubernetes 1.33 to 1.35, the cluster has 1.20, and supports vCenter 7.0 and newer, vc1 has 6.0.0",
+            "No single change helps: 3.8.0 supports Kubernetes 1.34 to 1.36, the cluster has 1.20, and supports vCenter 7.0 and newer, vc1 has 6.0.0",
         ),
     ] {
         assert_eq!(advice(kubernetes, vcenters, true), expected, "{kubernetes} {vcenters:?}");

@@ -133,6 +133,63 @@ fn difference_choices_say_who_takes_another_version_and_where() {
     assert_eq!([lost("toy"), lost("other")], [1, 1]);
 }
 
+/// A driver for which nothing fits does not hide what happens to another one.
+#[test]
+fn difference_counts_the_own_choice_of_each_driver() {
+    let base = ("3.8.0", "1.34", "1.36", json!({}));
+    let (known, fresh) = (("1.36.0", "1.36", "1.36", json!({})), ("1.37.0", "1.37", "1.37", json!({})));
+    let old = toys(&[("base", std::slice::from_ref(&base)), ("toy", std::slice::from_ref(&known))]);
+    let new = toys(&[("base", &[base]), ("toy", &[known, fresh])]);
+    let found = difference(&old, &new, &kubernetes(&["1.36", "1.37"]), &vcenters(&["8.0.3"]));
+    let choices: Vec<_> = found
+        .choices
+        .iter()
+        .map(|choice| {
+            (
+                choice.driver.as_str(),
+                choice.new.as_ref().map(ToString::to_string),
+                written(&choice.platforms.iter().map(|(minor, _)| minor).collect::<Vec<_>>()),
+            )
+        })
+        .collect();
+    let taken = ("toy", Some("1.37.0".to_owned()), vec!["1.37".to_owned()]);
+    assert_eq!(choices, [taken.clone(), taken.clone(), taken]);
+    assert!(!found.is_same());
+}
+
+/// The same version with another chart is something else in the cluster, and so is what becomes of a version that is installed
+/// although a new cluster would get a newer one.
+#[test]
+fn difference_counts_charts_and_versions_that_are_installed() {
+    let newest = ("2.0.0", "1.30", "1.34", json!({}));
+    let with = |more: Value| toy(&[newest.clone(), ("1.0.0", "1.30", "1.34", more)]);
+    let old = with(json!({}));
+    let look = |new: &Index| difference(&old, new, &kubernetes(&["1.34"]), &vcenters(&["8.0.3"]));
+    let withdrawn = look(&with(json!({"state": {"kind": "withdrawn", "reason": "r"}})));
+    assert_eq!(withdrawn.choices.len(), 1, "{withdrawn:?}");
+    let choice = &withdrawn.choices[0];
+    let versions = [&choice.old, &choice.new].map(|version| version.as_ref().map(ToString::to_string).unwrap_or_default());
+    assert_eq!(
+        (choice.situation, versions),
+        (Situation::Compatible, ["1.0.0", "2.0.0"].map(String::from))
+    );
+
+    let chart = json!({"chart": {"urls": ["charts/x.tgz"], "sha256": "1".repeat(64)}});
+    let other = look(&toy(&[("2.0.0", "1.30", "1.34", chart), ("1.0.0", "1.30", "1.34", json!({}))]));
+    assert_eq!(other.choices.len(), 3, "{other:?}");
+    assert!(other.choices.iter().all(|choice| choice.old == choice.new));
+    assert!(look(&old.clone()).is_same());
+}
+
+#[test]
+fn difference_names_other_rules() {
+    let old = toy(&[("1.0.0", "1.30", "1.34", json!({}))]);
+    let mut new = old.clone();
+    new.privileges = Some(Default::default());
+    let found = difference(&old, &new, &[], &[]);
+    assert_eq!((found.rules.len(), found.is_same()), (1, false));
+}
+
 #[test]
 fn difference_platforms_are_those_that_either_index_speaks_of() {
     let feature = json!({

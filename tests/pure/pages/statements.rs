@@ -236,3 +236,68 @@ fn judge(top: &clap::Command, options: &clap::Command, line: &str) -> Result<(),
     }
     Ok(())
 }
+
+/// The literals of a source file: without its tests and comments, broken ones joined.
+#[cfg(feature = "cli")]
+fn literals(text: &str) -> String {
+    let code = text.split("\n#[cfg(test)]\n").next().unwrap_or_default();
+    let lines = code.lines().filter(|line| !line.trim_start().starts_with("//"));
+    lines
+        .map(|line| match line.strip_suffix('\\') {
+            Some(begun) => begun.trim_start().to_owned(),
+            None => format!("{}\n", line.trim_start()),
+        })
+        .collect()
+}
+
+/// Every command of vdoctl that a message names has verbs and flags that there are.
+#[cfg(feature = "cli")]
+#[test]
+fn messages_have_verbs_and_flags_of_vdoctl_that_exist() {
+    // Words of sentences about the program.
+    const PROSE: [&str; 12] = [
+        "removes", "of", "does", "that", "has", "writes", "is", "made", "did", "reads", "knows", "packs",
+    ];
+    fn files(folder: &std::path::Path, found: &mut Vec<std::path::PathBuf>) {
+        for entry in std::fs::read_dir(folder).expect("a folder") {
+            let path = entry.expect("an entry").path();
+            match path.is_dir() {
+                true => files(&path, found),
+                false => found.push(path),
+            }
+        }
+    }
+    let mut top = vdo::cli::args::command();
+    top.build();
+    let options = vdo::cli::args::options();
+    let (mut all, mut wrong, mut seen) = (Vec::new(), Vec::new(), 0);
+    files(&root().join("src"), &mut all);
+    all.retain(|path| path.extension().is_some_and(|extension| extension == "rs") && path.file_stem().is_some_and(|name| name != "tests"));
+    for path in all {
+        let text = literals(&std::fs::read_to_string(&path).expect("text"));
+        for (at, _) in text.match_indices("vdoctl ") {
+            let rest = text[at + "vdoctl ".len()..].split(['"', '`', '\n', '|']).next().unwrap_or_default();
+            let mut command = &top;
+            for (place, word) in rest.split_whitespace().enumerate() {
+                let bare = word.trim_end_matches(['.', ',', ';', ':', ')', '?']);
+                let has = |flag: &str, of: &clap::Command| of.get_arguments().any(|arg| arg.get_long() == Some(flag));
+                if let Some(flag) = bare.strip_prefix("--").map(|flag| flag.split('=').next().unwrap_or_default()) {
+                    seen += 1;
+                    if !has(flag, command) && !has(flag, &options) {
+                        wrong.push(format!("{}: {} has no --{flag}: vdoctl {rest}", path.display(), command.get_name()));
+                    }
+                } else if let Some(verb) = command.find_subcommand(bare) {
+                    command = verb;
+                } else if place == 0 && bare.chars().all(|c| c.is_ascii_lowercase() || c == '-') && !PROSE.contains(&bare) {
+                    wrong.push(format!("{}: there is no verb {bare}: vdoctl {rest}", path.display()));
+                }
+                seen += usize::from(place == 0);
+                if bare != word || matches!(bare, "or" | "and") {
+                    break;
+                }
+            }
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+    assert!(seen > 100, "only {seen} commands were read");
+}

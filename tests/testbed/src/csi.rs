@@ -16,8 +16,10 @@ pub const CSI_IMAGES: &str = "registry.k8s.io/csi-vsphere/syncer";
 /// A version of the driver that the test bed can run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CsiVersion {
-    /// 3.7.3, for which the programs of 3.7.0 stand: the Go module proxy has no other 3.7.
+    /// 3.8.0, for which the programs of 3.7.0 stand: the Go module proxy has nothing newer.
     Newest,
+    /// 3.7.3, for which they stand, too.
+    Patched,
     /// 3.7.0
     Newer,
     /// 3.3.1
@@ -43,10 +45,21 @@ const PROVISIONER: Stand = Stand {
     ..stand("registry.k8s.io/sig-storage/csi-provisioner:v4.0.1", Part::CsiProvisioner)
 };
 
-const NEWEST: [Stand; 7] = {
+const PATCHED: [Stand; 7] = {
     let mut stands = NEWER;
     stands[0].image = "registry.k8s.io/csi-vsphere/driver:v3.7.3";
     stands[1].image = "registry.k8s.io/csi-vsphere/syncer:v3.7.3";
+    stands
+};
+
+const NEWEST: [Stand; 7] = {
+    let mut stands = NEWER;
+    stands[0].image = "registry.k8s.io/csi-vsphere/driver:v3.8.0";
+    stands[1].image = "registry.k8s.io/csi-vsphere/syncer:v3.8.0";
+    stands[2].image = "registry.k8s.io/sig-storage/csi-attacher:v4.10.0";
+    stands[4].image = "registry.k8s.io/sig-storage/csi-resizer:v2.0.0";
+    stands[5].image = "registry.k8s.io/sig-storage/csi-snapshotter:v8.4.0";
+    stands[6].image = "registry.k8s.io/sig-storage/livenessprobe:v2.17.0";
     stands
 };
 
@@ -77,6 +90,7 @@ impl CsiVersion {
     pub(crate) fn stands(self) -> &'static [Stand] {
         match self {
             Self::Newest => &NEWEST,
+            Self::Patched => &PATCHED,
             Self::Newer => &NEWER,
             Self::Older => &OLDER,
         }

@@ -51,7 +51,7 @@ pub struct Options {
     /// An image that the nodes can pull: a folder in the OCI image layout. Pods with it are really run
     #[arg(long = "image", value_name = "REFERENCE=FOLDER")]
     pub images: Vec<ServedImage>,
-    /// Really runs the controllers of CSI 3.7.3 and 3.7.0, so that claims are bound; other versions are played
+    /// Really runs the controllers of CSI 3.8.0 and 3.7.0, so that claims are bound; other versions are played
     #[arg(long)]
     pub csi: bool,
 }

@@ -5,11 +5,13 @@ use rcgen::{
     BasicConstraints, CertificateParams, CertifiedIssuer, DnType, ExtendedKeyUsagePurpose, IsCa, KeyPair, KeyUsagePurpose, date_time_ymd,
 };
 use sha1::Digest;
+use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
 /// A certificate authority that lives only here.
+#[derive(Clone)]
 pub struct Authority {
-    issuer: CertifiedIssuer<'static, KeyPair>,
+    issuer: Arc<CertifiedIssuer<'static, KeyPair>>,
 }
 
 /// A certificate and its private key.
@@ -48,7 +50,7 @@ impl Authority {
             KeyUsagePurpose::DigitalSignature,
         ];
         Ok(Self {
-            issuer: CertifiedIssuer::self_signed(params, KeyPair::generate()?)?,
+            issuer: Arc::new(CertifiedIssuer::self_signed(params, KeyPair::generate()?)?),
         })
     }
 

@@ -40,6 +40,8 @@ pub enum Act {
     Pass,
     /// It is passed on after a while.
     Delay(Duration),
+    /// It is passed on and carried out at once; the answer comes after a while.
+    Late(Duration),
     /// It is not passed on; the proxy answers with this status.
     Answer {
         /// The status code.

@@ -39,6 +39,8 @@ pub struct Asked {
     pub if_modified_since: Option<String>,
     /// The header `Range`.
     pub range: Option<String>,
+    /// Whether the client showed a certificate.
+    pub certificate: bool,
     /// What was answered.
     pub status: u16,
 }
@@ -68,6 +70,14 @@ pub enum WebAnswer {
     Stall,
     /// Not at all.
     Silence,
+}
+
+/// Whether clients have to show a certificate.
+#[derive(Clone, Copy)]
+enum Clients {
+    NotAsked,
+    Asked,
+    Needed,
 }
 
 type Judge = dyn Fn(&Asked) -> WebAnswer + Send + Sync;
@@ -100,14 +110,26 @@ impl WebServer {
     pub async fn start_with(validity: Validity, wants_client: bool) -> Result<Self> {
         let port = Port::claim()?;
         let authority = Authority::new(&format!("authority of the server at port {}", port.number()))?;
+        let clients = if wants_client { Clients::Needed } else { Clients::NotAsked };
+        Self::begin(port, authority, validity, clients).await
+    }
+
+    /// Starts one with a certificate of this authority, which asks its clients for one by the same authority and serves them without one, too.
+    pub async fn start_asking_for_certificates(authority: &Authority) -> Result<Self> {
+        Self::begin(Port::claim()?, authority.clone(), Validity::Good, Clients::Asked).await
+    }
+
+    async fn begin(port: Port, authority: Authority, validity: Validity, clients: Clients) -> Result<Self> {
         let leaf = authority.server(&["localhost", "127.0.0.1"], validity)?;
         let provider = Arc::new(rustls::crypto::ring::default_provider());
         let builder = rustls::ServerConfig::builder_with_provider(provider.clone()).with_safe_default_protocol_versions()?;
         let mut roots = rustls::RootCertStore::empty();
         roots.add(CertificateDer::from_pem_slice(authority.pem().as_bytes())?)?;
-        let builder = match wants_client {
-            true => builder.with_client_cert_verifier(WebPkiClientVerifier::builder_with_provider(Arc::new(roots), provider).build()?),
-            false => builder.with_no_client_auth(),
+        let verifier = WebPkiClientVerifier::builder_with_provider(Arc::new(roots), provider);
+        let builder = match clients {
+            Clients::Needed => builder.with_client_cert_verifier(verifier.build()?),
+            Clients::Asked => builder.with_client_cert_verifier(verifier.allow_unauthenticated().build()?),
+            Clients::NotAsked => builder.with_no_client_auth(),
         };
         let certificate = CertificateDer::from_pem_slice(leaf.cert.as_bytes())?;
         let config = builder.with_single_cert(vec![certificate], PrivateKeyDer::from_pem_slice(leaf.key.as_bytes())?)?;
@@ -181,7 +203,8 @@ async fn accept(listener: TcpListener, acceptor: TlsAcceptor, shared: Arc<Shared
         connections.spawn(async move {
             // A client that does not trust us, or goes away, is nothing to speak of.
             let Ok(stream) = acceptor.accept(stream).await else { return };
-            let service = service_fn(|request| reply(shared.clone(), request));
+            let certificate = stream.get_ref().1.peer_certificates().is_some();
+            let service = service_fn(|request| reply(shared.clone(), request, certificate));
             let _ = hyper::server::conn::http1::Builder::new()
                 .serve_connection(TokioIo::new(stream), service)
                 .await;
@@ -189,7 +212,7 @@ async fn accept(listener: TcpListener, acceptor: TlsAcceptor, shared: Arc<Shared
     }
 }
 
-async fn reply(shared: Arc<Shared>, request: Request<Incoming>) -> io::Result<Response<Body>> {
+async fn reply(shared: Arc<Shared>, request: Request<Incoming>, certificate: bool) -> io::Result<Response<Body>> {
     let header = |name: HeaderName| request.headers().get(name).and_then(|value| value.to_str().ok()).map(str::to_owned);
     let mut asked = Asked {
         path: request.uri().path().to_owned(),
@@ -197,6 +220,7 @@ async fn reply(shared: Arc<Shared>, request: Request<Incoming>) -> io::Result<Re
         if_none_match: header(header::IF_NONE_MATCH),
         if_modified_since: header(header::IF_MODIFIED_SINCE),
         range: header(header::RANGE),
+        certificate,
         status: 0,
     };
     let judge = lock(&shared.judge).clone();

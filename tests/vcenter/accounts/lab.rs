@@ -101,7 +101,7 @@ impl Lab {
     pub fn needs(&self, features: &[Feature]) -> Result<(Vec<RequiredPrivilege>, Vec<Grant>)> {
         let requirements = requirements(features);
         let found = match_vms(&self.nodes, &self.inventory, &[], &requirements);
-        let required = required_privileges(&requirements, false, &self.inventory, &found);
+        let required = required_privileges(&requirements, false, (&self.inventory, &found), None);
         let all = grants(&required, &self.inventory, &found, &BTreeSet::new())?;
         Ok((required, all))
     }

@@ -140,12 +140,19 @@ fn install_yaml_has_the_objects_of_the_kustomization() {
     let listed: Vec<Value> = list
         .lines()
         .filter_map(|line| line.trim().strip_prefix("- "))
-        .chain(["namespace.yaml"])
         .flat_map(|name| objects(&fs::read_to_string(root().join("deploy").join(name)).expect("a file")))
         .collect();
     let ids = |objects: &[Value]| objects.iter().map(id).collect::<BTreeSet<_>>();
     assert_eq!(ids(&installed), ids(&listed));
-    assert!(ids(&installed).contains("\"Namespace\"/\"vmware-system-vdo\""));
+    // What people delete with it would be all that is in a namespace.
+    assert!(installed.iter().all(|object| object["kind"] != "Namespace"));
+    let namespaces = fs::read_to_string(folder.path().join("namespace.yaml")).expect("a file");
+    assert_eq!(
+        ids(&objects(&namespaces)),
+        ["\"Namespace\"/\"vmware-system-vdo\"", "\"Namespace\"/\"vmware-system-csi\""]
+            .map(str::to_owned)
+            .into()
+    );
     let deployment = installed
         .iter()
         .find(|object| object["kind"] == "Deployment")

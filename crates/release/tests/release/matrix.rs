@@ -35,7 +35,10 @@ fn matrix_folder_is_complete_and_the_same_twice() {
     let index = found.iter().find(|(name, _)| name == "index.yaml").expect("an index");
     let index = Index::parse(&index.1).expect("an index");
     let source = MatrixSource::Local(one.clone());
-    let runtime = tokio::runtime::Builder::new_current_thread().build().expect("a runtime");
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_time()
+        .build()
+        .expect("a runtime");
     let entries = index.drivers.values().flat_map(|driver| &driver.versions);
     let mut charts = 0;
     for entry in entries {

@@ -66,6 +66,6 @@ impl Store {
             };
         }
         let text = serde_json::to_string_pretty(&self.record).map_err(|error| CliError::internal(&error))?;
-        save::write(&self.path, format!("{text}\n").as_bytes()).map_err(|error| support::unwritable(&self.path, &error))
+        save::write_private(&self.path, format!("{text}\n").as_bytes()).map_err(|error| support::unwritable(&self.path, &error))
     }
 }

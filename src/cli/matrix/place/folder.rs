@@ -1,6 +1,7 @@
 //! A matrix in a folder: one publisher at a time, and files that are replaced one by one.
 
 use super::super::super::{CliError, Exit, save};
+use crate::files::UNFINISHED;
 use crate::publish::Write;
 use crate::types::shell_word;
 use std::fs::{self, File};
@@ -40,11 +41,7 @@ fn tidy(folder: &Path) {
     let entries = fs::read_dir(folder).into_iter().flatten().flatten();
     for entry in entries {
         let name = entry.file_name().to_string_lossy().into_owned();
-        let number = name
-            .strip_prefix('.')
-            .and_then(|name| name.rsplit_once('.'))
-            .map(|(_, number)| number);
-        if number.is_some_and(|number| number.parse::<u32>().is_ok()) {
+        if name.starts_with('.') && name.ends_with(UNFINISHED) {
             // Where it cannot be removed it does no harm.
             let _ = fs::remove_file(entry.path());
         }

@@ -58,7 +58,7 @@ async fn answer_one(request: Request<Incoming>, shared: Arc<Shared>, line: Arc<L
     let mut passing = shared.passing.subscribe();
     let (call, act) = shared.take(Call::of(&parts.method, &parts.uri));
     match act {
-        Act::Pass | Act::Delay(_) | Act::LoseAnswer | Act::StopAfter => {}
+        Act::Pass | Act::Delay(_) | Act::Late(_) | Act::LoseAnswer | Act::StopAfter => {}
         Act::Hold => drop(passing.changed().await),
         Act::At(version) => parts.uri = answer::at(&parts.uri, version),
         Act::Answer { code, retry_after } => {
@@ -80,6 +80,10 @@ async fn answer_one(request: Request<Incoming>, shared: Arc<Shared>, line: Arc<L
             std::future::pending().await
         }
         Act::StopAfter => std::future::pending().await,
+        Act::Late(time) => {
+            tokio::time::sleep(time).await;
+            Ok(response)
+        }
         _ => Ok(response),
     }
 }

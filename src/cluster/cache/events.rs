@@ -1,0 +1,134 @@
+//! What the events of a watch make of what it shows.
+
+use super::cached_object::CachedObject;
+use super::lock;
+use super::own_writes::{Gone, buried};
+use super::room::Room;
+use crate::cluster::ClusterError;
+use crate::cluster::arrived::Arrived;
+use crate::cluster::watch::Watch;
+use crate::types::ById;
+use kube::runtime::watcher::{self, Event};
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Instant;
+
+#[derive(Default)]
+pub(super) struct Content {
+    /// In the order of their ids.
+    pub(super) objects: ById<CachedObject>,
+    /// Objects of a list that is still coming in; the old ones are served until it is complete.
+    pub(super) incoming: Option<ById<CachedObject>>,
+    /// Incremented on every change of the objects.
+    pub(super) state: u64,
+    pub(super) synced: bool,
+    pub(super) error: Option<ClusterError>,
+    /// When the right to go on watching was last refused, and the error of it.
+    pub(super) refused: Option<(Instant, ClusterError)>,
+}
+
+/// A number that no content of any watch had before, also of one that was ended and started again.
+fn another_state() -> u64 {
+    static LAST: AtomicU64 = AtomicU64::new(0);
+    LAST.fetch_add(1, Ordering::Relaxed) + 1
+}
+
+/// Takes an event in; whether anything changed that may matter.
+pub(super) fn take_in<const FIELDS: usize>(
+    content: &mut Content,
+    gone: &Mutex<Gone>,
+    (watch, room): (&Watch, &Room),
+    event: Result<Event<Arrived<FIELDS>>, watcher::Error>,
+) -> bool {
+    let own = |found: Arrived<FIELDS>| {
+        let is_cut = found.is_cut;
+        let object = found.object(watch)?;
+        let id = object.id();
+        let (kept, whole) = CachedObject::new(object, room);
+        if is_cut || !whole {
+            tracing::warn!(object = %id, "the object is too large, or there are too many of its kind: nothing but its name is read");
+        }
+        Some((id, kept))
+    };
+    match event {
+        Ok(Event::Init) => {
+            content.incoming = Some(ById::default());
+            false
+        }
+        Ok(Event::InitApply(found)) => {
+            if let (Some(incoming), Some((id, found))) = (&mut content.incoming, own(found)) {
+                let found = found.or_known(content.objects.get(&id));
+                incoming.insert_sorted(id, found);
+            }
+            false
+        }
+        Ok(Event::InitDone) => {
+            let new = content.incoming.take().unwrap_or_default();
+            let matters = !content.synced || !same(&content.objects, &new);
+            content.objects = new;
+            content.state = another_state();
+            content.synced = true;
+            content.error = None;
+            content.refused = None;
+            matters
+        }
+        Ok(Event::Apply(found)) => {
+            content.refused = None;
+            let Some((id, found)) = own(found) else { return false };
+            let matters = content.objects.get(&id).is_none_or(|old| !old.means(&found));
+            let found = found.or_known(content.objects.get(&id));
+            content.objects.insert_sorted(id, found);
+            content.state = another_state();
+            matters
+        }
+        Ok(Event::Delete(found)) => {
+            content.state = another_state();
+            let Some(found) = found.object(watch) else { return false };
+            let id = found.id();
+            let shown = content.objects.shift_remove(&id).is_some();
+            // Before the content is unlocked: an object is never missing without its deletion recorded.
+            buried(&mut lock(gone), id, &found);
+            shown
+        }
+        Err(error) => {
+            tracing::warn!(watch = %watch.id(), %error, "a watch failed and is retried");
+            let error = ClusterError::of_watch(&watch.api_version, &watch.id(), error);
+            // It keeps showing its last state, which must not be taken for the current one.
+            let news = content.synced && content.refused.is_none();
+            content.refused = error.as_ref().and_then(ClusterError::repeated).map(|error| (Instant::now(), error));
+            content.error = error;
+            news && content.refused.is_some()
+        }
+    }
+}
+
+fn same(old: &ById<CachedObject>, new: &ById<CachedObject>) -> bool {
+    old.len() == new.len() && old.iter().zip(new).all(|((a, x), (b, y))| a == b && x.means(y))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::room::Rooms;
+    use super::*;
+    use crate::cluster::arrived::WHOLE;
+    use crate::cluster::watch::Select;
+    use crate::types::ObjectId;
+    use serde_json::json;
+
+    #[test]
+    fn watch_cache_deletion_is_recorded_with_its_version() {
+        let watch = Watch::new("v1", "Service", "n", Select::All);
+        let found = |version: u64| {
+            let metadata = json!({"name": "a", "namespace": "n", "resourceVersion": version.to_string()});
+            serde_json::from_value::<Arrived<WHOLE>>(json!({"metadata": metadata})).expect("an object")
+        };
+        let room = Rooms::default().of(&watch);
+        let (mut content, gone) = (Content::default(), Mutex::default());
+        assert!(take_in(&mut content, &gone, (&watch, &room), Ok(Event::Apply(found(5)))));
+        assert!(lock(&gone).is_empty());
+        assert!(take_in(&mut content, &gone, (&watch, &room), Ok(Event::Delete(found(6)))));
+        assert!(content.objects.is_empty());
+        let id = ObjectId::new("", "Service", "n", "a");
+        assert_eq!(lock(&gone).get(&id).map(|(version, _)| *version), Some(6));
+    }
+}

@@ -1,0 +1,97 @@
+//! Whether the content of what is going to be written is what a chart gives it: the rules of the admission policy, held against the objects of
+//! a driver before its first write.
+
+use super::Ports;
+use super::error::ReconcileError;
+use super::requests::DriverFailures;
+use crate::admission::Allowed;
+use crate::chart::{self, Chart};
+use crate::drivers;
+use crate::fetch::embedded;
+use crate::matrix::Resolution;
+use crate::plan::{Desired, Plan};
+use crate::rbac::is_prerequisite;
+use crate::types::{ChartRef, DriverName};
+use serde_json::json;
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, PoisonError};
+
+/// What was found sound last, by driver, so that the same objects are not checked in every reconcile. It may be lost without harm.
+#[derive(Default)]
+pub struct SoundContents(Mutex<BTreeMap<DriverName, String>>);
+
+/// What is wrong with the drivers of which an object has content that its chart does not give it. Only of a driver of which the plan writes
+/// something: learning what a chart can render takes longer than everything else in a reconcile.
+pub(super) async fn refused(
+    ports: &Ports,
+    resolution: &Resolution,
+    charts: &BTreeMap<DriverName, Arc<Chart>>,
+    desired: &[Desired],
+    plan: &Plan,
+) -> DriverFailures {
+    let mut failures = DriverFailures::default();
+    let known = || ports.contents.0.lock().unwrap_or_else(PoisonError::into_inner);
+    for (driver, pick) in &resolution.picks {
+        if !plan.writes().any(|step| step.driver() == driver) {
+            continue;
+        }
+        let own: Vec<&Desired> = desired
+            .iter()
+            .filter(|d| *d.driver == **driver && !is_prerequisite(d.object.identity()))
+            .collect();
+        let digests: Vec<&str> = own.iter().filter_map(|d| d.object.applied()).collect();
+        let digests = format!("{} {}", pick.chart.digest, digests.join(" "));
+        if own.is_empty() || known().get(driver) == Some(&digests) {
+            continue;
+        }
+        let Some(charts) = charts_of(ports, driver, charts.get(driver), &pick.chart).await else {
+            continue;
+        };
+        let allowed = allowed(driver, &charts, &own);
+        match own.iter().find_map(|d| allowed.check(&d.object).err()) {
+            Some(error) => failures.of([driver.clone()], ReconcileError::Content(Box::new(error))),
+            None => drop(known().insert(driver.clone(), digests)),
+        }
+    }
+    failures
+}
+
+/// The chart of a driver. An earlier revision may be of a chart that is not the one in use: the content of any version in this program is as
+/// good, where its matrix is the one in use. `None` for another matrix that does not have the chart any more; such a revision is authentic by
+/// where it is kept.
+async fn charts_of(ports: &Ports, driver: &str, chart: Option<&Arc<Chart>>, wanted: &ChartRef) -> Option<Vec<Arc<Chart>>> {
+    if let Some(chart) = chart {
+        return Some(vec![chart.clone()]);
+    }
+    if let Ok(chart) = ports.repository.chart(wanted).await
+        && chart.metadata.name == driver
+    {
+        return Some(vec![chart]);
+    }
+    if !ports.repository.is_embedded() {
+        return None;
+    }
+    let source = embedded::sources().remove(driver)?;
+    let open = |version| chart::open(&chart::package(&source, &version).ok()?).ok();
+    Some(source.versions().into_iter().filter_map(open).map(Arc::new).collect())
+}
+
+fn allowed(driver: &str, charts: &[Arc<Chart>], objects: &[&Desired]) -> Allowed {
+    let mut workloads = objects.iter().filter(|d| d.object.pod_spec().is_some());
+    let namespace = workloads.next().map(|d| d.object.namespace().to_owned());
+    let mut allowed = Allowed::default();
+    for chart in charts {
+        // Only where the chart lets the user choose, there is a namespace among the values.
+        let base = match (&namespace, chart.values.get("namespace")) {
+            (Some(namespace), Some(_)) => json!({"namespace": namespace}),
+            _ => json!({}),
+        };
+        allowed.learn(chart, &base, |id| !is_prerequisite(id));
+    }
+    for known in drivers::KNOWN.iter().filter(|known| known.name == driver) {
+        for (kind, name) in known.written {
+            allowed.learn_configuration(kind, namespace.as_deref().unwrap_or(known.namespace), name);
+        }
+    }
+    allowed
+}

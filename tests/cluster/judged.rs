@@ -1,0 +1,198 @@
+//! One judgement: what `status` knows, every verb that waits or hands something to the operator knows, too.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "tests")]
+
+use crate::common::{Bed, NS, PATIENCE, condition};
+use crate::fixture::INSTALLED;
+use anyhow::{Context, Result, ensure};
+use serde_json::{Value, json};
+use std::time::{Duration, Instant};
+use vdo_testbed::{Probe, until};
+
+const VDO: &str = "vdo.vmware.com/v1alpha1";
+/// Much less than the time that these waits are given.
+const EARLY: Duration = Duration::from_secs(45);
+
+/// Runs vdoctl, which ends with this code, shows these words and not what would be wrong.
+fn says(bed: &Bed, code: i32, args: &[&str], words: &[&str]) -> Result<String> {
+    let (found, out, err) = bed.vdoctl(args)?;
+    let text = out + &err;
+    ensure!(found == code, "vdoctl {args:?}: {found} instead of {code}\n{text}");
+    for word in words {
+        ensure!(text.contains(word), "vdoctl {args:?}: {word:?} is not in\n{text}");
+    }
+    if code != 0 {
+        ensure!(!text.contains("goes on by itself"), "vdoctl {args:?}:\n{text}");
+    }
+    Ok(text)
+}
+
+/// The same for a wait that has to end long before its time.
+fn ends_early(bed: &Bed, args: &[&str], words: &[&str]) -> Result<()> {
+    let begun = Instant::now();
+    says(bed, 7, &[args, &["--timeout", "4m"]].concat(), words)?;
+    ensure!(begun.elapsed() < EARLY, "{args:?} took {:?}", begun.elapsed());
+    Ok(())
+}
+
+/// The operator's own Deployment, with no pods asked for.
+async fn scale_to_zero(bed: &Bed) -> Result<()> {
+    let file = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("deploy/operator.yaml");
+    let mut all = vdo::yaml::load_all(&std::fs::read_to_string(file)?)?;
+    let deployment = all
+        .iter_mut()
+        .find(|object| object["kind"] == "Deployment")
+        .context("the operator's Deployment")?;
+    deployment["spec"]["replicas"] = 0.into();
+    bed.apply(deployment).await
+}
+
+const START: &str = "kubectl -n vmware-system-vdo scale deployment vdo-operator --replicas=1";
+
+/// The operator is scaled to 0 and the CSI controller deleted: the last status says that all is well, and nothing believes it.
+#[test]
+fn verbs_without_an_operator_say_so_and_how_to_start_it() -> Result<()> {
+    INSTALLED.run(async |bed| {
+        bed.kill_operator();
+        scale_to_zero(bed).await?;
+        bed.delete("apps/v1", "Deployment", "vmware-system-csi", "vsphere-csi-controller")
+            .await?;
+        let config = bed.get(VDO, "VDOConfig", NS, "vdo").await?;
+        ensure!(condition(&config, "Ready")["status"] == "True", "{config}");
+        // The Lease of the operator that was killed is still held.
+        says(bed, 7, &["wait", "--timeout", "5s"], &["is scaled to 0"])?;
+        says(
+            bed,
+            7,
+            &["wait", "--for", "condition=Ready", "--timeout", "5s"],
+            &["is scaled to 0"],
+        )?;
+        says(bed, 1, &["status"], &["operator not running", START])?;
+        // It is gone.
+        bed.delete("coordination.k8s.io/v1", "Lease", "kube-system", "vdo-operator").await?;
+        ends_early(bed, &["wait"], &["not ready", "is scaled to 0", START])?;
+        ends_early(bed, &["wait", "--for", "StorageReady"], &["not reached", "is scaled to 0", START])?;
+        says(bed, 1, &["reconcile"], &["nothing reconciles VDOConfig", "is scaled to 0", START])?;
+        let woken = bed.get(VDO, "VDOConfig", NS, "vdo").await?["metadata"]["annotations"]["vdo.vmware.com/reconcile-at"].clone();
+        ensure!(woken.is_null(), "{woken}");
+        says(bed, 1, &["resume"], &["is managed already", "operator not running", START])?;
+        says(
+            bed,
+            0,
+            &["configure", "drivers", "--set", "updatePolicy=Disabled", "--ignore-checks"],
+            &["was changed", "It has no effect yet", START],
+        )?;
+        let (_, out, _) = bed.vdoctl(&["status", "-o", "json"])?;
+        let status: Value = serde_json::from_str(&out)?;
+        ensure!(
+            status["judgement"]["state"] == "person" && status["judgement"]["remedy"].as_str().unwrap_or_default().contains(START),
+            "{}",
+            status["judgement"]
+        );
+        bed.delete("apps/v1", "Deployment", NS, "vdo-operator").await
+    })
+}
+
+/// Until the status speaks of the newest specification, with this reason.
+async fn until_reported(bed: &Bed, reason: &str) -> Result<Value> {
+    until(&format!("Ready to have the reason {reason}"), PATIENCE, async || {
+        let config = bed.get(VDO, "VDOConfig", NS, "vdo").await?;
+        let current = config["status"]["observedGeneration"] == config["metadata"]["generation"];
+        let ready = condition(&config, "Ready");
+        Ok(match current && ready["reason"] == reason {
+            true => Probe::Ready(config),
+            false => Probe::not_yet(&ready),
+        })
+    })
+    .await
+}
+
+#[test]
+fn waits_end_early_where_management_is_paused() -> Result<()> {
+    INSTALLED.run(async |bed| {
+        says(bed, 0, &["pause"], &["is paused"])?;
+        says(bed, 0, &["wait", "--timeout", "1m"], &["installed and healthy"])?;
+        bed.merge(
+            VDO,
+            "VDOConfig",
+            NS,
+            "vdo",
+            json!({"spec": {"cloudProvider": {"values": {"logLevel": 6}}, "storageProvider": {}}}),
+        )
+        .await?;
+        until_reported(bed, "Paused").await?;
+        ends_early(bed, &["wait"], &["management is paused", "vdoctl resume"])?;
+        ends_early(bed, &["wait", "--for", "Ready"], &["management is paused", "vdoctl resume"])?;
+        says(
+            bed,
+            0,
+            &["reconcile"],
+            &["the operator reconciles", "management is paused", "vdoctl resume"],
+        )?;
+        says(bed, 0, &["status"], &["vdoctl resume"])?;
+        // What is reported all the while can still be waited for.
+        says(
+            bed,
+            0,
+            &["wait", "--for", "ConnectionsReady", "--timeout", "1m"],
+            &["ConnectionsReady is True"],
+        )?;
+        let text = says(bed, 0, &["resume"], &["is managed again", "vdoctl status --watch"])?;
+        ensure!(!text.contains("But "), "{text}");
+        says(bed, 0, &["wait", "--timeout", "4m"], &["installed and healthy"])?;
+        Ok(())
+    })
+}
+
+#[test]
+fn waits_end_early_where_a_plan_waits_for_approval() -> Result<()> {
+    INSTALLED.run(async |bed| {
+        bed.merge(
+            VDO,
+            "VDOConfig",
+            NS,
+            "vdo",
+            json!({"spec": {"approval": "Manual", "cloudProvider": {"values": {"logLevel": 6}}, "storageProvider": {}}}),
+        )
+        .await?;
+        let config = until_reported(bed, "ApprovalRequired").await?;
+        let approve = format!("vdoctl approve {}", config["status"]["plan"]["hash"].as_str().context("a hash")?);
+        ends_early(bed, &["wait"], &["waits for approval of plan", &approve])?;
+        says(bed, 1, &["status"], &[&approve])?;
+        says(bed, 0, &["reconcile"], &[&approve])?;
+        let hash = approve.rsplit(' ').next().context("a hash")?;
+        let text = says(bed, 0, &["approve", hash], &["is approved", "vdoctl status --watch"])?;
+        ensure!(!text.contains("But "), "{text}");
+        says(bed, 0, &["wait", "--timeout", "4m"], &["installed and healthy"])?;
+        Ok(())
+    })
+}
+
+#[test]
+fn waits_end_early_where_a_pin_does_not_fit() -> Result<()> {
+    INSTALLED.run(async |bed| {
+        for (version, reason) in [("2.7.0", "IncompatiblePin"), ("9.9.9", "UnknownVersion")] {
+            bed.merge(
+                VDO,
+                "VDOConfig",
+                NS,
+                "vdo",
+                json!({"spec": {"cloudProvider": {}, "storageProvider": {"version": version}}}),
+            )
+            .await?;
+            until_reported(bed, reason).await?;
+            let lift = "vdoctl configure drivers --set storageProvider.version=null";
+            let why = format!("vdoctl matrix why-not csi {version}");
+            ends_early(bed, &["wait"], &[version, lift, &why])?;
+            says(bed, 1, &["status"], &[lift, &why])?;
+        }
+        // What it names does it.
+        says(
+            bed,
+            0,
+            &["configure", "drivers", "--set", "storageProvider.version=null"],
+            &["was changed"],
+        )?;
+        says(bed, 0, &["wait", "--timeout", "4m"], &["installed and healthy"])?;
+        Ok(())
+    })
+}

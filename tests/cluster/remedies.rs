@@ -1,0 +1,222 @@
+//! Every remedy that is a command is run: those that messages contain, and those of docs/errors.md.
+
+use crate::common::NS;
+use crate::fixture::INSTALLED;
+use crate::page::run;
+use anyhow::{Result, ensure};
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+
+/// How a command begins in the source or in docs/errors.md, and how it is run here: as it stands, with names of what is in the test bed, and
+/// tried by the API server only where it would change something.
+const RUN: [(&str, &str); 36] = [
+    (
+        "kubectl apply --server-side --force-conflicts -f -",
+        "vdoctl rights | kubectl apply --server-side --force-conflicts -f - --dry-run=server",
+    ),
+    ("kubectl explain vdoconfig.spec", "kubectl explain vdoconfig.spec"),
+    ("kubectl explain {} describes", "kubectl explain vspherecloudconfig"),
+    (
+        "kubectl --namespace {} annotate vdoconfig {} {REMOVE_DESPITE_VOLUMES}=true",
+        "kubectl --namespace NS annotate vdoconfig vdo vdo.vmware.com/remove-despite-volumes=true --dry-run=server",
+    ),
+    (
+        "kubectl -n kube-system get lease {VDOCTL}",
+        "kubectl -n kube-system get lease vdo-operator",
+    ),
+    (
+        "kubectl -n {namespace} scale deployment {OPERATOR} --replicas=1",
+        "kubectl -n vmware-system-csi scale deployment vsphere-csi-controller --replicas=1 --dry-run=server",
+    ),
+    ("kubectl -n {namespace} get pods", "kubectl -n vmware-system-csi get pods"),
+    (
+        "kubectl -n {namespace} logs deployment/{OPERATOR}",
+        "kubectl logs --help | grep -q 'kubectl logs' && kubectl -n vmware-system-csi get deployment/vsphere-csi-controller",
+    ),
+    (
+        "kubectl -n {namespace} get deployments,pods",
+        "kubectl -n vmware-system-csi get deployments,pods",
+    ),
+    (
+        "kubectl -n {namespace} logs deployment/vdo-operator",
+        "kubectl logs --help | grep -q 'kubectl logs deployment/'",
+    ),
+    (
+        "kubectl -n {} annotate --overwrite vdoconfig {} {TAKE_OVER_CLUSTER_ID}={id}",
+        "kubectl -n NS annotate --overwrite vdoconfig vdo vdo.vmware.com/take-over-cluster-id=x --dry-run=server",
+    ),
+    ("kubectl -n {} get pods", "kubectl -n NS get pods"),
+    ("kubectl create namespace {}", "kubectl create namespace another --dry-run=server"),
+    (
+        "kubectl annotate --overwrite -n NAMESPACE vdoconfig NAME vdo.vmware.com/accept-matrix-version=",
+        "kubectl annotate --overwrite -n NS vdoconfig vdo vdo.vmware.com/accept-matrix-version=3 --dry-run=server",
+    ),
+    (
+        "kubectl label node {} {key}=VALUE",
+        "kubectl label node w-1 example.com/zone=VALUE --dry-run=server",
+    ),
+    (
+        "kubectl drain {node} --ignore-daemonsets --delete-emptydir-data",
+        "kubectl drain w-1 --ignore-daemonsets --delete-emptydir-data --dry-run=server",
+    ),
+    ("kubectl uncordon {node}", "kubectl uncordon w-1 --dry-run=server"),
+    (
+        "kubectl logs --previous -n {} {} -c {}",
+        "kubectl logs --help | grep -q -- '--previous' && kubectl logs --help | grep -q -- '-c, --container'",
+    ),
+    (
+        "kubectl describe pod -n {} {}",
+        "kubectl describe pod -n vmware-system-csi $(kubectl get pods -n vmware-system-csi -o name | head -1 | cut -d/ -f2)",
+    ),
+    (
+        "kubectl delete {}{place} {}",
+        "kubectl delete clusterrolebinding vsphere-csi-controller-binding --dry-run=server && \
+         kubectl delete rolebinding -n vmware-system-csi vsphere-csi-node-binding --dry-run=server",
+    ),
+    (
+        "kubectl annotate --overwrite -n {namespace} vdoconfig {name} {APPROVE}={hash}",
+        "kubectl annotate --overwrite -n NS vdoconfig vdo vdo.vmware.com/approve=0123456789abcdef --dry-run=server",
+    ),
+    ("kubectl describe pod", "kubectl describe pod -n vmware-system-csi"),
+    (
+        "kubectl taint node {first} node.cloudprovider.kubernetes.io/uninitialized=true:NoSchedule",
+        "kubectl taint node w-1 node.cloudprovider.kubernetes.io/uninitialized=true:NoSchedule --dry-run=server",
+    ),
+    ("kubectl delete node {}", "kubectl delete node w-1 --dry-run=server"),
+    (
+        "kubectl get KIND NAME -n NAMESPACE -o jsonpath='{.metadata.finalizers}'",
+        "kubectl get vdoconfig vdo -n NS -o jsonpath='{.metadata.finalizers}'",
+    ),
+    (
+        "kubectl describe -n NAMESPACE vsphereconnection NAME",
+        "kubectl describe -n NS vsphereconnection vc1",
+    ),
+    (
+        "kubectl create -n NAMESPACE secret generic NAME --type=kubernetes.io/basic-auth",
+        "echo x | kubectl create -n NS secret generic another --type=kubernetes.io/basic-auth --from-literal=username=u \
+         --from-file=password=/dev/stdin --dry-run=server",
+    ),
+    (
+        "kubectl annotate --overwrite -n NAMESPACE secret NAME vdo.vmware.com/servers=",
+        "kubectl annotate --overwrite -n NS secret vc1-credentials vdo.vmware.com/servers=vcenter.example.com --dry-run=server",
+    ),
+    (
+        "kubectl annotate --overwrite -n NAMESPACE vsphereconnection NAME vdo.vmware.com/reconcile-at=",
+        "kubectl annotate --overwrite -n NS vsphereconnection vc1 vdo.vmware.com/reconcile-at=\"$(date)\" --dry-run=server",
+    ),
+    (
+        "kubectl annotate --overwrite -n NAMESPACE vdoconfig NAME vdo.vmware.com/approve=HASH",
+        "kubectl annotate --overwrite -n NS vdoconfig vdo vdo.vmware.com/approve=0123456789abcdef --dry-run=server",
+    ),
+    (
+        "kubectl annotate --overwrite -n NAMESPACE vdoconfig NAME vdo.vmware.com/reconcile-at=now",
+        "kubectl annotate --overwrite -n NS vdoconfig vdo vdo.vmware.com/reconcile-at=now --dry-run=server",
+    ),
+    ("kubectl get pv,volumeattachment", "kubectl get pv,volumeattachment"),
+    ("kubectl get volumeattachments", "kubectl get volumeattachments"),
+    (
+        "kubectl get nodes -o custom-columns=",
+        "kubectl get nodes -o 'custom-columns=NAME:.metadata.name,ID:.spec.providerID,TAINTS:.spec.taints[*].key'",
+    ),
+    (
+        "kubectl taint node NAME node.cloudprovider.kubernetes.io/uninitialized=true:NoSchedule",
+        "kubectl taint node w-1 node.cloudprovider.kubernetes.io/uninitialized=true:NoSchedule --dry-run=server",
+    ),
+    (
+        "kubectl get endpointslices,pods -n vmware-system-csi",
+        "kubectl get endpointslices,pods -n vmware-system-csi",
+    ),
+];
+
+/// Where the program is only named, and a command of which the test bed lacks the kind.
+const NAMED: [&str; 8] = [
+    "kubectl vdo",
+    "kubectl takes them",
+    "kubectl apply",
+    "kubectl apply; --show-secrets",
+    "kubectl delete the rest",
+    "kubectl describe",
+    "kubectl wait --for=condition=UpgradeAvailable",
+    "kubectl get volumesnapshotcontent",
+];
+
+fn sources(folder: &Path, found: &mut Vec<PathBuf>) -> Result<()> {
+    for entry in std::fs::read_dir(folder)? {
+        let path = entry?.path();
+        if path.is_dir() {
+            sources(&path, found)?;
+        } else if path.extension().is_some_and(|extension| extension == "rs") && path.file_stem().is_some_and(|name| name != "tests") {
+            found.push(path);
+        }
+    }
+    Ok(())
+}
+
+/// The text of a file without its tests and its comments, with broken literals joined.
+fn literals(text: &str) -> String {
+    let code = text.split("\n#[cfg(test)]\n").next().unwrap_or_default();
+    let lines: Vec<&str> = code.lines().filter(|line| !line.trim_start().starts_with("//")).collect();
+    let mut joined = String::new();
+    for line in lines {
+        match line.strip_suffix('\\') {
+            Some(begun) => joined.push_str(if joined.ends_with('\n') || joined.is_empty() {
+                begun
+            } else {
+                begun.trim_start()
+            }),
+            None => {
+                let broken = !joined.is_empty() && !joined.ends_with('\n');
+                joined.push_str(if broken { line.trim_start() } else { line });
+                joined.push('\n');
+            }
+        }
+    }
+    joined
+}
+
+/// Every command of kubectl that a message or the list of errors contains is run below, and none is run that nothing names.
+#[test]
+fn remedies_that_are_commands_are_all_run() -> Result<()> {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let mut files = Vec::new();
+    sources(&root.join("src"), &mut files)?;
+    let mut texts: Vec<(String, String)> = Vec::new();
+    for file in files {
+        texts.push((file.display().to_string(), literals(&std::fs::read_to_string(&file)?)));
+    }
+    texts.push(("docs/errors.md".into(), std::fs::read_to_string(root.join("docs/errors.md"))?));
+    let (mut unknown, mut used) = (Vec::new(), BTreeSet::new());
+    for (file, text) in &texts {
+        for (at, _) in text.match_indices("kubectl ") {
+            let command = text[at..].lines().next().unwrap_or_default();
+            // The longest that fits: some begin like others.
+            let known = RUN
+                .iter()
+                .map(|(begin, _)| *begin)
+                .chain(NAMED)
+                .filter(|begin| command.starts_with(begin));
+            match known.max_by_key(|begin| begin.len()) {
+                Some(begin) => drop(used.insert(begin)),
+                None => unknown.push(format!("{file}: {}", command.chars().take(120).collect::<String>())),
+            }
+        }
+    }
+    ensure!(unknown.is_empty(), "no test runs\n{}", unknown.join("\n"));
+    let idle: Vec<&str> = RUN.iter().map(|(begin, _)| *begin).filter(|begin| !used.contains(begin)).collect();
+    ensure!(idle.is_empty(), "nothing names {idle:?}");
+    Ok(())
+}
+
+#[test]
+fn remedies_that_are_commands_are_taken_by_kubectl_and_the_api_server() -> Result<()> {
+    INSTALLED.run(async |bed| {
+        let mut refused = Vec::new();
+        for (begin, command) in RUN {
+            if let Err(error) = run(bed, &command.replace("NS", NS)) {
+                refused.push(format!("{begin}\n{error}"));
+            }
+        }
+        ensure!(refused.is_empty(), "{}", refused.join("\n\n"));
+        Ok(())
+    })
+}
