@@ -25,6 +25,7 @@ use serde_json::{Value, json};
 use shape::{Marks, Shape};
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
+use std::ops::ControlFlow;
 
 /// The name of the policy and of its binding.
 pub const NAME: &str = "vdo-operator";
@@ -59,9 +60,20 @@ fn place(kind: &str, namespace: &str, name: &str) -> Place {
 impl Allowed {
     /// Adds what a chart renders and the operator writes. `base` are values that stay.
     pub fn learn(&mut self, chart: &Chart, base: &Value, is_written: impl Fn(&ObjectId) -> bool) {
-        chart::probe(chart, base, &mut |object, placeholders| {
-            if chart::object_id(object).is_ok_and(|id| is_written(&id)) {
-                self.learn_render(object, placeholders);
+        self.learn_until(chart, base, is_written, |_| false);
+    }
+
+    /// The same, but only as many renders as are enough. What is allowed then would be allowed after all renders, too.
+    pub fn learn_until(&mut self, chart: &Chart, base: &Value, is_written: impl Fn(&ObjectId) -> bool, is_enough: impl Fn(&Self) -> bool) {
+        chart::probe(chart, base, &mut |objects, placeholders| {
+            for object in objects {
+                if chart::object_id(object).is_ok_and(|id| is_written(&id)) {
+                    self.learn_render(object, placeholders);
+                }
+            }
+            match is_enough(self) {
+                true => ControlFlow::Break(()),
+                false => ControlFlow::Continue(()),
             }
         });
     }

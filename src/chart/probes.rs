@@ -7,6 +7,7 @@ use super::values::{effective, merge};
 use super::{Connection, Context, ControlPlane};
 use serde_json::{Map, Value, json};
 use std::collections::{BTreeMap, BTreeSet};
+use std::ops::ControlFlow;
 
 /// Where a user may write whatever structure, this is the value that is found there.
 pub const ANYTHING: &str = "vdo-anything";
@@ -44,8 +45,8 @@ pub struct Placeholders {
 
 /// Renders a chart with its defaults, with every choice that its schema lists, and with words in the place of what users may write freely.
 /// What a template refuses is left out, so what is found is what a chart can render. `base` are values that stay.
-/// `seen` gets each object of each render.
-pub fn probe(chart: &Chart, base: &Value, seen: &mut dyn FnMut(&Value, &Placeholders)) {
+/// `seen` gets the objects of each render, and says when it has seen enough. The usual values come first.
+pub fn probe(chart: &Chart, base: &Value, seen: Seen<'_>) {
     let mut search = Search {
         chart,
         base: base.clone(),
@@ -58,14 +59,11 @@ pub fn probe(chart: &Chart, base: &Value, seen: &mut dyn FnMut(&Value, &Placehol
         refused: BTreeSet::new(),
         seen,
     };
-    search.render_base();
-    merge(&mut search.base, &everything(chart));
-    search.render_base();
-    search.render_contexts();
-    search.collect(&chart.schema, &mut Vec::new(), Some(&chart.values));
-    search.render_choices();
-    search.render_words();
+    let _enough = search.run();
 }
+
+/// What is told of the objects of each render.
+type Seen<'a> = &'a mut dyn FnMut(&[Value], &Placeholders) -> ControlFlow<()>;
 
 /// A step towards a value: a key, or an item with what else the schema wants in it.
 #[derive(Clone)]
@@ -94,10 +92,21 @@ struct Search<'a> {
     sought: Vec<String>,
     /// Values that a template refuses by themselves. They would be searched for again among all the others in each round.
     refused: BTreeSet<String>,
-    seen: &'a mut dyn FnMut(&Value, &Placeholders),
+    seen: Seen<'a>,
 }
 
 impl Search<'_> {
+    fn run(&mut self) -> ControlFlow<()> {
+        let chart = self.chart;
+        self.render_base()?;
+        merge(&mut self.base, &everything(chart));
+        self.render_base()?;
+        self.render_contexts()?;
+        self.collect(&chart.schema, &mut Vec::new(), Some(&chart.values));
+        self.render_choices()?;
+        self.render_words()
+    }
+
     fn word(&mut self) -> String {
         // Twelve characters, so that base64 is one of the things that the word can be.
         let word = format!("{MARK}{:04}x", self.found.words.len());
@@ -159,24 +168,26 @@ impl Search<'_> {
         effective(self.chart, &self.whole(values)).is_ok()
     }
 
-    fn show(&mut self, objects: &[Value]) {
+    fn show(&mut self, objects: &[Value]) -> ControlFlow<()> {
         for object in objects {
-            if !self.sought.is_empty() {
-                let text = object.to_string();
-                self.sought.retain(|word| !text.contains(word.as_str()));
+            if self.sought.is_empty() {
+                break;
             }
-            (self.seen)(object, &self.found);
+            let text = object.to_string();
+            self.sought.retain(|word| !text.contains(word.as_str()));
         }
+        (self.seen)(objects, &self.found)
     }
 
-    fn render_base(&mut self) {
-        if let Ok(objects) = render(self.chart, &self.base, &Context::default()) {
-            self.show(&objects);
+    fn render_base(&mut self) -> ControlFlow<()> {
+        match render(self.chart, &self.base, &Context::default()) {
+            Ok(objects) => self.show(&objects),
+            Err(_) => ControlFlow::Continue(()),
         }
     }
 
     /// Where the connections and names of the cluster are words, and with any number of control-plane nodes.
-    fn render_contexts(&mut self) {
+    fn render_contexts(&mut self) -> ControlFlow<()> {
         let [uid, distribution, name, server, datacenter] = std::array::from_fn(|_| self.word());
         let mut context = Context {
             connections: vec![Connection {
@@ -192,10 +203,11 @@ impl Search<'_> {
         for count in [0, 1, 2, 3] {
             context.cluster.control_plane = ControlPlane { count };
             if let Ok(objects) = render(self.chart, &self.base, &context) {
-                self.show(&objects);
+                self.show(&objects)?;
             }
         }
         self.context = context;
+        ControlFlow::Continue(())
     }
 
     fn collect(&mut self, schema: &Value, path: &mut Vec<Step>, default: Option<&Value>) {
@@ -359,7 +371,7 @@ impl Search<'_> {
     }
 
     /// Every choice, as many places at a time as the chart takes together.
-    fn render_choices(&mut self) {
+    fn render_choices(&mut self) -> ControlFlow<()> {
         let choices = std::mem::take(&mut self.choices);
         let longest = choices.values().map(Vec::len).max().unwrap_or_default();
         let switches = std::mem::take(&mut self.switches);
@@ -368,28 +380,30 @@ impl Search<'_> {
             for round in 0..longest.max(1) {
                 let chosen = choices.values().filter_map(|all| all.get(round % all.len().max(1)));
                 let values: Vec<&Value> = chosen.chain(switches.iter().map(|both| &both[side])).collect();
-                self.render_together(&values);
+                self.render_together(&values)?;
             }
         }
+        ControlFlow::Continue(())
     }
 
     /// Every word, until each is found somewhere or was tried without those that hide it.
-    fn render_words(&mut self) {
+    fn render_words(&mut self) -> ControlFlow<()> {
         let mut left = std::mem::take(&mut self.words);
         while !left.is_empty() {
             let before = left.len();
             let values: Vec<&Value> = left.iter().map(|trial| &trial.values).collect();
             self.sought = left.iter().map(|trial| trial.word.clone()).collect();
-            self.render_together(&values);
+            self.render_together(&values)?;
             let sought = std::mem::take(&mut self.sought);
             left.retain(|trial| sought.contains(&trial.word));
             if left.len() == before {
-                return;
+                break;
             }
         }
+        ControlFlow::Continue(())
     }
 
-    fn render_together(&mut self, all: &[&Value]) {
+    fn render_together(&mut self, all: &[&Value]) -> ControlFlow<()> {
         let is_rendered = |values: &&&Value| !self.refused.contains(&values.to_string());
         let all: Vec<&Value> = all.iter().filter(is_rendered).copied().collect();
         let mut together = json!({});
@@ -398,10 +412,13 @@ impl Search<'_> {
             Ok(objects) => self.show(&objects),
             Err(_) if all.len() > 1 => {
                 let (one, other) = all.split_at(all.len() / 2);
-                self.render_together(one);
-                self.render_together(other);
+                self.render_together(one)?;
+                self.render_together(other)
             }
-            Err(_) => self.refused.extend(all.iter().map(ToString::to_string)),
+            Err(_) => {
+                self.refused.extend(all.iter().map(ToString::to_string));
+                ControlFlow::Continue(())
+            }
         }
     }
 }

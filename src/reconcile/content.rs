@@ -4,7 +4,7 @@
 use super::Ports;
 use super::error::ReconcileError;
 use super::requests::DriverFailures;
-use crate::admission::Allowed;
+use crate::admission::{Allowed, ContentRefused};
 use crate::chart::{self, Chart};
 use crate::drivers;
 use crate::fetch::embedded;
@@ -47,10 +47,9 @@ pub(super) async fn refused(
         let Some(charts) = charts_of(ports, driver, charts.get(driver), &pick.chart).await else {
             continue;
         };
-        let allowed = allowed(driver, &charts, &own);
-        match own.iter().find_map(|d| allowed.check(&d.object).err()) {
-            Some(error) => failures.of([driver.clone()], ReconcileError::Content(Box::new(error))),
-            None => drop(known().insert(driver.clone(), digests)),
+        match check(driver, &charts, &own) {
+            Err(error) => failures.of([driver.clone()], ReconcileError::Content(Box::new(error))),
+            Ok(()) => drop(known().insert(driver.clone(), digests)),
         }
     }
     failures
@@ -76,22 +75,24 @@ async fn charts_of(ports: &Ports, driver: &str, chart: Option<&Arc<Chart>>, want
     Some(source.versions().into_iter().filter_map(open).map(Arc::new).collect())
 }
 
-fn allowed(driver: &str, charts: &[Arc<Chart>], objects: &[&Desired]) -> Allowed {
+/// Holds the objects of a driver against its charts. Few renders are enough for objects whose values are usual ones.
+fn check(driver: &str, charts: &[Arc<Chart>], objects: &[&Desired]) -> Result<(), ContentRefused> {
     let mut workloads = objects.iter().filter(|d| d.object.pod_spec().is_some());
     let namespace = workloads.next().map(|d| d.object.namespace().to_owned());
     let mut allowed = Allowed::default();
+    for known in drivers::KNOWN.iter().filter(|known| known.name == driver) {
+        for (kind, name) in known.written {
+            allowed.learn_configuration(kind, namespace.as_deref().unwrap_or(known.namespace), name);
+        }
+    }
+    let check = |allowed: &Allowed| objects.iter().try_for_each(|d| allowed.check(&d.object));
     for chart in charts {
         // Only where the chart lets the user choose, there is a namespace among the values.
         let base = match (&namespace, chart.values.get("namespace")) {
             (Some(namespace), Some(_)) => json!({"namespace": namespace}),
             _ => json!({}),
         };
-        allowed.learn(chart, &base, |id| !is_prerequisite(id));
+        allowed.learn_until(chart, &base, |id| !is_prerequisite(id), |allowed| check(allowed).is_ok());
     }
-    for known in drivers::KNOWN.iter().filter(|known| known.name == driver) {
-        for (kind, name) in known.written {
-            allowed.learn_configuration(kind, namespace.as_deref().unwrap_or(known.namespace), name);
-        }
-    }
-    allowed
+    check(&allowed)
 }
