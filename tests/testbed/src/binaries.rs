@@ -7,11 +7,11 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::Instant;
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result, bail, ensure};
 use sha2::{Digest, Sha256};
 
 use crate::csi::source::{self, Changed};
-use crate::parts::{Files, KUBERNETES_VERSION, KWOK_STAGES, Minor, Part, SNAPSHOT_DEFINITIONS};
+use crate::parts::{Files, KUBERNETES_VERSION, KWOK_STAGES, Minor, Part, REPORTED, SNAPSHOT_DEFINITIONS};
 use crate::process::tail;
 
 const NO_GO: &str = "the test bed builds its parts with Go 1.26 or newer, and no `go` program was found on PATH.
@@ -34,6 +34,15 @@ impl Binaries {
     /// Builds every part that is missing.
     pub fn ensure_all() -> Result<Self> {
         Self::ensure(&Part::ALL)
+    }
+
+    /// Builds everything that the tests use.
+    pub fn ensure_for_tests() -> Result<Self> {
+        let all = Self::ensure(&[&Part::ALL[..], &Part::OF_TESTS].concat())?;
+        for version in REPORTED {
+            all.apiserver_reporting(version)?;
+        }
+        Ok(all)
     }
 
     /// Builds those of `parts` that are missing. It blocks, for minutes the first time; processes that call it at the
@@ -164,6 +173,10 @@ impl Binaries {
         if version == self.kubernetes() {
             return Ok(self.path(Part::Apiserver));
         }
+        ensure!(
+            REPORTED.contains(&version),
+            "add {version} to REPORTED in tests/testbed/src/parts.rs"
+        );
         let file = self.folder_of(Part::Apiserver).join(format!("kube-apiserver-{version}"));
         if !file.is_file() {
             let lock = File::create(self.folder.join("lock")).context("build lock")?;

@@ -3,6 +3,9 @@
 /// The Kubernetes version of the control plane.
 pub const KUBERNETES_VERSION: &str = "v1.34.4";
 
+/// The versions that the API server says it has in tests: it is linked again for each.
+pub(crate) const REPORTED: [&str; 5] = ["v1.31.0", "v1.32.0", "v1.33.0", "v1.35.0", "v1.36.0"];
+
 /// A control plane of another minor. It is built on demand, from a Go module of its own.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Minor {
@@ -142,6 +145,9 @@ impl Part {
 
     /// Those that are built when a test asks for them, each in a folder of its own.
     pub const ON_DEMAND: [Self; 5] = [Self::Olareg, Self::Distribution, Self::Oras, Self::Crane, Self::Cosign];
+
+    /// What the tests need besides: built before they run, because a build beside them takes the time that they wait for something.
+    pub(crate) const OF_TESTS: [Self; 4] = [Self::Olareg, Self::Distribution, Self::Oras, Self::Crane];
 
     /// Whether it is one of them.
     pub(crate) fn is_on_demand(self) -> bool {
