@@ -13,7 +13,7 @@ GO_MIN := 1.26
 
 # Steps share one target folder and two cores.
 .NOTPARALLEL:
-.PHONY: help operator-image demo demo-stop check test test-all test-minors mutants advisories bench generate manifests build image release matrix docs lint core clean rust go deploy undeploy deploy-k8s-cluster
+.PHONY: help operator-image demo demo-stop check test test-all test-minors mutants advisories bench generate manifests build image release matrix docs lint clean rust go deploy undeploy deploy-k8s-cluster
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / {printf "  %-18s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -40,10 +40,10 @@ deploy-k8s-cluster: ## Install it over SSH: K8S_MASTER_IP, K8S_MASTER_SSH_USER a
 		echo "Put K8S_MASTER_SSH_PWD into the environment: arguments of make can be read by every user of this machine" >&2; exit 2; }
 	@deploy/deploy.sh remote
 
-check: rust lint core ## Check quickly: format, lints, dependencies, unit tests and the tests of the pure core
+check: rust lint ## Check quickly: format, lints, dependencies, unit tests and the tests of the pure core
 	@tests/run.sh check
 
-test: rust go lint advisories core ## Check everything: format, lints, dependencies, unit, property, snapshot and cluster tests
+test: rust go lint advisories ## Check everything: format, lints, dependencies, unit, property, snapshot and cluster tests
 	@echo "== operator, vdoctl and test bed"
 	@$(CARGO) build --workspace
 	@echo "== test bed: programs that are missing are built, the first time for about twenty minutes"
@@ -70,14 +70,15 @@ mutants: rust go ## Change the pure core line by line and see that a test fails 
 bench: rust go ## Print the measurements: requests, memory, wall times beside kubectl and helm
 	@$(CARGO) build --workspace
 	@"$(TESTBED)" build
+	@$(CARGO) build --release # the benches run vdoctl, which is in a package of its own
 	@$(CARGO) bench --workspace
 
 generate: manifests ## Write every generated file: definitions, roles, matrix digests, the operator's chart, generated pages and pictures
-	@$(CARGO) run --quiet --example generate -- matrix
-	@$(CARGO) run --quiet --example generate -- rbac chart docs # built again with the new digests
+	@$(CARGO) run --quiet --package vdo --example generate -- matrix
+	@$(CARGO) run --quiet --package vdo --example generate -- rbac chart docs # built again with the new digests
 
 manifests: rust ## Write the CustomResourceDefinitions from the Rust types
-	@$(CARGO) run --quiet --example generate -- crds
+	@$(CARGO) run --quiet --package vdo --example generate -- crds
 
 build: rust ## Build vdo-operator and vdoctl, optimised
 	@$(CARGO) build --release
@@ -115,10 +116,6 @@ advisories: rust ## Look for known faults in the dependencies; needs the network
 	else \
 		echo "NOT checked: the database (github.com/RustSec/advisory-db) cannot be fetched from here"; \
 	fi
-
-core: rust
-	@echo "== the pure core alone"
-	@$(CARGO) check --lib --no-default-features
 
 clean: demo-stop ## Remove everything that was built; the test bed's programs stay, as they take long
 	@$(CARGO) clean

@@ -17,12 +17,12 @@ use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::io::Write as _;
 use std::process::Command;
-use vdo::chart::{self, Context};
-use vdo::fetch::embedded;
-use vdo::matrix::{INDEX_LIMIT, Index, Shelf, StoredMatrix};
-use vdo::mirror::Lock;
-use vdo::plan::{Inventory, PackedObjects, Stored};
-use vdo::types::Digest;
+use vdo_api::types::Digest;
+use vdo_core::chart::{self, Context};
+use vdo_core::lock::Lock;
+use vdo_core::matrix::{INDEX_LIMIT, Index, Shelf, StoredMatrix};
+use vdo_core::plan::{Inventory, PackedObjects, Stored};
+use vdo_source::fetch::embedded;
 
 /// The file that the process reads, and how.
 const INPUT: &str = "VDO_BENCH_INPUT";
@@ -39,7 +39,7 @@ const CASES: [Case; 17] = [
     (
         "index: 5,000 versions, YAML",
         || {
-            vdo::yaml::dump(&serde_json::from_slice::<Value>(&index(5_000)).unwrap())
+            vdo_api::yaml::dump(&serde_json::from_slice::<Value>(&index(5_000)).unwrap())
                 .unwrap()
                 .into()
         },
@@ -185,7 +185,7 @@ fn lock() -> Vec<u8> {
     let image = |i: u32| json!({"reference": format!("registry.example.com/some/where/driver:v{i}"), "digest": format!("sha256:{i:064x}"), "whole": format!("sha256:{i:064x}")});
     let lock = json!({"apiVersion": "vdo.vmware.com/mirror/v1", "kind": "MirrorLock", "pulled": "2026-01-01T00:00:00Z", "source": "embedded",
         "index": Digest::of(b"index").to_string(), "versions": {}, "images": (0..10_000).map(image).collect::<Vec<_>>()});
-    vdo::yaml::dump(&lock).unwrap().into()
+    vdo_api::yaml::dump(&lock).unwrap().into()
 }
 
 fn read_lock(bytes: &[u8]) -> String {
@@ -335,7 +335,7 @@ fn main() {
     row(
         "support bundle: 4 MiB of small values, vdoctl status",
         bytes.len(),
-        Command::new(env!("CARGO_BIN_EXE_vdoctl")).args(["status", "--from"]).arg(&path),
+        Command::new(vdo_testbed::vdoctl()).args(["status", "--from"]).arg(&path),
     );
     println!(
         "most memory {most:.1} MiB (less than {LIMIT}){}",

@@ -9,8 +9,8 @@
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::time::{Duration, Instant};
-use vdo::fetch::embedded;
-use vdo::matrix::{DriverRequest, Index, Query, UpdatePolicy, resolve};
+use vdo_core::matrix::{DriverRequest, Index, Query, UpdatePolicy, resolve};
+use vdo_source::fetch::embedded;
 
 /// The largest resident size so far, in KiB; nothing where the system does not tell.
 fn peak() -> Option<u64> {

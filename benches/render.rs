@@ -4,10 +4,10 @@
 use divan::Bencher;
 use serde_json::Value;
 use std::collections::BTreeMap;
-use vdo::chart::{self, Chart, Context};
-use vdo::drivers::{CPI, CSI};
-use vdo::fetch::embedded;
-use vdo::matrix::{DriverRequest, Index, Query, UpdatePolicy, resolve};
+use vdo_core::chart::{self, Chart, Context};
+use vdo_core::drivers::{CPI, CSI};
+use vdo_core::matrix::{DriverRequest, Index, Query, UpdatePolicy, resolve};
+use vdo_source::fetch::embedded;
 
 fn main() {
     divan::main();
@@ -30,7 +30,7 @@ fn render_csi(bencher: Bencher) {
 /// What a bare parser takes for the same text: `render_csi` renders, parses and validates. Their ratio is the price of the rest.
 #[divan::bench]
 fn parse_rendered_csi_bare(bencher: Bencher) {
-    let text = vdo::yaml::dump_all(&chart::render(&csi(), &Value::Null, &Context::default()).unwrap());
+    let text = vdo_api::yaml::dump_all(&chart::render(&csi(), &Value::Null, &Context::default()).unwrap());
     bencher.bench(|| serde_saphyr::from_multiple::<Value>(&text).unwrap());
 }
 

@@ -13,10 +13,10 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;
-use vdo::fetch::{ChartRepository, Records};
-use vdo::matrix::Index;
-use vdo::signature::{Form, PrivateKey, PublicKeys};
-use vdo::types::Secret;
+use vdo_api::types::Secret;
+use vdo_core::matrix::Index;
+use vdo_source::fetch::{ChartRepository, Records};
+use vdo_source::signature::{Form, PrivateKey, PublicKeys};
 use vdo_testbed::WebServer;
 
 const INDEX: &str = "/index.json";

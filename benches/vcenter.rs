@@ -5,11 +5,11 @@
 use anyhow::{Context, Result, ensure};
 use serde_json::{Value, json};
 use std::time::Instant;
-use vdo::facts::Credentials;
-use vdo::types::{Secret, Trust};
-use vdo::vcenter::{Budget, Endpoint, Session};
+use vdo_api::facts::Credentials;
+use vdo_api::types::{Secret, Trust};
 use vdo_testbed::soap::{SoapOptions, SoapProxy};
 use vdo_testbed::{Vcenter, VcenterOptions};
+use vdo_vsphere::vcenter::{Budget, Endpoint, Session};
 
 const DATACENTERS: usize = 50;
 const EACH: usize = 100;

@@ -1,6 +1,4 @@
 //! The Kubernetes API: a cache fed by watches, one-shot reads, and the only writes there are.
-//!
-//! Layer 2: may use `types`, `api`, `manifest` and `plan`; not `fetch`, not `vcenter`.
 
 mod access_review;
 mod arrived;

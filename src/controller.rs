@@ -2,8 +2,6 @@
 //!
 //! Two loops, one for VDOConfigs and one for vSphere connections; a failure in one does not stop the other. Both are woken
 //! by their own objects, and by every change that the shared cache of watches sees.
-//!
-//! Layer 3: may use everything below and `runtime`; not `cli`.
 
 pub mod events;
 mod matrix;
@@ -14,18 +12,15 @@ mod state;
 mod vdoconfig;
 mod vsphere_cloud_config;
 
-use crate::api::{VDOConfig, VsphereCloudConfig};
 use crate::cluster::{
     Bounded, Cache, ClientError, ClusterError, Connection, Election, Fence, KubeOptions, LEASE_NAME, Reader, Standing, Writer,
 };
-use crate::fetch::ChartRepository;
 use crate::reconcile::{CrashLogs, DryRunCache, Ports, RenderCache};
 use crate::runtime::args::Args;
 use crate::runtime::heartbeat::Heartbeats;
 use crate::runtime::http::{Admin, ListenError, Readiness};
 use crate::runtime::metrics::Metrics;
 use crate::runtime::metrics_access::MetricsAccess;
-use crate::types::{ObjectId, Remedy};
 use events::EventRecorder;
 use futures::{Stream, StreamExt, stream};
 use k8s_openapi::NamespaceResourceScope;
@@ -41,6 +36,9 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::watch;
 use tokio::task::JoinSet;
+use vdo_api::api::{VDOConfig, VsphereCloudConfig};
+use vdo_api::types::{ObjectId, Remedy};
+use vdo_source::fetch::ChartRepository;
 
 /// The operator cannot run.
 #[derive(Debug, thiserror::Error)]
@@ -156,7 +154,7 @@ pub async fn run(args: &Args) -> Result<(), StartError> {
 
     match context.version.get().await {
         Ok(version) => tracing::info!(kubernetes = %version, "the API server answers"),
-        Err(error) => tracing::warn!(error = %crate::api::chain(&error), "the API server does not answer yet"),
+        Err(error) => tracing::warn!(error = %vdo_api::api::chain(&error), "the API server does not answer yet"),
     }
     let drivers = controller::<VDOConfig>(&client, &args.namespace, &changes, 4);
     // A vCenter that is slow keeps its own connections only: `Inspections` says how many are inspected at once.
@@ -250,7 +248,7 @@ async fn say_goodbye(election: Option<&mut Election>, sessions: &Sessions) {
     );
     match released {
         Ok(Ok(())) => {}
-        Ok(Err(error)) => tracing::warn!(error = %crate::api::chain(&error), "the Lease could not be released and runs out by itself"),
+        Ok(Err(error)) => tracing::warn!(error = %vdo_api::api::chain(&error), "the Lease could not be released and runs out by itself"),
         Err(_) => tracing::warn!("the Lease could not be released in time and runs out by itself"),
     }
     if closed.is_err() {
@@ -307,7 +305,7 @@ fn log_errors<K: kube::Resource<DynamicType = ()>, T>(
         if let Err(controller::Error::QueueError(error)) = done
             && let Some(error) = ClusterError::of_watch(&K::api_version(&()), &id, error)
         {
-            tracing::warn!(error = %crate::api::chain(&error), "{} objects cannot be watched, and nothing is done until they can", K::kind(&()));
+            tracing::warn!(error = %vdo_api::api::chain(&error), "{} objects cannot be watched, and nothing is done until they can", K::kind(&()));
         }
         std::future::ready(())
     }

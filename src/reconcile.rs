@@ -13,8 +13,6 @@
 //! apply (effect)     the only writes there are
 //! report (pure fold, then one effect) on every path
 //! ```
-//!
-//! Layer 3: may use everything below; not `controller`, `cli` or `runtime`.
 
 mod apply;
 mod approval;
@@ -75,16 +73,16 @@ use observe::{crash_logs, definitions, recover_inventory};
 use phase::Collect;
 use stopwatch::Stopwatch;
 
-use crate::api::{Class, ManagementState, Reason, STATE, VDOConfig};
 use crate::cluster::{Reader, Writer};
-use crate::fetch::ChartRepository;
-use crate::plan::{self, Contention, Plan, RepairHistory, Step, Wait};
-use crate::status::{Failure, Report};
-use crate::types::{KubernetesVersion, ObjectId, count};
 use k8s_openapi::jiff::Timestamp;
 use kube::{Client, ResourceExt};
 use std::collections::BTreeSet;
 use std::time::Duration;
+use vdo_api::api::{Class, ManagementState, Reason, STATE, VDOConfig};
+use vdo_api::types::{KubernetesVersion, ObjectId, count};
+use vdo_core::plan::{self, Contention, Plan, RepairHistory, Step, Wait};
+use vdo_core::status::{Failure, Report};
+use vdo_source::fetch::ChartRepository;
 
 /// The ports of a reconcile.
 pub struct Ports {
@@ -256,7 +254,7 @@ async fn advance(input: &ReconcileInput<'_>, ports: &Ports) -> Phase<()> {
 /// That what nothing reads any more cannot be deleted keeps nothing back.
 async fn forget_former(ports: &Ports, config: &VDOConfig, state: &ClusterState) {
     if let Err(error) = former::forget(ports, config, &state.apply_set).await {
-        tracing::warn!(error = %crate::api::chain(&error), "the ConfigMap with the inventory of before cannot be deleted");
+        tracing::warn!(error = %vdo_api::api::chain(&error), "the ConfigMap with the inventory of before cannot be deleted");
     }
 }
 
@@ -304,7 +302,7 @@ pub fn acting<'a>(configs: impl IntoIterator<Item = &'a VDOConfig>) -> Option<&'
 #[must_use]
 pub fn id(config: &VDOConfig) -> ObjectId {
     ObjectId::new(
-        crate::api::GROUP,
+        vdo_api::api::GROUP,
         "VDOConfig",
         config.namespace().unwrap_or_default(),
         config.name_any(),

@@ -16,7 +16,7 @@ step_done() { steps+=("$(printf '%5d s  %s' $((SECONDS - step_start)) "$step_nam
 
 step "compile the tests"
 targets=(--workspace)
-[[ ${1:-} == check ]] && targets=(--package vdo --package minijinja-budget --lib --test pure --test budget)
+[[ ${1:-} == check ]] && targets=(--workspace --exclude vdo-testbed --exclude vdo-release --lib --test pure --test budget)
 "$CARGO" test "${targets[@]}" --no-run 2>&1 | tee "$logs/compile" | grep -E '^(warning|error)|Compiling vdo' || true
 grep -q 'Finished' "$logs/compile" || { cat "$logs/compile"; exit 1; }
 step_done
@@ -30,18 +30,26 @@ done
 PATH=${cosign:+$cosign:}$PATH
 
 # Lines such as: Executable tests/pure/main.rs (target/debug/deps/pure-0123456789abcdef)
+# The unit tests of all crates are one step.
 declare -A program
-while read -r name file; do program[$name]=$file; done < <(
+units=()
+while read -r name file; do
+    if [[ $name == unit ]]; then units+=("$file"); else program[$name]=$file; fi
+done < <(
     sed -nE 's|^ *Executable (unittests )?(.*) \((.*)\)$|\2 \3|p' "$logs/compile" |
         sed -E 's|^tests/([a-z]+)/main\.rs |\1 |; s|^src/lib\.rs (.*/vdo_testbed-)|unit-testbed \1|; s|^src/main\.rs (.*/vdo_release-)|unit-release \1|; /minijinja_budget-/d; s|^src/lib\.rs |unit |; s|^src/.* |main-\0|')
 
 # Time per test is shown by an unstable flag of the test harness; only the harness gets leave to use it.
 run() { # name, more arguments
-    local name=$1
+    local name=$1 file status=0 files=("${program[$1]:-}")
     shift
-    [[ -n ${program[$name]:-} ]] || { echo "test binary $name was not built" >&2; return 1; }
-    printf '   Running %s\n' "$name"
-    RUSTC_BOOTSTRAP=1 "${program[$name]}" -Zunstable-options --report-time "$@"
+    [[ $name != unit ]] || files=("${units[@]}")
+    [[ -n ${files[*]} ]] || { echo "test binary $name was not built" >&2; return 1; }
+    for file in "${files[@]}"; do
+        printf '   Running %s (%s)\n' "$name" "${file##*/}"
+        RUSTC_BOOTSTRAP=1 "$file" -Zunstable-options --report-time "$@" || status=1
+    done
+    return $status
 }
 
 also() { # name, more arguments

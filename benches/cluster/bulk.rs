@@ -3,11 +3,11 @@
 use anyhow::{Context, Result};
 use std::fmt::Write as _;
 use std::path::Path;
-use vdo::chart;
-use vdo::drivers::CSI;
-use vdo::fetch::embedded;
-use vdo::matrix::Index;
-use vdo::types::{Digest, DriverVersion};
+use vdo_api::types::{Digest, DriverVersion};
+use vdo_core::chart;
+use vdo_core::drivers::CSI;
+use vdo_core::matrix::Index;
+use vdo_source::fetch::embedded;
 
 /// The version of the storage driver that gets more objects.
 const VERSION: &str = "3.7.3";

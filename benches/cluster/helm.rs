@@ -4,8 +4,8 @@ use anyhow::{Context, Result, ensure};
 use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
 use std::path::Path;
-use vdo::chart::Chart;
-use vdo::yaml;
+use vdo_api::yaml;
+use vdo_core::chart::Chart;
 
 const REPLICAS: &str = "{{ .Values.controller.replicas }}";
 

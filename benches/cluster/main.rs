@@ -107,7 +107,7 @@ async fn real(binaries: &Binaries, report: &mut Report) -> Result<()> {
             eprintln!("the operator at rest: resyncs, memory, restarts");
             rest = rest::measure(&mut bed).await?;
         }
-        let objects = vdo::yaml::dump_all(&install::objects(&bed).await?);
+        let objects = vdo_api::yaml::dump_all(&install::objects(&bed).await?);
         eprintln!("installation {number} of {ROUNDS}: kubectl apply of the same objects, in a new cluster");
         let bed = install::cluster(Some(install::end(bed))).await?;
         let theirs = install::by_kubectl(&bed, &binaries.path(Part::Kubectl), &objects).await?;

@@ -135,7 +135,7 @@ async fn bare(bed: &Bed, objects: &[Value]) -> Result<()> {
 
 async fn kubectl(bed: &Bed, program: &Path, folder: &Path, objects: &[Value]) -> Result<()> {
     let file = folder.join("objects.yaml");
-    std::fs::write(&file, vdo::yaml::dump_all(objects))?;
+    std::fs::write(&file, vdo_api::yaml::dump_all(objects))?;
     let mut command = tokio::process::Command::new(program);
     command.arg("--kubeconfig").arg(bed.cluster.kubeconfig());
     command.arg("--cache-dir").arg(folder.join("cache"));

@@ -8,10 +8,10 @@ use std::hint::black_box;
 use std::path::Path;
 use std::process::Command;
 use std::time::Instant;
-use vdo::chart::{self, Context};
-use vdo::drivers::CSI;
-use vdo::fetch::embedded;
-use vdo::yaml;
+use vdo_api::yaml;
+use vdo_core::chart::{self, Context};
+use vdo_core::drivers::CSI;
+use vdo_source::fetch::embedded;
 
 const VERSION: &str = "3.7.3";
 const CALLS: usize = 100;
@@ -45,7 +45,7 @@ pub fn measure([helm3, helm4]: [&Path; 2], report: &mut Report) -> Result<()> {
     };
     let template = |program: &Path| helm(program, &["template", CSI, CSI]);
     let vdoctl = |args: &[&str]| {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_vdoctl"));
+        let mut command = Command::new(vdo_testbed::vdoctl());
         command.args(args);
         command
     };
@@ -147,7 +147,7 @@ fn stdout(mut command: Command) -> Result<String> {
 
 /// Whether a manifest holds these objects and no others.
 fn same(objects: &[Value], manifest: &str) -> Result<bool> {
-    let sorted = |mut all: Vec<(vdo::types::ObjectId, Value)>| {
+    let sorted = |mut all: Vec<(vdo_api::types::ObjectId, Value)>| {
         all.sort_by(|left, right| left.0.cmp(&right.0));
         all
     };

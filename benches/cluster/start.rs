@@ -9,7 +9,7 @@ use std::time::Instant;
 const PROCESSES: usize = 25;
 
 pub fn measure(kubectl: &Path, report: &mut Report) -> Result<()> {
-    let vdoctl = Path::new(env!("CARGO_BIN_EXE_vdoctl"));
+    let vdoctl = Path::new(vdo_testbed::vdoctl());
     let commands: [(&str, &Path, &[&str]); 5] = [
         ("vdoctl --help", vdoctl, &["--help"]),
         ("completion of a version", vdoctl, &["__complete", "matrix", "show", "csi", "3.7"]),

@@ -6,9 +6,9 @@ use flate2::write::GzEncoder;
 use serde_json::json;
 use std::io::{Read, Write};
 use std::path::Path;
-use vdo::layout::{BlobWriter, Layout};
-use vdo::oci::{Descriptor, Index, Manifest, Platform, REF_NAME, media};
-use vdo::types::Hasher;
+use vdo_api::types::Hasher;
+use vdo_oci::layout::{BlobWriter, Layout};
+use vdo_oci::oci::{Descriptor, Index, Manifest, Platform, REF_NAME, media};
 
 const MIB: u64 = 1 << 20;
 const MANY: &[&str] = &["linux/amd64", "linux/arm64", "linux/arm/v7", "linux/ppc64le", "linux/s390x"];

@@ -19,9 +19,9 @@ use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use vdo::chart;
-use vdo::fetch::embedded;
-use vdo::types::Digest;
+use vdo_api::types::Digest;
+use vdo_core::chart;
+use vdo_source::fetch::embedded;
 use vdo_testbed::{RegistryAuth, RegistryKind, RegistryServer};
 
 const K8S: &str = "registry.k8s.io/";
@@ -158,7 +158,7 @@ impl Bench {
     }
 
     fn vdoctl(&self, arguments: &[&str]) -> Result<(Run, String)> {
-        let mut command = self.command(Path::new(env!("CARGO_BIN_EXE_vdoctl")));
+        let mut command = self.command(Path::new(vdo_testbed::vdoctl()));
         self.run(command.args(arguments).arg("--ca-file").arg(&self.trust))
     }
 
@@ -269,7 +269,7 @@ impl Bench {
 /// A matrix with CSI 3.7.x and CPI 1.34.x whose releases name no digests, so that any image can play theirs. Gives the names of their images.
 fn matrix(folder: &Path) -> Result<Vec<String>> {
     std::fs::create_dir_all(folder.join("charts"))?;
-    let mut index = vdo::yaml::load_all(std::str::from_utf8(embedded::index())?)?.remove(0);
+    let mut index = vdo_api::yaml::load_all(std::str::from_utf8(embedded::index())?)?.remove(0);
     let mut sources = embedded::sources();
     let mut names = Vec::new();
     for (driver, minor) in [("vsphere-csi", "3.7"), ("vsphere-cpi", "1.34")] {
@@ -290,7 +290,7 @@ fn matrix(folder: &Path) -> Result<Vec<String>> {
         for entry in versions {
             let version = entry["version"].as_str().context("a version")?.to_owned();
             let package = chart::package(source, &version.parse()?)?;
-            for wanted in vdo::mirror::references(&chart::open(&package)?, &["1.34".into()])? {
+            for wanted in vdo_author::mirror::references(&chart::open(&package)?, &["1.34".into()])? {
                 names.push(wanted.source);
             }
             let path = format!("charts/{driver}-{version}.tgz");

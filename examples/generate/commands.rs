@@ -3,7 +3,7 @@
 use super::docs::{Failure, cell};
 use clap::{Arg, Command};
 use std::fmt::Write as _;
-use vdo::cli::{Exit, args};
+use vdoctl::{Exit, args};
 
 /// The path of the page, with its content.
 pub(crate) fn file() -> Result<(String, String), Failure> {
@@ -11,7 +11,7 @@ pub(crate) fn file() -> Result<(String, String), Failure> {
     command.build();
     let mut text = String::from(
         "# vdoctl: every verb\n\n\
-         Generated from src/cli/args by `make generate`. Do not edit. [cli.md](../cli.md) says how the verbs work together; `vdoctl VERB --help` \
+         Generated from crates/vdoctl/src/args by `make generate`. Do not edit. [cli.md](../cli.md) says how the verbs work together; `vdoctl VERB --help` \
          shows the same as here.\n\n\
          Each flag has a twin in the environment; the flag wins.\n\n",
     );

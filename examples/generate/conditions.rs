@@ -2,13 +2,13 @@
 
 use super::docs::{Failure, cell};
 use std::fmt::Write as _;
-use vdo::api::ConditionType;
+use vdo_api::api::ConditionType;
 
 /// Its path and content.
 pub(crate) fn file() -> Result<(String, String), Failure> {
     let mut text = String::from(
         "# Conditions\n\n\
-         Generated from src/api/condition.rs by `make generate`. Do not edit.\n\n\
+         Generated from crates/vdo-api/src/api/condition.rs by `make generate`. Do not edit.\n\n\
          What each condition says where it is True. Its reason is explained in [errors.md](../errors.md); `vdoctl explain CONDITION` lists the\n\
          reasons that it may have.\n",
     );

@@ -3,9 +3,9 @@
 use kube::{CustomResourceExt, Resource};
 use std::error::Error;
 use std::path::Path;
-use vdo::api::{CompatibilityConfig, VDOConfig, VsphereCloudConfig};
+use vdo_api::api::{CompatibilityConfig, VDOConfig, VsphereCloudConfig};
 
-const HEADER: &str = "# Generated from src/api by `make manifests`. Do not edit.\n";
+const HEADER: &str = "# Generated from crates/vdo-api/src/api by `make manifests`. Do not edit.\n";
 
 /// File name and content of every definition.
 pub fn files() -> Result<Vec<(String, String)>, Box<dyn Error>> {

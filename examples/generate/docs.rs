@@ -24,7 +24,6 @@ pub(crate) fn docs() -> Result<(), Failure> {
 pub(crate) fn files(root: &Path) -> Result<Vec<(String, String)>, Failure> {
     let mut all = super::kinds::files()?;
     all.push(super::conditions::file()?);
-    #[cfg(feature = "cli")]
     {
         all.push(super::commands::file()?);
         all.extend(super::pictures::files(root)?);
@@ -51,7 +50,7 @@ fn page(name: &str, folder: &Path) -> Result<String, Failure> {
 
 /// The values of the chart in this folder, as a table; what their lists and maps hold is a second one.
 pub(crate) fn table(folder: &Path) -> Result<String, Failure> {
-    let defaults = vdo::yaml::load_value(&fs::read_to_string(folder.join("values.yaml"))?)?;
+    let defaults = vdo_api::yaml::load_value(&fs::read_to_string(folder.join("values.yaml"))?)?;
     let schema: Value = serde_json::from_str(&fs::read_to_string(folder.join("values.schema.json"))?)?;
     let mut page = Page {
         schema: &schema,

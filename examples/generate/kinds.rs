@@ -4,7 +4,7 @@ use super::docs::{Failure, cell};
 use kube::{CustomResourceExt, Resource};
 use serde_json::Value;
 use std::fmt::Write as _;
-use vdo::api::{CompatibilityConfig, VDOConfig, VsphereCloudConfig};
+use vdo_api::api::{CompatibilityConfig, VDOConfig, VsphereCloudConfig};
 
 /// A configuration that uses many fields of a VDOConfig.
 const VDOCONFIG: &str = "\
@@ -62,7 +62,7 @@ fn file<K: CustomResourceExt + Resource<DynamicType = ()>>(example: &str) -> Res
     let whole = &version["schema"]["openAPIV3Schema"];
     let mut text = format!(
         "# {kind}\n\n\
-         Generated from src/api by `make generate`. Do not edit.\n\n\
+         Generated from crates/vdo-api/src/api by `make generate`. Do not edit.\n\n\
          {} `{}/{}`, in a namespace. Fields that are not listed are pruned by the API server; `kubectl explain {}.spec` shows the same.\n",
         one_line(whole["description"].as_str().unwrap_or_default()),
         K::group(&()),

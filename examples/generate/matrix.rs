@@ -5,10 +5,10 @@ use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
-use vdo::chart::{self, Source};
-use vdo::publish;
-use vdo::types::{Digest, DriverVersion};
-use vdo::yaml;
+use vdo_api::types::{Digest, DriverVersion};
+use vdo_api::yaml;
+use vdo_author::publish;
+use vdo_core::chart::{self, Source};
 
 type Failure = Box<dyn std::error::Error>;
 

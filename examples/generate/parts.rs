@@ -2,15 +2,12 @@
 #![allow(dead_code, clippy::print_stdout, reason = "a test uses the parts that it checks")]
 
 pub mod chart;
-#[cfg(feature = "cli")]
 pub mod commands;
 pub mod conditions;
 pub mod crds;
 pub mod docs;
 pub mod kinds;
 pub mod matrix;
-#[cfg(feature = "cli")]
 pub mod pictures;
-#[cfg(feature = "io")]
 pub mod rbac;
 pub mod renders;

@@ -4,9 +4,9 @@ use super::docs::Failure;
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::path::Path;
-use vdo::cli::support_bars;
-use vdo::matrix::{Index, Outlook, Query, Stage, UpdatePolicy, When, outlook};
-use vdo::types::{DriverName, KubernetesVersion, VcenterVersion};
+use vdo_api::types::{DriverName, KubernetesVersion, VcenterVersion};
+use vdo_core::matrix::{Index, Outlook, Query, Stage, UpdatePolicy, When, outlook};
+use vdoctl::support_bars;
 
 /// The vCenter of the picture. Every version of CSI since 3.2 supports it.
 const VCENTER: &str = "8.0.3";
@@ -47,7 +47,7 @@ fn alone(picture: &str) -> String {
 
 /// From the oldest of the last minors to the newest: which versions run on each, and when they change.
 fn way(index: &Index) -> Result<String, Failure> {
-    let minors = vdo::matrix::known_minors([index, index]);
+    let minors = vdo_core::matrix::known_minors([index, index]);
     let shown = &minors[minors.len().saturating_sub(STEPS)..];
     let (Some(first), Some(last)) = (shown.first(), shown.last()) else {
         return Err("the index names no Kubernetes".into());
@@ -90,7 +90,7 @@ fn drawn<'a>(outlook: &Outlook, drivers: impl Iterator<Item = &'a DriverName>) -
             text,
             "<text x=\"0\" y=\"{}\">{}</text>",
             y + 15,
-            vdo::drivers::short(driver.as_str())
+            vdo_core::drivers::short(driver.as_str())
         );
         for (from, to, words) in bars(stages, driver) {
             let _ = write!(

@@ -2,10 +2,10 @@
 
 use std::error::Error;
 use std::path::Path;
-use vdo::api::OPERATOR_NAMESPACE;
-use vdo::fetch::{ChartRepository, MatrixSource, Records};
 use vdo::reconcile::rights;
-use vdo::yaml;
+use vdo_api::api::OPERATOR_NAMESPACE;
+use vdo_api::yaml;
+use vdo_source::fetch::{ChartRepository, MatrixSource, Records};
 
 const HEADER: &str = "# Generated from charts/ by `make generate`. Do not edit.\n";
 

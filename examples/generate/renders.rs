@@ -4,8 +4,8 @@ use serde_json::Value;
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
-use vdo::chart::{self, Context};
-use vdo::types::Digest;
+use vdo_api::types::Digest;
+use vdo_core::chart::{self, Context};
 
 type Failure = Box<dyn std::error::Error>;
 
@@ -32,7 +32,7 @@ pub(crate) fn digests(root: &Path) -> Result<String, Failure> {
     }
     let header =
         "# Digests of the rendered objects with default values and the webhook; written by `cargo run --example generate -- matrix`.\n";
-    Ok(header.to_owned() + &vdo::yaml::dump(&all)?)
+    Ok(header.to_owned() + &vdo_api::yaml::dump(&all)?)
 }
 
 /// The same value with every map in the order of its keys.

@@ -4,5 +4,5 @@
 use libfuzzer_sys::fuzz_target;
 
 fuzz_target!(|bytes: &[u8]| {
-    let _ = vdo::vcenter::fuzz::answer(bytes);
+    let _ = vdo_vsphere::vcenter::fuzz::answer(bytes);
 });

@@ -9,12 +9,12 @@ use minijinja_budget::minijinja::context;
 use minijinja_budget::{Budget, Templates};
 use std::collections::BTreeMap;
 use std::io::Write as _;
-use vdo::chart::{self, Context};
-use vdo::driverconfig::cpi::{self, CpiOptions};
-use vdo::driverconfig::csi::{self, CsiOptions};
-use vdo::driverconfig::{Connection, Trust};
-use vdo::matrix::Index;
-use vdo::types::{DriverVersion, Secret};
+use vdo_api::types::{DriverVersion, Secret};
+use vdo_core::chart::{self, Context};
+use vdo_core::driverconfig::cpi::{self, CpiOptions};
+use vdo_core::driverconfig::csi::{self, CsiOptions};
+use vdo_core::driverconfig::{Connection, Trust};
+use vdo_core::matrix::Index;
 
 /// Why the bytes were refused.
 pub type Outcome = Result<(), String>;
@@ -140,7 +140,7 @@ fn csi(connection: &Connection, options: &CsiOptions, files: Result<BTreeMap<Str
 
 fn cpi(connection: &Connection, config: Result<cpi::CpiConfig, String>) -> Outcome {
     let config = config?;
-    let read = vdo::yaml::load_value(&config.conf).expect("the driver reads the file");
+    let read = vdo_api::yaml::load_value(&config.conf).expect("the driver reads the file");
     let vcenters = read["vcenter"].as_object().expect("vCenters");
     assert_eq!(vcenters.len(), 1);
     let vcenter = &vcenters["vc1"];

@@ -3,7 +3,7 @@
 #![allow(clippy::unwrap_used, reason = "what a driver cannot read is a finding")]
 
 use std::collections::BTreeMap;
-use vdo::types::Secret;
+use vdo_api::types::Secret;
 
 /// A reader of gcfg after the rules of `gopkg.in/gcfg.v1` 1.2.3: `(section, subsection, key) -> value`, the last one wins.
 pub fn read_gcfg(text: &str) -> Result<BTreeMap<(String, String, String), String>, String> {

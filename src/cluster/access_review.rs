@@ -2,13 +2,13 @@
 
 use super::read::timed;
 use super::{ClusterError, resource};
-use crate::plan::Claim;
-use crate::types::ObjectId;
 use k8s_openapi::api::authorization::v1::{
     ResourceAttributes, ResourceRule, SelfSubjectRulesReview, SelfSubjectRulesReviewSpec, SubjectAccessReview, SubjectAccessReviewSpec,
 };
 use kube::Client;
 use kube::api::{Api, PostParams};
+use vdo_api::types::ObjectId;
+use vdo_core::plan::Claim;
 
 /// What the caller may do in a namespace, whether it exists or not (SelfSubjectRulesReview).
 #[derive(Debug)]
@@ -181,7 +181,7 @@ mod tests {
             rights
                 .require(&["patch", "create"], "apps/v1", &id)
                 .err()
-                .map(|e| crate::api::chain(&e))
+                .map(|e| vdo_api::api::chain(&e))
                 .unwrap_or_default()
         };
         assert_eq!(missing(rights(&["controller"], &["create", "patch"], false)), "");

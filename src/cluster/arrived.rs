@@ -2,7 +2,6 @@
 //! looked at, and that within a limit of memory.
 
 use super::Watch;
-use crate::manifest::Object;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kube::Resource;
 use kube::api::ApiResource;
@@ -11,6 +10,7 @@ use serde::de::{Deserialize, DeserializeSeed, Deserializer, IgnoredAny, MapAcces
 use serde_json::{Map, Value};
 use std::borrow::Cow;
 use std::fmt;
+use vdo_core::manifest::Object;
 
 /// What is read of a kind.
 pub(super) struct Fields {

@@ -71,8 +71,8 @@ impl<K: Resource<DynamicType = (), Scope = NamespaceResourceScope>> Resource for
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::api::VDOConfig;
     use serde_json::json;
+    use vdo_api::api::VDOConfig;
 
     #[test]
     fn config_that_is_too_large_keeps_nothing_but_its_name() {

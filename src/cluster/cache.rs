@@ -16,9 +16,6 @@ use super::arrived::for_kind;
 use super::read::PAGE;
 use super::watch::{Select, Watch, covers, shows};
 use super::{ClusterError, api, rights};
-use crate::manifest::Object;
-use crate::plan::Inventory;
-use crate::types::{ById, GroupKind, Later as _, ObjectId};
 use backoff::WatchBackoff;
 use cached_object::CachedObject;
 use events::{Content, take_in};
@@ -36,6 +33,9 @@ use std::time::{Duration, Instant};
 use tokio::sync::{Notify, watch};
 use tokio::task::JoinHandle;
 use transform::trim;
+use vdo_api::types::{ById, GroupKind, Later as _, ObjectId};
+use vdo_core::manifest::Object;
+use vdo_core::plan::Inventory;
 
 struct Running {
     /// That of its watch.

@@ -5,7 +5,6 @@ mod pages;
 mod retry;
 mod retry_after;
 
-use crate::types::{Later as _, Remedy, nearest};
 use interruptions::Interruptions;
 use kube::client::ClientBuilder;
 use kube::config::{AuthInfo, KubeConfigOptions, Kubeconfig, KubeconfigError};
@@ -22,6 +21,7 @@ use tokio::sync::{oneshot, watch};
 use tokio::time::{Instant, timeout_at};
 use tower::buffer::BufferLayer;
 use tower::retry::RetryLayer;
+use vdo_api::types::{Later as _, Remedy, nearest};
 
 /// How to find the cluster, with kubectl's meaning.
 #[derive(Debug, Clone, Default)]
@@ -309,7 +309,7 @@ fn from_config(mut config: Config) -> Result<(Client, watch::Receiver<()>), Clie
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::types::with_remedy;
+    use vdo_api::types::with_remedy;
 
     #[test]
     fn kubeconfig_proxy_counts_for_the_cluster_of_its_context() {

@@ -3,13 +3,13 @@
 use super::arrived::{Arrived, METADATA};
 use super::read::{page, timed};
 use super::{ClusterError, Select, Watch};
-use crate::manifest::Object;
-use crate::types::ObjectId;
 use futures::stream::{self, StreamExt, TryStreamExt};
 use kube::Client;
 use kube::api::{Api, ApiResource, ListParams};
 use kube::core::discovery::verbs;
 use kube::discovery::{Discovery, Scope};
+use vdo_api::types::ObjectId;
+use vdo_core::manifest::Object;
 
 /// Requests that are under way at the same time.
 const CONCURRENCY: usize = 4;

@@ -2,13 +2,13 @@
 
 use super::access_review::{denied, rule};
 use super::message::without_values;
-use crate::api::{Class, Classify, Reason};
-use crate::types::{ObjectId, Remedy};
 use kube::core::Status;
 use kube::runtime::watcher;
 use std::borrow::Cow;
 use std::fmt;
 use std::time::Duration;
+use vdo_api::api::{Class, Classify, Reason};
+use vdo_api::types::{ObjectId, Remedy};
 
 /// The message of the API server.
 #[derive(Debug, Clone, thiserror::Error)]
@@ -350,8 +350,8 @@ fn of_immutable(kind: &str) -> &'static str {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::api::chain;
     use kube::core::response::{StatusCause, StatusDetails};
+    use vdo_api::api::chain;
 
     fn error(code: u16, message: &str, causes: Vec<StatusCause>) -> ClusterError {
         let details = Some(StatusDetails {

@@ -2,11 +2,11 @@
 
 use super::arrived::{Arrived, CLASS, METADATA};
 use super::{ClusterError, Select, Watch, read, resource};
-use crate::types::ObjectId;
 use kube::api::{Api, ListParams};
 use kube::{Client, Resource};
 use serde_json::Value;
 use std::ops::ControlFlow;
+use vdo_api::types::ObjectId;
 
 /// What depends on a storage class or a definition, in words that follow the name of the object; `None` when
 /// nothing does. Asked only before such an object is deleted.

@@ -1,13 +1,13 @@
 //! The Lease by which one operator of several acts (coordination.k8s.io).
 
 use super::{ClusterError, Fence};
-use crate::types::{Later as _, ObjectId};
 use k8s_openapi::api::coordination::v1::{Lease, LeaseSpec};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::MicroTime;
 use k8s_openapi::jiff::Timestamp;
 use kube::api::{Api, PostParams};
 use kube::{Client, ResourceExt};
 use std::time::{Duration, Instant};
+use vdo_api::types::{Later as _, ObjectId};
 
 /// Where the Lease is: in one place for the whole cluster, whichever namespace an operator runs in.
 pub const LEASE_NAMESPACE: &str = "kube-system";
@@ -171,7 +171,7 @@ impl Election {
                 Ok(Round::Waits) => (self.unchanged(), RETRY),
                 Err(error) => {
                     if !std::mem::replace(&mut failing, true) {
-                        let error = crate::api::chain(&error);
+                        let error = vdo_api::api::chain(&error);
                         tracing::warn!(error, "the Lease cannot be read or written; nothing is written without it");
                     }
                     (self.unchanged(), RETRY)

@@ -1,9 +1,9 @@
 use super::{ClusterError, read};
-use crate::types::ObjectId;
 use k8s_openapi::api::core::v1::Pod;
 use kube::Client;
 use kube::api::{Api, LogParams};
 use std::time::Duration;
+use vdo_api::types::ObjectId;
 
 /// As much of a log as is read, in bytes and lines.
 const BYTES: i64 = 16 * 1024;

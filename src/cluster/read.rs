@@ -1,7 +1,5 @@
 use super::arrived::{APPLIED, Arrived, MANAGED, METADATA, WHOLE, for_kind};
 use super::{ClusterError, Select, Watch, api};
-use crate::manifest::Object;
-use crate::types::{FIELD_MANAGER, KubernetesVersion, ObjectId, ParseVersionError};
 use hyper::Request;
 use hyper::header::CONNECTION;
 use k8s_openapi::apimachinery::pkg::version::Info;
@@ -11,6 +9,8 @@ use kube::core::Request as ApiRequest;
 use serde_json::Value;
 use std::ops::ControlFlow;
 use std::time::Duration;
+use vdo_api::types::{FIELD_MANAGER, KubernetesVersion, ObjectId, ParseVersionError};
+use vdo_core::manifest::Object;
 
 /// The deadline of a single request.
 pub(super) const DEADLINE: Duration = Duration::from_secs(15);

@@ -1,12 +1,12 @@
 use super::{Cache, ClusterError, Select, Watch, read};
-use crate::manifest::Object;
-use crate::plan::Inventory;
-use crate::types::{ById, ObjectId};
 use kube::Client;
 use std::any::Any;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
+use vdo_api::types::{ById, ObjectId};
+use vdo_core::manifest::Object;
+use vdo_core::plan::Inventory;
 
 /// How long the first list of a watch may take.
 const FIRST_LIST: Duration = Duration::from_secs(15);

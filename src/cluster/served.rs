@@ -2,9 +2,9 @@
 
 use super::ClusterError;
 use super::read::timed;
-use crate::types::ObjectId;
 use kube::Client;
 use std::collections::{BTreeMap, BTreeSet};
+use vdo_api::types::ObjectId;
 
 /// Of these API versions and kinds those that the API server does not serve.
 ///

@@ -1,5 +1,5 @@
-use crate::types::ObjectId;
 use kube::api::TypeMeta;
+use vdo_api::types::ObjectId;
 
 /// Which objects of a kind are watched.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]

@@ -1,8 +1,6 @@
 use super::arrived::{Arrived, MANAGED, WHOLE};
 use super::read::{object, timed};
 use super::{ClusterError, Fence, api};
-use crate::manifest::{Object, handed_over};
-use crate::types::{FIELD_MANAGER, ObjectId, from_json};
 use kube::api::{DeleteParams, ListParams, Patch, PatchParams, Preconditions, PropagationPolicy};
 use kube::client::Body;
 use kube::core::{Request, Status};
@@ -10,6 +8,8 @@ use kube::{Client, Resource};
 use serde_json::{Value, json};
 use std::fmt;
 use std::sync::Arc;
+use vdo_api::types::{FIELD_MANAGER, ObjectId, from_json};
+use vdo_core::manifest::{Object, handed_over};
 
 /// What a write was, for counting.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, strum::IntoStaticStr)]
@@ -338,8 +338,8 @@ impl Writer {
 #[cfg(test)]
 mod tests {
     use super::{propagation, warnings};
-    use crate::types::ObjectId;
     use kube::api::PropagationPolicy;
+    use vdo_api::types::ObjectId;
 
     #[test]
     fn workloads_are_gone_with_their_pods_and_nothing_else_waits() {

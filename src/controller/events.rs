@@ -1,10 +1,7 @@
 //! Events that do not spam: the same reason for the same object is one series, and is added to no more often than a person
 //! could read.
 
-use crate::api::chain;
 use crate::cluster::ClusterError;
-use crate::status::Note;
-use crate::types::ObjectId;
 use k8s_openapi::api::core::v1::ObjectReference;
 use kube::Client;
 use kube::runtime::events::{Event, EventType, Recorder, Reporter};
@@ -12,6 +9,9 @@ use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
+use vdo_api::api::chain;
+use vdo_api::types::ObjectId;
+use vdo_core::status::Note;
 
 /// How long the same event is not published again. Less than the six minutes after which another series would begin.
 const PAUSE: Duration = Duration::from_secs(300);

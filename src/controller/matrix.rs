@@ -1,11 +1,11 @@
 //! Asks the source of the matrix from time to time whether it has another index.
 
 use crate::cluster::Fence;
-use crate::fetch::ChartRepository;
 use std::collections::hash_map::RandomState;
 use std::hash::BuildHasher as _;
 use std::time::Duration;
 use tokio::sync::watch;
+use vdo_source::fetch::ChartRepository;
 
 /// Between looks at whether this operator leads: one that does not has no use for an index.
 const TURN: Duration = Duration::from_secs(1);

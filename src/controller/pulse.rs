@@ -3,12 +3,12 @@
 use super::Context;
 use crate::cluster::{Bounded, Cache};
 use crate::runtime::heartbeat::{Beat, Heartbeats};
-use crate::types::Later as _;
 use kube::runtime::controller::Action;
 use kube::{Resource, ResourceExt};
 use std::convert::Infallible;
 use std::sync::Arc;
 use std::time::Duration;
+use vdo_api::types::Later as _;
 
 /// How often the task in which everything runs gives a sign.
 const TICK: Duration = Duration::from_secs(5);

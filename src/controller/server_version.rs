@@ -1,16 +1,16 @@
 //! The version of the API server: asked for when it may have changed, and not besides.
 
 use super::state::lock;
-use crate::api::chain;
 use crate::cluster::{ClusterError, server_version};
-use crate::facts::Node;
-use crate::types::KubernetesVersion;
 use kube::Client;
 use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 use tokio::sync::{Notify, watch};
 use tokio::time::sleep;
+use vdo_api::api::chain;
+use vdo_api::facts::Node;
+use vdo_api::types::KubernetesVersion;
 
 /// How long an answer counts for a reconcile where nothing shows that the version may have changed.
 const AGE: Duration = Duration::from_secs(300);

@@ -3,17 +3,17 @@
 use super::state::{Connection, lock};
 use super::vsphere_cloud_config::claim;
 use super::{Context, now};
-use crate::api::{Classify as _, CredentialStatus, VsphereCloudConfig};
 use crate::reconcile::connection::{self, Inputs};
 use crate::runtime::metrics::OpenSession;
-use crate::vcenter::{Budget, Endpoint, Inspections, Session};
-use crate::vsphere::lockout::{self, Decision, Key, TagRefusals};
-use crate::vsphere::{InspectionRequest, LoginOutcome, Readings, SessionError, VcenterFacts};
 use futures::future::join_all;
 use jiff::Timestamp;
 use kube::ResourceExt;
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
+use vdo_api::api::{Classify as _, CredentialStatus, VsphereCloudConfig};
+use vdo_vsphere::vcenter::{Budget, Endpoint, Inspections, Session};
+use vdo_vsphere::vsphere::lockout::{self, Decision, Key, TagRefusals};
+use vdo_vsphere::vsphere::{InspectionRequest, LoginOutcome, Readings, SessionError, VcenterFacts};
 
 /// Everything that is known of each login, and who is inspected now.
 #[derive(Default)]
@@ -172,7 +172,7 @@ async fn log_in(
         Decision::Proceed => None,
         Decision::RecordFirst(begun) => {
             if let Err(error) = claim(context, object, facts, &begun, memory).await {
-                tracing::warn!(connection = %object.name_any(), error = %crate::api::chain(&error), "a login waits until it can be written down");
+                tracing::warn!(connection = %object.name_any(), error = %vdo_api::api::chain(&error), "a login waits until it can be written down");
                 return Err(LoginOutcome::NotTried);
             }
             *record = Some(begun.clone());
@@ -196,7 +196,7 @@ async fn log_in(
             Ok(open)
         }
         Err(error) => {
-            tracing::warn!(connection = %object.name_any(), user = key.user, error = %crate::api::chain(&error), "the login failed");
+            tracing::warn!(connection = %object.name_any(), user = key.user, error = %vdo_api::api::chain(&error), "the login failed");
             Err(judged(key, &mut record, claimed, error))
         }
     }

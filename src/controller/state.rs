@@ -1,12 +1,12 @@
 //! What the loops remember from one run to the next. All of it may be lost without harm: it saves requests, nothing else.
 
-use crate::api::{VDOConfigStatus, VsphereCloudConfigStatus};
-use crate::plan::RepairHistory;
-use crate::vsphere::Coverage;
-use crate::vsphere::lockout::Key;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
+use vdo_api::api::{VDOConfigStatus, VsphereCloudConfigStatus};
+use vdo_core::plan::RepairHistory;
+use vdo_vsphere::vsphere::Coverage;
+use vdo_vsphere::vsphere::lockout::Key;
 
 /// In-memory state of both loops, by UID.
 #[derive(Default)]

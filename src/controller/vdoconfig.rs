@@ -3,12 +3,9 @@
 use super::events::Recorded;
 use super::state::newest;
 use super::{Context, now};
-use crate::api::{Class, ConditionType, RECONCILE_AT, Reason, VDOConfig, VDOConfigStatus, chain};
 use crate::cluster::ClusterError;
-use crate::plan::Drift;
 use crate::reconcile::{self, Mode, ReconcileInput, Requeue, configs};
 use crate::runtime::metrics::{ConditionValue, ReconcileResult};
-use crate::status::{Failure, Note, Report, config_notes, fold, pace, source_changes, until_confirmation};
 use k8s_openapi::api::core::v1::ObjectReference;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use k8s_openapi::jiff::{SignedDuration, Timestamp};
@@ -18,6 +15,9 @@ use std::convert::Infallible;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use tracing::Instrument as _;
+use vdo_api::api::{Class, ConditionType, RECONCILE_AT, Reason, VDOConfig, VDOConfigStatus, chain};
+use vdo_core::plan::Drift;
+use vdo_core::status::{Failure, Note, Report, config_notes, fold, pace, source_changes, until_confirmation};
 
 pub(super) async fn reconcile(object: Arc<VDOConfig>, context: Arc<Context>) -> Result<Action, Infallible> {
     if !context.fence.is_open() {

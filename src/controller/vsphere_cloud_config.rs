@@ -2,20 +2,9 @@
 
 use super::state::{Asking, Connection, newest};
 use super::{Context, now, pulse, sessions};
-use crate::api::{
-    API_VERSION, ConditionType, Conditions, CredentialStatus, RECONCILE_AT, VDOConfig, VsphereCloudConfig, VsphereCloudConfigStatus,
-};
 use crate::cluster::ClusterError;
-use crate::facts::Node;
-use crate::manifest::merge_patch;
 use crate::reconcile::connection::{self, Inputs};
 use crate::reconcile::{ReconcileError, acting, configs, neighbours, nodes};
-use crate::status::notes;
-use crate::vsphere::lockout::Key;
-use crate::vsphere::{
-    Claim, Inspection, InspectionRequest, LoginOutcome, ProbeOutcome, Readings, Requirements, VcenterFacts, coverage, cross_checks,
-    fold_status, is_settled, with_probe_times,
-};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use k8s_openapi::jiff::{SignedDuration, Timestamp};
 use kube::runtime::controller::Action;
@@ -26,6 +15,17 @@ use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use tracing::Instrument as _;
+use vdo_api::api::{
+    API_VERSION, ConditionType, Conditions, CredentialStatus, RECONCILE_AT, VDOConfig, VsphereCloudConfig, VsphereCloudConfigStatus,
+};
+use vdo_api::facts::Node;
+use vdo_core::manifest::merge_patch;
+use vdo_core::status::notes;
+use vdo_vsphere::vsphere::lockout::Key;
+use vdo_vsphere::vsphere::{
+    Claim, Inspection, InspectionRequest, LoginOutcome, ProbeOutcome, Readings, Requirements, VcenterFacts, coverage, cross_checks,
+    fold_status, is_settled, with_probe_times,
+};
 
 /// A pause between two looks from which on the time of each is written down.
 const WORTH_WRITING: Duration = Duration::from_secs(60);
@@ -80,7 +80,7 @@ pub(super) async fn reconcile(object: Arc<VsphereCloudConfig>, context: Arc<Cont
         context.metrics.check(&object.name_any(), &check.type_, check.status == "False");
     }
     if let Err(error) = publish(&context, &object, &before, status, &mut memory).await {
-        tracing::warn!(connection = %object.name_any(), error = %crate::api::chain(&error), "the status could not be written");
+        tracing::warn!(connection = %object.name_any(), error = %vdo_api::api::chain(&error), "the status could not be written");
         memory.asked = None;
     }
     let next = memory.due_in(&asking);
@@ -130,7 +130,7 @@ async fn around(context: &Context, object: &VsphereCloudConfig) -> Option<Around
         })
     };
     let unreadable = |error: &ReconcileError| {
-        tracing::warn!(connection = %object.name_any(), error = %crate::api::chain(error), "what a connection is for cannot be read");
+        tracing::warn!(connection = %object.name_any(), error = %vdo_api::api::chain(error), "what a connection is for cannot be read");
     };
     found.await.inspect_err(unreadable).ok()
 }
@@ -218,7 +218,7 @@ async fn ask(
                 }
             }
             Err(error) => {
-                tracing::warn!(connection = %object.name_any(), error = %crate::api::chain(error), "vCenter could not be verified");
+                tracing::warn!(connection = %object.name_any(), error = %vdo_api::api::chain(error), "vCenter could not be verified");
             }
         }
     }
@@ -243,7 +243,7 @@ async fn claim_of(context: &Context, object: &VsphereCloudConfig, around: &Aroun
     match connection::claim(&ports.client, &ports.reader, config, &around.requirements).await {
         Ok(claim) => claim.map(Arc::new),
         Err(error) => {
-            tracing::warn!(connection = %object.name_any(), error = %crate::api::chain(&error), "the cluster id cannot be checked");
+            tracing::warn!(connection = %object.name_any(), error = %vdo_api::api::chain(&error), "the cluster id cannot be checked");
             None
         }
     }

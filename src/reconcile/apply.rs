@@ -6,15 +6,15 @@ pub(super) mod inventory;
 
 use super::Ports;
 use super::observe::ClusterState;
-use crate::api::{API_VERSION, FINALIZER, VDOConfig};
 use crate::cluster::{ClusterError, Writer};
-use crate::manifest::Object;
-use crate::plan::{Change, Schedule, Step};
 use futures::StreamExt;
 use futures::stream::FuturesUnordered;
 use kube::ResourceExt;
 use serde_json::json;
 use std::collections::BTreeMap;
+use vdo_api::api::{API_VERSION, FINALIZER, VDOConfig};
+use vdo_core::manifest::Object;
+use vdo_core::plan::{Change, Schedule, Step};
 
 /// Writes that are under way at the same time. The API server's default limit for one client is far above this.
 const CONCURRENCY: usize = 8;

@@ -2,10 +2,10 @@
 
 use super::decide::Decision;
 use super::observe::ClusterState;
-use crate::api::{APPROVE, Approval, PlanStatus, Reason, VDOConfig};
-use crate::drivers::short;
-use crate::plan::{Wait, hash, target};
 use kube::ResourceExt;
+use vdo_api::api::{APPROVE, Approval, PlanStatus, Reason, VDOConfig};
+use vdo_core::drivers::short;
+use vdo_core::plan::{Wait, hash, target};
 
 /// The versions that the plan changes, as ` (CSI 3.6.3 → 3.7.3)`.
 fn versions(state: &ClusterState, decision: &Decision) -> String {

@@ -1,24 +1,23 @@
 //! resolve: which versions, driver by driver (effects: reads only; the choice itself is pure).
 
 use super::error::ReconcileError;
-use super::observe::ClusterState;
-use super::observe::connections;
+use super::observe::{ClusterState, connections};
 use super::phase::Phase;
 use super::preconditions::{shared_volumes, upgrade};
 use super::requests::{DriverFailures, DriverRequests};
 use super::{Mode, Ports, ReconcileInput, matrix_fallback, matrix_source, preconditions, upgradeable};
-use crate::api::{MatrixStatus, UpdatePolicy, VDOConfig, VsphereCloudConfig};
 use crate::cluster::ClusterError;
-use crate::facts::Connection;
-use crate::fetch::{LoadedIndex, settings};
-use crate::matrix::{self, Entry, Index, Query, Resolution};
-use crate::mirror::Lock;
-use crate::plan::Needs;
-use crate::status::Report;
-use crate::types::{DriverName, DriverVersion, VcenterVersion};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use kube::ResourceExt;
 use std::sync::Arc;
+use vdo_api::api::{MatrixStatus, UpdatePolicy, VDOConfig, VsphereCloudConfig};
+use vdo_api::facts::Connection;
+use vdo_api::types::{DriverName, DriverVersion, VcenterVersion};
+use vdo_core::lock::Lock;
+use vdo_core::matrix::{self, Entry, Index, Query, Resolution};
+use vdo_core::plan::Needs;
+use vdo_core::status::Report;
+use vdo_source::fetch::{LoadedIndex, settings};
 
 /// The connections that some driver uses, with everything that they refer to. One that cannot be read, or is not verified, fails the
 /// drivers that use it.

@@ -7,13 +7,13 @@ use super::error::ReconcileError;
 use super::observe::ClusterState;
 use super::requests::DriverRequests;
 use super::{Ports, ReconcileInput};
-use crate::api::{Class, Reason, STATE, TAKE_OVER_CLUSTER_ID, VDOConfig, VsphereCloudConfig};
 use crate::cluster::{ClusterError, Select, Watch, list};
-use crate::drivers::{self, STORAGE};
-use crate::plan::{Inventory, Wait};
-use crate::types::with_remedy;
-use crate::vsphere::{foreign_volumes, foreign_volumes_remedy};
 use kube::{Client, ResourceExt};
+use vdo_api::api::{Class, Reason, STATE, TAKE_OVER_CLUSTER_ID, VDOConfig, VsphereCloudConfig};
+use vdo_api::types::with_remedy;
+use vdo_core::drivers::{self, STORAGE};
+use vdo_core::plan::{Inventory, Wait};
+use vdo_vsphere::vsphere::{foreign_volumes, foreign_volumes_remedy};
 
 /// The identity under which volumes are registered.
 pub(super) struct ClusterId {
@@ -212,8 +212,8 @@ pub(super) fn hold<'a>(id: &str, connections: impl IntoIterator<Item = &'a Vsphe
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::api::{RegisteredVolumesStatus, VDOConfigStatus};
     use serde_json::{Value, json};
+    use vdo_api::api::{RegisteredVolumesStatus, VDOConfigStatus};
 
     fn config(given: Option<&str>, used: Option<&str>, taken_over: Option<&str>) -> VDOConfig {
         let spec = given.map_or(json!({}), |id| json!({"storageProvider": {"clusterId": id}}));

@@ -24,17 +24,17 @@ pub use requirements::requirements;
 
 use super::error::ReconcileError;
 use super::observe::connections;
-use crate::api::VsphereCloudConfig;
 use crate::cluster::Reader;
-use crate::facts::{Credentials, StoredCredentials};
-use crate::fetch::ChartRepository;
-use crate::matrix::Index;
-use crate::types::Trust;
-use crate::vcenter::{self, Budget, Endpoint};
-use crate::vsphere::{ConnectionReport, Finding, Inspection, InspectionRequest, LoginOutcome, ProbeOutcome, report};
 use jiff::Timestamp;
 use kube::ResourceExt;
 use std::sync::Arc;
+use vdo_api::api::VsphereCloudConfig;
+use vdo_api::facts::{Credentials, StoredCredentials};
+use vdo_api::types::Trust;
+use vdo_core::matrix::Index;
+use vdo_source::fetch::ChartRepository;
+use vdo_vsphere::vcenter::{self, Budget, Endpoint};
+use vdo_vsphere::vsphere::{ConnectionReport, Finding, Inspection, InspectionRequest, LoginOutcome, ProbeOutcome, report};
 
 /// What a connection needs from the cluster, read without asking the vCenter.
 pub struct Inputs {
@@ -62,7 +62,7 @@ pub async fn probe(object: &VsphereCloudConfig, inputs: &Inputs, budget: &Budget
     match (endpoint(object, inputs), &inputs.trust) {
         (Some(endpoint), _) => ProbeOutcome::Asked(Box::new(vcenter::facts(&endpoint, budget).await)),
         (None, Err(error)) => ProbeOutcome::NotAsked(Finding::of(error)),
-        (None, Ok(_)) => ProbeOutcome::NotAsked(Finding::new(crate::api::Reason::NotChecked, "", "")),
+        (None, Ok(_)) => ProbeOutcome::NotAsked(Finding::new(vdo_api::api::Reason::NotChecked, "", "")),
     }
 }
 
@@ -101,9 +101,9 @@ pub fn endpoint(object: &VsphereCloudConfig, inputs: &Inputs) -> Option<Endpoint
 
 /// The id of a connection.
 #[must_use]
-pub fn id(object: &VsphereCloudConfig) -> crate::types::ObjectId {
-    crate::types::ObjectId::new(
-        crate::api::GROUP,
+pub fn id(object: &VsphereCloudConfig) -> vdo_api::types::ObjectId {
+    vdo_api::types::ObjectId::new(
+        vdo_api::api::GROUP,
         "VsphereCloudConfig",
         object.namespace().unwrap_or_default(),
         object.name_any(),

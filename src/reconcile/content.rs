@@ -4,17 +4,17 @@
 use super::Ports;
 use super::error::ReconcileError;
 use super::requests::DriverFailures;
-use crate::admission::{Allowed, ContentRefused};
-use crate::chart::{self, Chart};
-use crate::drivers;
-use crate::fetch::embedded;
-use crate::matrix::Resolution;
-use crate::plan::{Desired, Plan};
-use crate::rbac::is_prerequisite;
-use crate::types::{ChartRef, DriverName};
 use serde_json::json;
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
+use vdo_api::types::{ChartRef, DriverName};
+use vdo_core::admission::{Allowed, ContentRefused};
+use vdo_core::chart::{self, Chart};
+use vdo_core::drivers;
+use vdo_core::matrix::Resolution;
+use vdo_core::plan::{Desired, Plan};
+use vdo_core::rbac::is_prerequisite;
+use vdo_source::fetch::embedded;
 
 /// What was found sound last, by driver, so that the same objects are not checked in every reconcile. It may be lost without harm.
 #[derive(Default)]

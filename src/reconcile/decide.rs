@@ -17,17 +17,17 @@ use super::render::{Wanted, drawn, last_configuration, render};
 use super::stopwatch::Stopwatch;
 use super::upgrade_available::{Hindrances, newer};
 use super::{Mode, Ports, ReconcileInput, content, preconditions, prerequisites, requests, rights, rollback, served, webhook};
-use crate::api::{Approval, Class, ConflictRule, STATE, VsphereCloudConfig};
-use crate::drivers::{self, CLOUD_PROVIDER, STORAGE};
-use crate::manifest::{Object, is_owned, remember_configuration, start_early};
-use crate::matrix::Resolution;
-use crate::plan::{self, Desired, Gate, Held, Input, Last, Needs, Observed, Plan, Record, RevisionFailure, Step, Wait};
-use crate::status::{DriverReport, Failure, Report};
-use crate::types::{DriverName, ObjectId};
 use kube::ResourceExt;
 use requests::DriverFailures;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
+use vdo_api::api::{Approval, Class, ConflictRule, STATE, VsphereCloudConfig};
+use vdo_api::types::{DriverName, ObjectId};
+use vdo_core::drivers::{self, CLOUD_PROVIDER, STORAGE};
+use vdo_core::manifest::{Object, is_owned, remember_configuration, start_early};
+use vdo_core::matrix::Resolution;
+use vdo_core::plan::{self, Desired, Gate, Held, Input, Last, Needs, Observed, Plan, Record, RevisionFailure, Step, Wait};
+use vdo_core::status::{DriverReport, Failure, Report};
 
 /// Everything that was decided.
 pub struct Decision {
@@ -342,7 +342,7 @@ pub async fn decide(input: &ReconcileInput<'_>, ports: &Ports, state: &ClusterSt
             .filter(|_| config.spec.approval == Approval::Manual),
         rules: config.spec.conflicts.clone(),
         store: store.filter(|_| input.mode == Mode::Operator),
-        finalizer: config.finalizers().iter().any(|f| f == crate::api::FINALIZER),
+        finalizer: config.finalizers().iter().any(|f| f == vdo_api::api::FINALIZER),
         holds,
         unhealthy: gates::unproven(&state.running),
         needs,

@@ -2,12 +2,12 @@
 
 use super::Ports;
 use crate::cluster::{ClusterError, with_managers};
-use crate::manifest::{Difference, Object};
-use crate::plan::{Change, Drift, Step, attribute, is_own_spelling};
-use crate::types::ObjectId;
 use futures::StreamExt;
 use futures::stream;
 use std::collections::BTreeSet;
+use vdo_api::types::ObjectId;
+use vdo_core::manifest::{Difference, Object};
+use vdo_core::plan::{Change, Drift, Step, attribute, is_own_spelling};
 
 /// Objects whose record of field managers is read before they are repaired. When more have changed at once it is one cause, and
 /// the first of them tell it.

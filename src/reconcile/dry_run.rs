@@ -7,16 +7,16 @@ use super::dry_run::cache::{DryRunCache, Refusal, Refusals, entitled, fingerprin
 use super::error::ReconcileError;
 use super::observe::ClusterState;
 use super::{Ports, ReconcileInput};
-use crate::api::{Classify as _, Reason, chain};
 use crate::cluster::{ClusterError, DryRunResult, Select, Watch, rights};
-use crate::manifest::{Object, changes, is_installer};
-use crate::plan::{Change, Gate, Held, Observed, Ownership, Plan, PlannedStep, Skip, Step, Wait, ownership};
-use crate::types::{Digest, DriverName, ObjectId};
 use futures::StreamExt;
 use futures::stream;
 use kube::ResourceExt;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
+use vdo_api::api::{Classify as _, Reason, chain};
+use vdo_api::types::{Digest, DriverName, ObjectId};
+use vdo_core::manifest::{Object, changes, is_installer};
+use vdo_core::plan::{Change, Gate, Held, Observed, Ownership, Plan, PlannedStep, Skip, Step, Wait, ownership};
 
 /// Requests that are under way at the same time.
 const CONCURRENCY: usize = 8;

@@ -1,10 +1,10 @@
-use crate::api::{Class, Classify, Reason};
 use crate::cluster::ClusterError;
-use crate::drivers::SetupError;
-use crate::fetch::RepositoryError;
-use crate::plan::{InventoryError, InventoryTooLarge, PlanRejected};
-use crate::types::{Remedy, shell_word};
 use std::borrow::Cow;
+use vdo_api::api::{Class, Classify, Reason};
+use vdo_api::types::{Remedy, shell_word};
+use vdo_core::drivers::SetupError;
+use vdo_core::plan::{InventoryError, InventoryTooLarge, PlanRejected};
+use vdo_source::fetch::RepositoryError;
 
 /// Why a reconcile did not come through. Errors of other rooms are passed on as they are: each says its own sentence.
 #[derive(Debug, thiserror::Error)]
@@ -143,13 +143,13 @@ pub enum ReconcileError {
     NoClusterId,
     /// The matrix has nothing that fits.
     #[error(transparent)]
-    NoFit(#[from] Box<crate::matrix::NoFit>),
+    NoFit(#[from] Box<vdo_core::matrix::NoFit>),
     /// The matrix or a chart cannot be used.
     #[error(transparent)]
     ChartRepository(#[from] RepositoryError),
     /// The chart cannot be rendered.
     #[error(transparent)]
-    Render(#[from] crate::chart::RenderError),
+    Render(#[from] vdo_core::chart::RenderError),
     /// The operator may not manage what the chart of a driver contains.
     #[error("{driver} {version} waits, because the operator lacks rights for it: {lacking}")]
     RightsMissing {
@@ -164,13 +164,13 @@ pub enum ReconcileError {
     },
     /// An object has content that no chart gives it.
     #[error(transparent)]
-    Content(Box<crate::admission::ContentRefused>),
+    Content(Box<vdo_core::admission::ContentRefused>),
     /// The configuration cannot be written.
     #[error(transparent)]
     Setup(#[from] SetupError),
     /// A rendered document is no object.
     #[error(transparent)]
-    Manifest(#[from] crate::manifest::ManifestError),
+    Manifest(#[from] vdo_core::manifest::ManifestError),
     /// The definition of one of our kinds is newer than this operator.
     #[error(
         "CustomResourceDefinition {definition} has objects of version {versions}, which this operator does not know; nothing is changed"
@@ -306,8 +306,8 @@ impl Classify for ReconcileError {
     }
 }
 
-fn no_fit(error: &crate::matrix::NoFit) -> Reason {
-    use crate::matrix::Cause;
+fn no_fit(error: &vdo_core::matrix::NoFit) -> Reason {
+    use vdo_core::matrix::Cause;
     match error.cause {
         Cause::UnknownPin { .. } => Reason::UnknownVersion,
         Cause::PinRejected { .. } => Reason::IncompatiblePin,
@@ -315,9 +315,9 @@ fn no_fit(error: &crate::matrix::NoFit) -> Reason {
     }
 }
 
-fn render(error: &crate::chart::RenderError) -> Reason {
+fn render(error: &vdo_core::chart::RenderError) -> Reason {
     match error {
-        crate::chart::RenderError::Values { .. } | crate::chart::RenderError::Refused { .. } => Reason::InvalidValues,
+        vdo_core::chart::RenderError::Values { .. } | vdo_core::chart::RenderError::Refused { .. } => Reason::InvalidValues,
         _ => Reason::RenderFailed,
     }
 }

@@ -1,15 +1,15 @@
 //! Which waves must wait, and what the finished state still waits for (pure).
 
 use super::requests::DriverRequests;
-use crate::api::Reason;
-use crate::drivers::{CLOUD_PROVIDER, STORAGE};
-use crate::facts::{Cluster, Connection};
-use crate::health::{DriverHealth, Verdict, assess};
-use crate::manifest::Object;
-use crate::plan::{Desired, Needs, Wait};
-use crate::types::{ById, DriverName};
 use serde_json::{Map, Value};
 use std::collections::BTreeMap;
+use vdo_api::api::Reason;
+use vdo_api::facts::{Cluster, Connection};
+use vdo_api::types::{ById, DriverName};
+use vdo_core::drivers::{CLOUD_PROVIDER, STORAGE};
+use vdo_core::health::{DriverHealth, Verdict, assess};
+use vdo_core::manifest::Object;
+use vdo_core::plan::{Desired, Needs, Wait};
 
 /// The waves of a driver that must not start yet: the first of them, and what they wait for.
 pub type Hold = (u8, Wait);
@@ -165,11 +165,11 @@ pub fn unproven(running: &BTreeMap<DriverName, DriverHealth>) -> Vec<Wait> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::drivers::{CPI, CSI};
-    use crate::facts::Node;
-    use crate::health::Pods;
     use serde_json::json;
     use std::sync::Arc;
+    use vdo_api::facts::Node;
+    use vdo_core::drivers::{CPI, CSI};
+    use vdo_core::health::Pods;
 
     fn workload(driver: &str, wave: u8) -> Desired {
         let object = json!({"apiVersion": "apps/v1", "kind": "DaemonSet", "metadata": {"name": driver, "namespace": "n"}, "spec": {"template": {"spec": {}}}});
@@ -218,15 +218,15 @@ mod tests {
             server: String::new(),
             port: 443,
             datacenters: vec![],
-            trust: crate::types::Trust::SystemRoots,
+            trust: vdo_api::types::Trust::SystemRoots,
             sha1: None,
             version: None,
             build: None,
             ready: Some(true),
             message: String::new(),
-            credentials: crate::facts::Credentials {
+            credentials: vdo_api::facts::Credentials {
                 user: String::new(),
-                password: crate::types::Secret::new(""),
+                password: vdo_api::types::Secret::new(""),
             },
             blocked: None,
             drivers: vec![],

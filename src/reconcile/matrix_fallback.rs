@@ -3,14 +3,14 @@
 
 use super::error::ReconcileError;
 use super::requests::DriverRequests;
-use crate::api::{ACCEPT_MATRIX_VERSION, DriverStatus, VDOConfig};
-use crate::fetch::{ChartRepository, Floor, LoadedIndex, MatrixSource, Problem, Records, RepositoryError, Signed, embedded};
-use crate::matrix::Index;
-use crate::plan::Inventory;
-use crate::types::{Digest, DriverName, DriverVersion};
 use kube::ResourceExt;
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use vdo_api::api::{ACCEPT_MATRIX_VERSION, DriverStatus, VDOConfig};
+use vdo_api::types::{Digest, DriverName, DriverVersion};
+use vdo_core::matrix::Index;
+use vdo_core::plan::Inventory;
+use vdo_source::fetch::{ChartRepository, Floor, LoadedIndex, MatrixSource, Problem, Records, RepositoryError, Signed, embedded};
 
 /// A matrix to decide with.
 pub(super) struct Basis {
@@ -118,7 +118,7 @@ fn what_runs(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::drivers::{CPI, CSI};
+    use vdo_core::drivers::{CPI, CSI};
 
     #[test]
     fn matrix_fallback_uses_only_running_versions() {
@@ -133,7 +133,7 @@ mod tests {
             chart,
             ..DriverStatus::default()
         };
-        let chart = |entry: &crate::matrix::Entry| entry.chart.digest.to_string();
+        let chart = |entry: &vdo_core::matrix::Entry| entry.chart.digest.to_string();
         for (asks, runs, charts, expected) in [
             (
                 &[CPI, CSI][..],

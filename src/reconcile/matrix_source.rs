@@ -1,14 +1,14 @@
 //! Where the matrix comes from by what the cluster says, and what of it is in the cluster (effects: reads only).
 
 use super::observe::cluster::{by_name, config_maps_watch, texts};
-use crate::api::{API_VERSION, VDOConfig};
 use crate::cluster::{ClusterError, Reader, Select, Watch};
-use crate::fetch::{CONFIG_MAPS, ChartRepository, ConfigMaps, Named, SOURCE_SECRET};
-use crate::manifest::Object;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use kube::ResourceExt;
 use std::collections::BTreeMap;
+use vdo_api::api::{API_VERSION, VDOConfig};
+use vdo_core::manifest::Object;
+use vdo_source::fetch::{CONFIG_MAPS, ChartRepository, ConfigMaps, Named, SOURCE_SECRET};
 
 /// The key of the list of contents, in the Secret of a matrix.
 pub const CONTENTS: &str = "contents.json";

@@ -15,18 +15,18 @@ use super::apply::former;
 use super::apply::inventory::{self, Found};
 use super::cluster_id;
 use super::error::ReconcileError;
-use crate::api::{STATE, VDOConfig};
 use crate::cluster::{Reader, Select, Watch};
-use crate::facts::Cluster;
-use crate::health::{DriverHealth, MissingWorkload, driver_health, is_judged, slices_of, without};
-use crate::manifest::{Object, is_owned};
-use crate::plan::{Inventory, unpullable};
-use crate::status::{DriverReport, Report};
-use crate::types::{ById, DriverName, DriverVersion, KubernetesVersion, ObjectId};
 use k8s_openapi::jiff::Timestamp;
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
+use vdo_api::api::{STATE, VDOConfig};
+use vdo_api::facts::Cluster;
+use vdo_api::types::{ById, DriverName, DriverVersion, KubernetesVersion, ObjectId};
+use vdo_core::health::{DriverHealth, MissingWorkload, driver_health, is_judged, slices_of, without};
+use vdo_core::manifest::{Object, is_owned};
+use vdo_core::plan::{Inventory, unpullable};
+use vdo_core::status::{DriverReport, Report};
 
 /// What is there.
 pub struct ClusterState {
@@ -239,7 +239,7 @@ pub(super) fn watches(ids: &[(&ObjectId, &str)], apply_set: &str) -> BTreeSet<Wa
         .map(|(api_version, kind, namespace, name)| {
             let select = match name {
                 Some(name) => Select::Name(name.clone()),
-                None => Select::Labels(format!("{}={apply_set}", crate::api::PART_OF_LABEL)),
+                None => Select::Labels(format!("{}={apply_set}", vdo_api::api::PART_OF_LABEL)),
             };
             Watch::new(api_version, kind, namespace, select)
         })

@@ -1,7 +1,7 @@
 //! What a phase returns: its value with what it found to report; or what stopped it, with what it had found until then (pure).
 
 use super::error::ReconcileError;
-use crate::status::{Failure, Report};
+use vdo_core::status::{Failure, Report};
 
 /// The value of a phase and what it found, or what stopped it.
 pub type Phase<T> = Result<(T, Report), Stopped>;

@@ -9,16 +9,16 @@ pub(super) mod upgrade;
 
 pub(super) use matrix::matrix;
 
-use crate::api::{ConditionType, Reason};
-use crate::driverconfig::csi;
-use crate::drivers::{self, STORAGE, short};
-use crate::facts::{Connection, Node};
-use crate::health::{Placement, placement};
-use crate::matrix::{Entry, Index, Query, Resolution, State};
-use crate::plan::Desired;
-use crate::status::Precondition;
-use crate::types::count;
 use std::sync::Arc;
+use vdo_api::api::{ConditionType, Reason};
+use vdo_api::facts::{Connection, Node};
+use vdo_api::types::count;
+use vdo_core::driverconfig::csi;
+use vdo_core::drivers::{self, STORAGE, short};
+use vdo_core::health::{Placement, placement};
+use vdo_core::matrix::{Entry, Index, Query, Resolution, State};
+use vdo_core::plan::Desired;
+use vdo_core::status::Precondition;
 
 /// Whether the versions that are to run support the cluster's Kubernetes, and every vCenter whose version is known. Without a
 /// choice, whether any version does.
@@ -181,15 +181,15 @@ pub(super) fn control_plane(desired: &[Desired], nodes: &[Arc<Node>]) -> Precond
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::drivers::{CPI, CSI};
-    use crate::facts::{Credentials, Place};
-    use crate::fetch::embedded;
-    use crate::manifest::Object;
-    use crate::matrix::{self, DriverRequest, UpdatePolicy};
-    use crate::types::{Secret, Trust};
     use serde_json::json;
     use std::collections::BTreeMap;
     use std::sync::Arc;
+    use vdo_api::facts::{Credentials, Place};
+    use vdo_api::types::{Secret, Trust};
+    use vdo_core::drivers::{CPI, CSI};
+    use vdo_core::manifest::Object;
+    use vdo_core::matrix::{self, DriverRequest, UpdatePolicy};
+    use vdo_source::fetch::embedded;
 
     fn reported(found: &[Precondition]) -> Vec<String> {
         found

@@ -2,12 +2,12 @@
 
 use super::Ports;
 use super::error::ReconcileError;
-use crate::api::Reason;
 use crate::cluster::{ClusterError, Reader, Select, View, Watch};
-use crate::manifest::Object;
-use crate::plan::{Desired, Held, Wait};
-use crate::rbac::{self, is_prerequisite};
 use std::collections::BTreeSet;
+use vdo_api::api::Reason;
+use vdo_core::manifest::Object;
+use vdo_core::plan::{Desired, Held, Wait};
+use vdo_core::rbac::{self, is_prerequisite};
 
 /// Takes what the administrator brings out of what is wanted, and gives the drivers for which it is not enough. What such a driver has
 /// reached before is kept; nothing new of it is written.

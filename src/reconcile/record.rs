@@ -3,14 +3,14 @@
 use super::choose::Chosen;
 use super::render::{RenderCache, Wanted};
 use super::rollback::Back;
-use crate::api::VDOConfig;
-use crate::drivers;
-use crate::fetch::ChartRepository;
-use crate::matrix::{EMBEDDED, StoredMatrix};
-use crate::plan::{About, Desired, Inventory, RandomContent, Record};
-use crate::types::{Digest, DriverName, DriverVersion};
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use vdo_api::api::VDOConfig;
+use vdo_api::types::{Digest, DriverName, DriverVersion};
+use vdo_core::drivers;
+use vdo_core::matrix::{EMBEDDED, StoredMatrix};
+use vdo_core::plan::{About, Desired, Inventory, RandomContent, Record};
+use vdo_source::fetch::ChartRepository;
 
 /// The matrix that the inventory keeps from now on; `None` leaves what it keeps.
 pub(super) fn stored_matrix(repository: &ChartRepository, chosen: &Chosen, inventory: &Inventory) -> Option<Arc<StoredMatrix>> {
@@ -105,7 +105,7 @@ pub(super) fn record(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::fetch::{MatrixSource, Records, embedded};
+    use vdo_source::fetch::{MatrixSource, Records, embedded};
 
     /// A command of another build decides with it.
     #[tokio::test]

@@ -3,17 +3,17 @@
 use super::error::ReconcileError;
 use super::observe::ClusterState;
 use super::requests::DriverRequests;
-use crate::api::VDOConfigSpec;
-use crate::chart::{self, Chart};
-use crate::drivers::{self, Material, Setup};
-use crate::facts::{Cluster, Connection};
-use crate::manifest::{Object, Owner, stamp};
-use crate::mirror::{self, Lock};
-use crate::plan::{Desired, RandomContent, wave};
-use crate::types::{Digest, DriverName, DriverVersion, Secret};
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
+use vdo_api::api::VDOConfigSpec;
+use vdo_api::facts::{Cluster, Connection};
+use vdo_api::types::{Digest, DriverName, DriverVersion, Secret};
+use vdo_core::chart::{self, Chart};
+use vdo_core::drivers::{self, Material, Setup};
+use vdo_core::lock::{self, Lock};
+use vdo_core::manifest::{Object, Owner, stamp};
+use vdo_core::plan::{Desired, RandomContent, wave};
 
 /// What objects are made from.
 pub struct Wanted<'a> {
@@ -71,7 +71,7 @@ impl RenderKey {
     fn make(&self) -> Result<Vec<Desired>, ReconcileError> {
         let mut rendered = chart::render(&self.chart, &self.values, &self.context)?;
         if let Some(lock) = &self.lock {
-            mirror::pin(&mut rendered, lock, self.registry.as_deref());
+            lock::pin(&mut rendered, lock, self.registry.as_deref());
         }
         let mut objects = rendered.into_iter().map(Object::new).collect::<Result<Vec<_>, _>>()?;
         objects.extend(self.more.iter().cloned());

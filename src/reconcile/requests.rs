@@ -1,12 +1,12 @@
 //! What a VDOConfig asks for, resolved to names that exist (pure).
 
 use super::error::ReconcileError;
-use crate::api::{ManagementState, VDOConfigSpec};
-use crate::drivers::{self, Request, Uses};
-use crate::matrix::{DriverRequest, Index};
-use crate::status::Failure;
-use crate::types::{DriverName, DriverVersion};
 use std::collections::{BTreeMap, BTreeSet};
+use vdo_api::api::{ManagementState, VDOConfigSpec};
+use vdo_api::types::{DriverName, DriverVersion};
+use vdo_core::drivers::{self, Request, Uses};
+use vdo_core::matrix::{DriverRequest, Index};
+use vdo_core::status::Failure;
 
 /// The drivers that are asked for, each with the connections it uses.
 #[derive(Debug, Clone, Default)]
@@ -241,8 +241,8 @@ fn connections(request: &Request, existing: &BTreeSet<String>) -> Result<Vec<Str
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::drivers::{CPI, CSI};
     use serde_json::json;
+    use vdo_core::drivers::{CPI, CSI};
 
     fn ask(spec: serde_json::Value, existing: &[&str]) -> String {
         let spec: VDOConfigSpec = serde_json::from_value(spec).expect("a specification");
@@ -302,7 +302,7 @@ mod tests {
 
     #[test]
     fn requested_features_all_are_in_matrix() {
-        let index = Index::parse(crate::fetch::embedded::index()).expect("an index");
+        let index = Index::parse(vdo_source::fetch::embedded::index()).expect("an index");
         let spec = json!({"storageProvider": {"snapshots": {}, "fileVolumes": {}, "features": {
             "csi-migration": true, "csi-transaction-support": true, "high-pv-node-density": true,
             "multi-vcenter-csi-topology": true, "online-volume-extend": true}}});

@@ -7,19 +7,6 @@ use super::error::ReconcileError;
 use super::observe::ClusterState;
 use super::render::Wanted;
 use super::requests::{DriverFailures, DriverRequests};
-use crate::api::{
-    APPLIED_ANNOTATION, CONFIG_CHECKSUM_ANNOTATION, Class, Classify as _, MatrixStatus, RETRY_AT, REVISION_PREFIX, Reason, RollbackPolicy,
-    VDOConfig, chain,
-};
-use crate::drivers::{self, Material, SERVED, short};
-use crate::facts::Connection;
-use crate::manifest::{ManifestError, Object, stamp};
-use crate::matrix::{Resolution, State};
-use crate::plan::{
-    Desired, Revision, RevisionFailure, Rollback, Sight, Wait, brought_back, given_up_at, needed_images, verdict, wave, way_back,
-};
-use crate::status::Failure;
-use crate::types::{Digest, DriverName, DriverVersion, ObjectId};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use k8s_openapi::jiff::Timestamp;
@@ -27,6 +14,19 @@ use kube::ResourceExt;
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use vdo_api::api::{
+    APPLIED_ANNOTATION, CONFIG_CHECKSUM_ANNOTATION, Class, Classify as _, MatrixStatus, RETRY_AT, REVISION_PREFIX, Reason, RollbackPolicy,
+    VDOConfig, chain,
+};
+use vdo_api::facts::Connection;
+use vdo_api::types::{Digest, DriverName, DriverVersion, ObjectId};
+use vdo_core::drivers::{self, Material, SERVED, short};
+use vdo_core::manifest::{ManifestError, Object, stamp};
+use vdo_core::matrix::{Resolution, State};
+use vdo_core::plan::{
+    Desired, Revision, RevisionFailure, Rollback, Sight, Wait, brought_back, given_up_at, needed_images, verdict, wave, way_back,
+};
+use vdo_core::status::Failure;
 
 /// A revision that a driver is brought back to, or kept at.
 pub(super) struct Back {
@@ -380,8 +380,8 @@ pub(super) fn give_up(all: Vec<GivenUp<'_>>, decision: &mut Decision) -> Vec<Fai
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::plan::{Failed, PackedObjects};
     use serde_json::json;
+    use vdo_core::plan::{Failed, PackedObjects};
 
     #[test]
     fn rolled_back_names_image_that_the_revision_needs_and_a_pod_cannot_pull() {

@@ -5,10 +5,10 @@ use super::requests::DriverFailures;
 use super::rollback::{Back, GivenUp};
 use super::{Ports, ReconcileError};
 use crate::cluster::{ClusterError, unserved};
-use crate::plan::{Revision, needed_kinds};
-use crate::types::DriverName;
 use kube::Client;
 use std::collections::BTreeMap;
+use vdo_api::types::DriverName;
+use vdo_core::plan::{Revision, needed_kinds};
 
 /// What the API server does not serve of a revision, as a sentence; `None` when it serves everything.
 ///

@@ -10,11 +10,11 @@ use super::observe::recover_inventory::Recorded;
 use super::observe::{ClusterState, observe};
 use super::phase::{Collect, Phase};
 use super::{Ports, ReconcileInput, blocked};
-use crate::api::{DeletionPolicy, FINALIZER};
-use crate::plan::{self, Input, Last, NO_RECORD, Observed, Plan, Step};
-use crate::status::Failure;
 use kube::ResourceExt;
 use std::collections::BTreeSet;
+use vdo_api::api::{DeletionPolicy, FINALIZER};
+use vdo_core::plan::{self, Input, Last, NO_RECORD, Observed, Plan, Step};
+use vdo_core::status::Failure;
 
 /// Deletes one more wave, or lets the VDOConfig go.
 pub(super) async fn uninstall(input: &ReconcileInput<'_>, ports: &Ports) -> Phase<()> {

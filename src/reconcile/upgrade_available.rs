@@ -3,13 +3,13 @@
 use super::choose::{Chosen, Policy};
 use super::requests::{DriverFailure, DriverFailures, DriverRequests};
 use super::rollback::Back;
-use crate::api::{Classify as _, Reason, chain};
-use crate::drivers::{field, short};
-use crate::matrix::{Pick, UpdatePolicy};
-use crate::plan::Held;
-use crate::status::NewVersion;
-use crate::types::{DriverName, DriverVersion};
 use std::collections::{BTreeMap, BTreeSet};
+use vdo_api::api::{Classify as _, Reason, chain};
+use vdo_api::types::{DriverName, DriverVersion};
+use vdo_core::drivers::{field, short};
+use vdo_core::matrix::{Pick, UpdatePolicy};
+use vdo_core::plan::Held;
+use vdo_core::status::NewVersion;
 
 /// What keeps drivers from being upgraded.
 pub(super) struct Hindrances<'a> {
@@ -89,11 +89,11 @@ fn why<'a>(driver: &str, pick: &'a Pick, policy: Policy, asked: &DriverRequests,
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::drivers::CSI;
-    use crate::matrix::{DriverRequest, Rejected, Rejection, Resolution};
-    use crate::plan::{Failed, PackedObjects, Revision, RevisionFailure, Rollback, Wait};
     use crate::reconcile::ReconcileError;
-    use crate::types::{ChartRef, Digest};
+    use vdo_api::types::{ChartRef, Digest};
+    use vdo_core::drivers::CSI;
+    use vdo_core::matrix::{DriverRequest, Rejected, Rejection, Resolution};
+    use vdo_core::plan::{Failed, PackedObjects, Revision, RevisionFailure, Rollback, Wait};
 
     /// What a case begins with: 3.7.3 is installed and stays, 3.7.4 fits, and the policy is Compatible.
     struct Case {

@@ -1,9 +1,9 @@
 //! What the status says of the next Kubernetes minor (pure).
 
-use crate::api::Reason;
-use crate::drivers::short;
-use crate::matrix::{self, Cause, Index, Query};
-use crate::status::Upgradeable;
+use vdo_api::api::Reason;
+use vdo_core::drivers::short;
+use vdo_core::matrix::{self, Cause, Index, Query};
+use vdo_core::status::Upgradeable;
 
 /// Whether the next minor fits, and where it fits whether the one after it does, which is one more upgrade away.
 pub(super) fn upgradeable(index: &Index, query: &Query<'_>) -> Upgradeable {
@@ -92,10 +92,10 @@ impl Verdict {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::drivers::{CPI, CSI};
-    use crate::fetch::embedded;
-    use crate::matrix::{DriverRequest, UpdatePolicy};
     use std::collections::BTreeMap;
+    use vdo_core::drivers::{CPI, CSI};
+    use vdo_core::matrix::{DriverRequest, UpdatePolicy};
+    use vdo_source::fetch::embedded;
 
     #[test]
     fn upgradeable_condition_names_next_kubernetes_and_blocker() {

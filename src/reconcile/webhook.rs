@@ -3,25 +3,25 @@
 //! A Secret beside the VDOConfig is the state; what the chart mounts and what the API server trusts are rendered from it.
 //! Deciding is pure (state × time → action); the effects are drawing keys and one write.
 
-use crate::certificate::{Action, Known, Pair, SECRET, State, decide, issue, verify, verify_pair};
+use vdo_core::certificate::{Action, Known, Pair, SECRET, State, decide, issue, verify, verify_pair};
 
 use super::error::ReconcileError;
 use super::observe::ClusterState;
 use super::observe::cluster::by_name;
 use super::rollback::Back;
 use super::{Mode, Ports, ReconcileInput};
-use crate::api::{API_VERSION, ConditionType, ManagementState, Reason};
-use crate::chart::Chart;
-use crate::drivers::{Material, SERVED, STORAGE};
-use crate::health::DriverHealth;
-use crate::manifest::Object;
-use crate::plan::Step;
-use crate::status::Precondition;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use jiff::Timestamp;
 use kube::ResourceExt;
 use serde_json::json;
+use vdo_api::api::{API_VERSION, ConditionType, ManagementState, Reason};
+use vdo_core::chart::Chart;
+use vdo_core::drivers::{Material, SERVED, STORAGE};
+use vdo_core::health::DriverHealth;
+use vdo_core::manifest::Object;
+use vdo_core::plan::Step;
+use vdo_core::status::Precondition;
 
 /// The Service that the chart puts before the webhook.
 const SERVICE: &str = "vsphere-webhook-svc";

@@ -1,14 +1,14 @@
 //! report: the one effect at the end of every path.
 
 use super::id;
-use crate::api::VDOConfig;
-use crate::api::{API_VERSION, Class, ConditionType, Reason, VDOConfigStatus};
 use crate::cluster::{ClusterError, Writer};
-use crate::manifest::merge_patch;
-use crate::status::{Precondition, Report, pace};
 use k8s_openapi::jiff::Timestamp;
 use serde_json::json;
 use std::time::Duration;
+use vdo_api::api::VDOConfig;
+use vdo_api::api::{API_VERSION, Class, ConditionType, Reason, VDOConfigStatus};
+use vdo_core::manifest::merge_patch;
+use vdo_core::status::{Precondition, Report, pace};
 
 /// When to look again, if nothing wakes us before.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -70,7 +70,7 @@ pub async fn write_status(
     new: &VDOConfigStatus,
     ago: Option<Duration>,
     writer: &Writer,
-) -> Result<Option<crate::manifest::Object>, ClusterError> {
+) -> Result<Option<vdo_core::manifest::Object>, ClusterError> {
     if old == new || ago.is_some_and(|ago| ago < pace(old, new)) {
         return Ok(None);
     }
@@ -82,9 +82,9 @@ pub async fn write_status(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::api::NextAttempt;
-    use crate::status::Failure;
     use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
+    use vdo_api::api::NextAttempt;
+    use vdo_core::status::Failure;
 
     #[test]
     fn next_reconcile_after_unknown_precondition_is_soon() {

@@ -88,7 +88,7 @@ const SHORTEST: Duration = Duration::from_secs(1);
 const LONGEST: Duration = Duration::from_secs(366 * 24 * 60 * 60);
 
 /// Reads a duration: numbers with units, `90s`, `10m`, `1h30m`. Always a unit, because a bare number is a guess.
-pub(crate) fn interval(text: &str) -> Result<Duration, String> {
+pub fn interval(text: &str) -> Result<Duration, String> {
     let read = text.parse::<jiff::SignedDuration>().ok().and_then(|read| read.try_into().ok());
     match read {
         None => Err(format!(

@@ -2,12 +2,12 @@
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a failing test should stop where it fails")]
 
 use serde_json::{Value, json};
-use vdo::chart::add_release::{
+use vdo_api::types::DriverVersion;
+use vdo_api::yaml;
+use vdo_core::chart::add_release::{
     AddError, Added, Manifest, Stated, add_release, digest, name, with_deviations, with_line, with_publication, with_version,
 };
-use vdo::chart::{self, Source};
-use vdo::types::DriverVersion;
-use vdo::yaml;
+use vdo_core::chart::{self, Source};
 
 use crate::fixture::{self, release, source, upstream};
 
@@ -215,7 +215,7 @@ fn facts_patch_release_joins_the_line_of_its_minor() {
     assert_eq!(with_version(block, "toy", &version("1.0.0"), &version("1.0.1")), None);
 }
 
-fn stated<'a>(kubernetes: &'a vdo::types::VersionRange, sources: &'a [(String, Option<String>)]) -> Stated<'a> {
+fn stated<'a>(kubernetes: &'a vdo_api::types::VersionRange, sources: &'a [(String, Option<String>)]) -> Stated<'a> {
     Stated { kubernetes, sources }
 }
 
@@ -223,7 +223,7 @@ fn stated<'a>(kubernetes: &'a vdo::types::VersionRange, sources: &'a [(String, O
 #[test]
 fn facts_first_version_of_a_minor_gets_a_line() {
     let facts = std::fs::read_to_string(fixture::root().join("matrix-index/facts.yaml")).unwrap();
-    let range = vdo::types::VersionRange::new(Some("1.36"), Some("1.38")).unwrap();
+    let range = vdo_api::types::VersionRange::new(Some("1.36"), Some("1.38")).unwrap();
     let sources = [(
         "csi-rel-3.9.0".to_owned(),
         Some("https://example.com/releases/tag/v3.9.0".to_owned()),

@@ -9,8 +9,8 @@
 use flate2::Compression;
 use flate2::write::GzEncoder;
 use std::io::Write;
-use vdo::chart::{ArchiveError, archive, open, package};
-use vdo::fetch::embedded;
+use vdo_core::chart::{ArchiveError, archive, open, package};
+use vdo_source::fetch::embedded;
 
 /// A package of members as an attacker would write them: the name goes into the header unchecked.
 fn packed(members: &[(&[u8], tar::EntryType, &[u8])]) -> Vec<u8> {

@@ -4,12 +4,12 @@
 use crate::contents::{attacks, of_version};
 use serde_json::{Value, json};
 use std::sync::LazyLock;
-use vdo::admission::Allowed;
-use vdo::api::OPERATOR_NAMESPACE;
-use vdo::chart::{self, Context};
-use vdo::fetch::{ChartRepository, MatrixSource, Records, embedded};
-use vdo::manifest::Object;
 use vdo::reconcile::{Rights, rights};
+use vdo_api::api::OPERATOR_NAMESPACE;
+use vdo_core::admission::Allowed;
+use vdo_core::chart::{self, Context};
+use vdo_core::manifest::Object;
+use vdo_source::fetch::{ChartRepository, MatrixSource, Records, embedded};
 
 /// Learnt once from all embedded charts.
 static RIGHTS: LazyLock<Rights> = LazyLock::new(|| {

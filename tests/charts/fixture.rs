@@ -5,8 +5,8 @@ use crate::generate::matrix;
 use serde_json::Value;
 use std::borrow::Borrow;
 use std::path::{Path, PathBuf};
-use vdo::chart::{self, Chart, Context, Source};
-use vdo::types::DriverVersion;
+use vdo_api::types::DriverVersion;
+use vdo_core::chart::{self, Chart, Context, Source};
 
 pub fn root() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR"))

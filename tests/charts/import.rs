@@ -4,11 +4,11 @@
 use serde_json::{Value, json};
 use std::fmt::Write as _;
 use std::path::Path;
-use vdo::chart::add_release::Manifest;
-use vdo::chart::import::{ImportError, Imported, Joined, Wanted, import, joined};
-use vdo::chart::{self, Chart, Context, Source, compare};
-use vdo::types::{DriverRole, DriverVersion};
-use vdo::yaml;
+use vdo_api::types::{DriverRole, DriverVersion};
+use vdo_api::yaml;
+use vdo_core::chart::add_release::Manifest;
+use vdo_core::chart::import::{ImportError, Imported, Joined, Wanted, import, joined};
+use vdo_core::chart::{self, Chart, Context, Source, compare};
 
 use crate::fixture::{release, render, upstream};
 

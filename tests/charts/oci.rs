@@ -8,9 +8,9 @@ mod signed;
 use anyhow::Result;
 use hyper::body::Bytes;
 use std::path::PathBuf;
-use vdo::registry::{Login, Options, Reference, Registry};
-use vdo::types::Secret;
-use vdo::web::Access;
+use vdo_api::types::Secret;
+use vdo_oci::registry::{Login, Options, Reference, Registry};
+use vdo_oci::web::Access;
 use vdo_testbed::{LOGIN, RegistryAuth, RegistryKind, RegistryServer};
 
 /// Both kinds of registry: one that lists referrers, and one that does not and wants a login.
@@ -56,8 +56,8 @@ fn noise(count: usize) -> Bytes {
 }
 
 /// What an error and its causes say.
-fn chain(error: &vdo::registry::RegistryError) -> String {
-    vdo::api::chain(error)
+fn chain(error: &vdo_oci::registry::RegistryError) -> String {
+    vdo_api::api::chain(error)
 }
 
 /// A folder with the files of credentials.

@@ -40,7 +40,7 @@ fn render(namespace: &str, more: &[&str]) -> Result<Vec<Value>, String> {
 }
 
 fn documents(text: &str) -> Vec<Value> {
-    let all = vdo::yaml::load_all(text).unwrap();
+    let all = vdo_api::yaml::load_all(text).unwrap();
     all.into_iter().filter(|object| !object.is_null()).collect()
 }
 
@@ -333,14 +333,14 @@ fn overlays_equal_the_chart_with_their_values() {
 /// What `vdoctl deploy --matrix` makes of the operator, the chart makes of it, too.
 #[test]
 fn operator_chart_with_a_source_of_the_matrix_equals_what_is_deployed() {
-    let settings = vdo::install::Settings {
-        matrix: vdo::install::Mounts {
+    let settings = vdo_core::install::Settings {
+        matrix: vdo_core::install::Mounts {
             keys: true,
             credentials: true,
         },
-        ..vdo::install::Settings::default()
+        ..vdo_core::install::Settings::default()
     };
-    let deployed = vdo::install::objects(&settings).unwrap();
+    let deployed = vdo_core::install::objects(&settings).unwrap();
     let set =
         "matrix.source=https://vdo.example/index.yaml,matrix.keysSecret=vdo-matrix-keys,matrix.credentialsSecret=vdo-matrix-credentials";
     let mut rendered = BTreeMap::new();
@@ -348,7 +348,7 @@ fn operator_chart_with_a_source_of_the_matrix_equals_what_is_deployed() {
         without_helms_additions(&mut object);
         rendered.insert(id(&object), object);
     }
-    let source = vdo::install::matrix_source(NAMESPACE, "https://vdo.example/index.yaml").unwrap();
+    let source = vdo_core::install::matrix_source(NAMESPACE, "https://vdo.example/index.yaml").unwrap();
     let named = rendered.remove(&id(source.value())).unwrap();
     assert_eq!(named["data"], source.value()["data"]);
     let operator = deployed.iter().find(|object| object.kind() == "Deployment").unwrap();
@@ -358,11 +358,11 @@ fn operator_chart_with_a_source_of_the_matrix_equals_what_is_deployed() {
 /// What `vdoctl deploy` does on nodes without a pod network, the overlay does, too.
 #[test]
 fn overlay_bootstrap_equals_what_is_deployed_in_the_host_network() {
-    let settings = vdo::install::Settings {
-        host_network: Some(vdo::install::HostNetwork::default()),
-        ..vdo::install::Settings::default()
+    let settings = vdo_core::install::Settings {
+        host_network: Some(vdo_core::install::HostNetwork::default()),
+        ..vdo_core::install::Settings::default()
     };
-    let deployed = vdo::install::objects(&settings).unwrap();
+    let deployed = vdo_core::install::objects(&settings).unwrap();
     let deployed: BTreeMap<String, Value> = deployed.iter().map(|object| (id(object.value()), object.value().clone())).collect();
     let folder = root().join("overlays/bootstrap");
     let namespace = documents(&fs::read_to_string(folder.join("namespace.yaml")).unwrap());

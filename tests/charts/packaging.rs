@@ -11,9 +11,9 @@ use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 use std::process::Command;
 use std::time::{Duration, SystemTime};
-use vdo::chart::{self, Source};
-use vdo::fetch::embedded;
-use vdo::types::Digest;
+use vdo_api::types::Digest;
+use vdo_core::chart::{self, Source};
+use vdo_source::fetch::embedded;
 use vdo_testbed::{Binaries, Part};
 
 use crate::generate::matrix;
@@ -70,7 +70,7 @@ fn package_umask_time_zone_and_locale_give_same_bytes() {
                     "-c",
                     "umask $0 && exec \"$@\"",
                     umask,
-                    env!("CARGO_BIN_EXE_vdoctl"),
+                    vdo_testbed::vdoctl(),
                     "chart",
                     "package",
                     driver,
@@ -102,7 +102,7 @@ fn package_every_chart_is_readable_by_helm() {
                     "{driver} {version}: {}",
                     String::from_utf8_lossy(&output.stderr)
                 );
-                vdo::yaml::load_value(&text).unwrap()
+                vdo_api::yaml::load_value(&text).unwrap()
             };
             let shown = show("chart");
             assert_eq!(shown["name"], driver.as_str());

@@ -9,10 +9,10 @@
 use proptest::prelude::*;
 use serde_json::{Value, json};
 use std::sync::LazyLock;
-use vdo::chart::{self, Chart, Context};
-use vdo::fetch::embedded;
-use vdo::types::{Digest, DriverVersion};
-use vdo::yaml;
+use vdo_api::types::{Digest, DriverVersion};
+use vdo_api::yaml;
+use vdo_core::chart::{self, Chart, Context};
+use vdo_source::fetch::embedded;
 
 use crate::fixture::{chain, chart, find, render, root, source};
 use crate::generate::renders;
@@ -37,7 +37,7 @@ fn chart_newest_release_render_matches_snapshot() {
         let source = source(driver);
         let chart = crate::fixture::release(&source, source.versions().last().unwrap());
         let mut objects = render(&chart, chart::everything(&chart));
-        objects.sort_by_key(|object| vdo::plan::wave(object["kind"].as_str().unwrap(), chart.metadata.role)); // as they are applied
+        objects.sort_by_key(|object| vdo_core::plan::wave(object["kind"].as_str().unwrap(), chart.metadata.role)); // as they are applied
         insta::assert_snapshot!(format!("newest_{driver}"), yaml::dump_all(&objects));
     }
 }
@@ -53,8 +53,8 @@ fn embedded_charts_match_repository() {
 
 #[test]
 fn chart_metadata_role_and_configuration_are_set() {
-    use vdo::chart::Configuration;
-    use vdo::types::DriverRole;
+    use vdo_api::types::DriverRole;
+    use vdo_core::chart::Configuration;
     assert_eq!(
         (CPI.metadata.role, CPI.metadata.configuration),
         (DriverRole::CloudProvider, Configuration::CpiYaml)

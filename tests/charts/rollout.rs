@@ -2,8 +2,8 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "tests")]
 
 use serde_json::{Value, json};
-use vdo::chart::{self, Context};
-use vdo::fetch::embedded;
+use vdo_core::chart::{self, Context};
+use vdo_source::fetch::embedded;
 
 /// How many pods of a Deployment may be missing in a rollout, as Kubernetes counts: of a percentage rounded down, and at least one where
 /// no pod may be added.

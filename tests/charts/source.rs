@@ -8,9 +8,9 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
-use vdo::fetch::{ChartRepository, LoadedIndex, Polled, Records, RepositoryError};
-use vdo::signature::{Form, PrivateKey};
-use vdo::types::{ChartRef, Digest, Remedy as _, Secret};
+use vdo_api::types::{ChartRef, Digest, Remedy as _, Secret};
+use vdo_source::fetch::{ChartRepository, LoadedIndex, Polled, Records, RepositoryError};
+use vdo_source::signature::{Form, PrivateKey};
 use vdo_testbed::{Validity, WebAnswer, WebServer};
 
 const INDEX: &str = "/matrix/index.yaml";
@@ -112,7 +112,7 @@ fn reported(error: &RepositoryError) -> String {
     format!(
         "{} {} {}",
         error.reason(),
-        vdo::api::chain(error),
+        vdo_api::api::chain(error),
         error.remedy().unwrap_or_default()
     )
 }
@@ -475,9 +475,11 @@ async fn web_chart_beside_the_index_is_verified_and_read() -> Result<()> {
 
 /// A chart of the CPI that is in no binary, packed.
 pub fn package() -> Result<Vec<u8>> {
-    let mut source = vdo::fetch::embedded::sources().remove(vdo::drivers::CPI).context("a source")?;
+    let mut source = vdo_source::fetch::embedded::sources()
+        .remove(vdo_core::drivers::CPI)
+        .context("a source")?;
     let values = source.files.get_mut("values.yaml").context("values.yaml")?;
     values.extend(b"# changed\n");
     let version = source.versions().last().context("a version")?.clone();
-    Ok(vdo::chart::package(&source, &version)?)
+    Ok(vdo_core::chart::package(&source, &version)?)
 }

@@ -2,12 +2,12 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "tests")]
 
 use serde_json::{Value, json};
-use vdo::api::{BindingMode, CloudProvider, FileVolumes, Images, IpFamily, StorageClass, StorageProvider, VDOConfigSpec};
-use vdo::chart::{self, Chart};
-use vdo::drivers;
+use vdo_api::api::{BindingMode, CloudProvider, FileVolumes, Images, IpFamily, StorageClass, StorageProvider, VDOConfigSpec};
+use vdo_core::chart::{self, Chart};
+use vdo_core::drivers;
 
 fn chart(name: &str, version: &str) -> Result<Chart, Box<dyn std::error::Error>> {
-    let sources = vdo::fetch::embedded::sources();
+    let sources = vdo_source::fetch::embedded::sources();
     let (_, source) = sources.iter().find(|(driver, _)| *driver == name).ok_or("no such chart")?;
     Ok(chart::open(&chart::package(source, &version.parse()?)?)?)
 }

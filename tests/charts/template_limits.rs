@@ -13,8 +13,8 @@ mod values;
 use crate::fixture::chain;
 use serde_json::Value;
 use std::sync::Mutex;
-use vdo::chart::{self, Chart, Context};
-use vdo::fetch::embedded;
+use vdo_core::chart::{self, Chart, Context};
+use vdo_source::fetch::embedded;
 
 /// A chart with one template of its own, and helpers in `templates/_own.yaml`.
 fn with_template(text: &str, helpers: &str) -> Result<Chart, chart::ArchiveError> {

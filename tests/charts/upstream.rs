@@ -8,9 +8,9 @@
 
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
-use vdo::chart::{self, Chart, add_release, compare};
-use vdo::types::DriverVersion;
-use vdo::yaml;
+use vdo_api::types::DriverVersion;
+use vdo_api::yaml;
+use vdo_core::chart::{self, Chart, add_release, compare};
 
 use crate::fixture::{release, render, source, upstream};
 

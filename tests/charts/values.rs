@@ -8,8 +8,8 @@
 
 use serde_json::{Value, json};
 use std::sync::LazyLock;
-use vdo::api::{BindingMode, FsType, ReclaimPolicy, StorageClass};
-use vdo::chart::{self, Chart, Context};
+use vdo_api::api::{BindingMode, FsType, ReclaimPolicy, StorageClass};
+use vdo_core::chart::{self, Chart, Context};
 
 use crate::fixture::{chain, chart, find, render, source};
 

@@ -12,7 +12,7 @@ fn chart_render_prints_yaml_documents() {
     let text = String::from_utf8(output.stdout).expect("text");
     let first: String = text.lines().take(12).map(|line| format!("{line}\n")).collect();
     assert_snapshot!("chart_render_begins", first);
-    assert_eq!(vdo::yaml::load_all(&text).expect("YAML").len(), text.matches("---\n").count());
+    assert_eq!(vdo_api::yaml::load_all(&text).expect("YAML").len(), text.matches("---\n").count());
 }
 
 #[test]
@@ -143,7 +143,7 @@ fn chart_package_has_digest_of_matrix() {
     let output = vdoctl(&["chart", "package", "cpi", "--version", "1.34.0", "-o", "-", "--color", "always"])
         .output()
         .expect("it runs");
-    let digest = vdo::types::Digest::of(&output.stdout).to_string();
+    let digest = vdo_api::types::Digest::of(&output.stdout).to_string();
     assert!(String::from_utf8_lossy(&output.stderr).contains(&digest), "{digest}");
     let folder = tempfile::tempdir().expect("a folder");
     let path = folder.path().join("cpi.tgz");

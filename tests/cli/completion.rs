@@ -23,7 +23,7 @@ const LINES: [(&str, &str); 6] = [
 ];
 
 fn programs() -> String {
-    let own = Path::new(env!("CARGO_BIN_EXE_vdoctl")).parent().expect("a folder");
+    let own = Path::new(vdo_testbed::vdoctl()).parent().expect("a folder");
     format!("{}:/usr/bin:/bin", own.display())
 }
 
@@ -137,7 +137,7 @@ fn plugin_of_kubectl_has_its_own_usage_and_completion() {
     let folder = tempfile::tempdir().expect("a folder");
     let link = |name: &str| -> PathBuf {
         let link = folder.path().join(name);
-        std::os::unix::fs::symlink(env!("CARGO_BIN_EXE_vdoctl"), &link).expect("a link");
+        std::os::unix::fs::symlink(vdo_testbed::vdoctl(), &link).expect("a link");
         link
     };
     let called = |name: &str, arguments: &[&str]| {

@@ -42,7 +42,7 @@ fn matrix_signature_is_verified_by_cosign() -> Result<()> {
     let Some(folder) = site()? else { return Ok(()) };
     let path = |name: &str| folder.path().join(name).display().to_string();
     let pem = rcgen::KeyPair::generate()?.serialize_pem();
-    let key = vdo::signature::PrivateKey::parse(&vdo::types::Secret::new(pem.clone()))?;
+    let key = vdo_source::signature::PrivateKey::parse(&vdo_api::types::Secret::new(pem.clone()))?;
     std::fs::write(path("key.pem"), pem)?;
     std::fs::write(path("key.pub"), key.public().pem())?;
     let signed = vdoctl(&["matrix", "sign", &path("index.yaml"), "--key-file", &path("key.pem")]).output()?;

@@ -33,7 +33,7 @@ fn one<'a>(all: &'a [Value], kind: &str, name: &str) -> &'a Value {
 }
 
 fn objects(stdout: Vec<u8>) -> Vec<Value> {
-    vdo::yaml::load_all(&String::from_utf8(stdout).expect("text")).expect("YAML")
+    vdo_api::yaml::load_all(&String::from_utf8(stdout).expect("text")).expect("YAML")
 }
 
 fn ensure_password(all: &[Value]) {
@@ -100,7 +100,7 @@ fn deploy_password_from_stdin_or_descriptor_is_taken_and_never_an_argument() {
     ] {
         let mut command = Command::new("sh");
         command
-            .args(["-c", script, env!("CARGO_BIN_EXE_vdoctl")])
+            .args(["-c", script, vdo_testbed::vdoctl()])
             .args(VCENTER)
             .args([THUMBPRINT, "--password-file", source]);
         let output = command.env("FILE", &file).output().expect("sh runs");

@@ -3,7 +3,7 @@
 use assert_cmd::Command;
 use insta::{assert_snapshot, with_settings};
 use serde_json::Value;
-use vdo::api::{ConditionType, Reason};
+use vdo_api::api::{ConditionType, Reason};
 
 /// Exit code, stdout and stderr, of a vdoctl that no environment and no cluster reaches.
 fn vdoctl(arguments: &[&str]) -> (i32, String, String) {

@@ -23,7 +23,7 @@ fn full_disk_below_stdout_is_an_error() {
         &[&PACKAGE[..], &["-"]].concat(),
     ] {
         let full = File::options().write(true).open("/dev/full").expect("a full device");
-        let mut command = Command::new(env!("CARGO_BIN_EXE_vdoctl"));
+        let mut command = Command::new(vdo_testbed::vdoctl());
         let (code, said) = ended(&command.env_clear().args(arguments).stdout(full).output().expect("it runs"));
         assert_eq!(code, Some(4), "{arguments:?}: {said}");
         assert!(
@@ -51,7 +51,7 @@ fn package_that_finds_no_room_leaves_nothing_behind_and_the_old_file_as_it_was()
     let path = folder.path().join("csi.tgz");
     let package = || {
         let mut shell = Command::new("sh");
-        shell.args(["-c", r#"trap "" XFSZ; ulimit -f 4; exec "$0" "$@""#, env!("CARGO_BIN_EXE_vdoctl")]);
+        shell.args(["-c", r#"trap "" XFSZ; ulimit -f 4; exec "$0" "$@""#, vdo_testbed::vdoctl()]);
         ended(&shell.args(PACKAGE).arg(&path).output().expect("sh runs"))
     };
     let left = || {

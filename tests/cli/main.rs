@@ -283,7 +283,7 @@ fn cli_page_mentions_every_flag_and_variable() {
     }
     let docs = std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/docs/cli.md")).expect("docs/cli.md");
     let (mut missing, mut twins) = (Vec::new(), BTreeSet::new());
-    walk(&vdo::cli::args::command(), "vdoctl", &mut missing, &mut twins, &docs);
+    walk(&vdoctl::args::command(), "vdoctl", &mut missing, &mut twins, &docs);
     assert_eq!(missing, [""; 0], "docs/cli.md does not mention these");
     let words = docs
         .split(|c: char| !c.is_ascii_uppercase() && c != '_')

@@ -232,8 +232,8 @@ fn matrix_lint_charts_beside_index_are_checked() {
     std::fs::write(charts.join("junk.tgz"), "junk").expect("written");
     let image = seen(vdoctl(&["chart", "images", "cpi", "--version", "1.34.0"]));
     let image = image.lines().find(|line| line.contains('/')).expect("an image").trim();
-    let digest = vdo::types::Digest::of(&package).hex();
-    let junk = vdo::types::Digest::of(b"junk").hex();
+    let digest = vdo_api::types::Digest::of(&package).hex();
+    let junk = vdo_api::types::Digest::of(b"junk").hex();
     let wrong = "0".repeat(64);
     let index = folder.path().join("index.yaml");
     let lint = |version: &str, url: &str, sha256: &str, images: serde_json::Value| {
@@ -246,7 +246,7 @@ fn matrix_lint_charts_beside_index_are_checked() {
             "apiVersion": "vdo.vmware.com/matrix/v1", "kind": "CompatibilityMatrix", "version": 1,
             "drivers": {"vsphere-cpi": {"role": "cloud-provider", "versions": [entry]}},
         });
-        std::fs::write(&index, vdo::yaml::dump(&text).expect("YAML")).expect("written");
+        std::fs::write(&index, vdo_api::yaml::dump(&text).expect("YAML")).expect("written");
         let output = vdoctl(&["matrix", "lint"]).arg(folder.path()).output().expect("it runs");
         (
             output.status.code().expect("a code"),
@@ -254,7 +254,7 @@ fn matrix_lint_charts_beside_index_are_checked() {
         )
     };
     let name = image.rsplit('/').next().and_then(|last| last.split(':').next()).expect("a name");
-    let listed = vdo::matrix::Index::parse(vdo::fetch::embedded::index()).expect("an index");
+    let listed = vdo_core::matrix::Index::parse(vdo_source::fetch::embedded::index()).expect("an index");
     let entry = listed.drivers["vsphere-cpi"]
         .entry(&"1.34.0".parse().expect("a version"))
         .expect("an entry")
@@ -410,7 +410,7 @@ fn matrix_signed_is_verified_and_changed_is_refused() {
     std::fs::write(&key, &pem).expect("a key");
     std::fs::set_permissions(&key, Permissions::from_mode(0o644)).expect("readable by others, whatever the umask is");
     std::fs::create_dir(&public).expect("a folder");
-    let parsed = vdo::signature::PrivateKey::parse(&vdo::types::Secret::new(pem)).expect("a key");
+    let parsed = vdo_source::signature::PrivateKey::parse(&vdo_api::types::Secret::new(pem)).expect("a key");
     std::fs::write(format!("{public}/publisher.pub"), parsed.public().pem()).expect("a public key");
     let run = |arguments: &[&str]| {
         let output = vdoctl(arguments).output().expect("it runs");

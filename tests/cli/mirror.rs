@@ -290,7 +290,7 @@ async fn mirror_copied_from_a_mirror_takes_everything_from_there() -> Result<()>
 /// Puts an archive of vdoctl beside a matrix.
 fn archive(matrix: &str, bytes: &[u8]) -> Result<()> {
     std::fs::write(Path::new(matrix).join("vdoctl-linux-amd64.tar.gz"), bytes)?;
-    let sum = vdo::types::Digest::of(bytes).hex();
+    let sum = vdo_api::types::Digest::of(bytes).hex();
     Ok(std::fs::write(
         Path::new(matrix).join("SHA256SUMS"),
         format!("{sum}  vdoctl-linux-amd64.tar.gz\n"),

@@ -17,7 +17,6 @@ use vdo::runtime::metrics::Metrics;
 use vdo::runtime::metrics_access::MetricsAccess;
 
 const OPERATOR: &str = env!("CARGO_BIN_EXE_vdo-operator");
-const VDOCTL: &str = env!("CARGO_BIN_EXE_vdoctl");
 
 /// An API server that takes connections and says nothing, with a kubeconfig that leads there.
 struct Silent {
@@ -78,7 +77,10 @@ fn programs_that_abort_leave_no_core_dump() {
         other.abort().core_dumped(),
         "no program leaves a core dump on this machine, so nothing is shown; allow it with ulimit -c"
     );
-    for (program, arguments) in [(OPERATOR, &["--listen=127.0.0.1:0"][..]), (VDOCTL, &["status", "--timeout=600s"])] {
+    for (program, arguments) in [
+        (OPERATOR, &["--listen=127.0.0.1:0"][..]),
+        (vdo_testbed::vdoctl(), &["status", "--timeout=600s"]),
+    ] {
         let silent = Silent::new();
         let started = silent.start("ulimit -c unlimited", program, arguments);
         // The client that has connected has long begun.

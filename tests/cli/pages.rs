@@ -8,7 +8,7 @@ use std::path::Path;
 use std::process::Command;
 
 fn open(page: &'static str) -> Result<Page> {
-    Page::open(page)?.with(Path::new(env!("CARGO_BIN_EXE_vdoctl")))
+    Page::open(page)?.with(Path::new(vdo_testbed::vdoctl()))
 }
 
 #[test]

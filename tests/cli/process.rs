@@ -111,7 +111,7 @@ fn cli_closed_pipe_is_no_failure() {
         ),
     ] {
         let output = std::process::Command::new("sh")
-            .args(["-c", script, env!("CARGO_BIN_EXE_vdoctl")])
+            .args(["-c", script, vdo_testbed::vdoctl()])
             .output()
             .expect("sh runs");
         assert_eq!(String::from_utf8_lossy(&output.stdout), first);
@@ -124,7 +124,7 @@ fn cli_signal_exits_with_its_own_code() {
     let (silent, folder) = silent_cluster();
     let path = folder.path().join("config");
     for (signal, code) in [("INT", 130), ("TERM", 143)] {
-        let mut child = std::process::Command::new(env!("CARGO_BIN_EXE_vdoctl"))
+        let mut child = std::process::Command::new(vdo_testbed::vdoctl())
             .arg("status")
             .env_clear()
             .env("KUBECONFIG", &path)

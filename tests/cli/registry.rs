@@ -3,7 +3,7 @@
 use crate::vdoctl;
 use anyhow::{Context as _, Result};
 use std::path::Path;
-use vdo::registry::{Login, Options, Registry};
+use vdo_oci::registry::{Login, Options, Registry};
 use vdo_testbed::{Binaries, LOGIN, Part, RegistryAuth, RegistryKind, RegistryServer, run};
 
 /// What came of a vdoctl with a folder as home.
@@ -59,11 +59,11 @@ impl Site {
     /// A client that speaks to it without vdoctl.
     fn client(&self) -> Result<Registry> {
         let options = Options {
-            access: vdo::web::Access::new([("ca.crt".to_owned(), self.server.ca())]),
+            access: vdo_oci::web::Access::new([("ca.crt".to_owned(), self.server.ca())]),
             own: true,
             login: Login::Basic {
                 user: LOGIN.0.into(),
-                password: vdo::types::Secret::new(LOGIN.1),
+                password: vdo_api::types::Secret::new(LOGIN.1),
             },
             plain_http: false,
         };
@@ -289,10 +289,10 @@ async fn matrix_is_published_in_a_registry_and_two_publishers_do_not_overwrite_e
     // Both have read the same matrix; the second to write is refused.
     let registry = site.client()?;
     let reference = place.parse()?;
-    let (before, files) = vdo::registry::pull_matrix(&registry, &reference).await?.context("a matrix")?;
+    let (before, files) = vdo_oci::registry::pull_matrix(&registry, &reference).await?.context("a matrix")?;
     let first = publish(&["matrix", "deprecate", "csi", "3.7.2", "--reason", "old", "--to", &place])?;
     assert_eq!(first.code, 0, "{}", first.err);
-    let second = vdo::registry::push_matrix(&registry, &reference, &files, Some(&before)).await;
+    let second = vdo_oci::registry::push_matrix(&registry, &reference, &files, Some(&before)).await;
     assert!(second.is_err(), "the other publisher's work would be lost");
     Ok(())
 }

@@ -8,7 +8,7 @@ fn rights(arguments: &[&str]) -> Vec<Value> {
         .output()
         .expect("it runs");
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-    vdo::yaml::load_all(&String::from_utf8(output.stdout).expect("text")).expect("YAML")
+    vdo_api::yaml::load_all(&String::from_utf8(output.stdout).expect("text")).expect("YAML")
 }
 
 /// The account of the operator, its roles of that place and everything that names the account follow `-n`; the drivers' do not. The other

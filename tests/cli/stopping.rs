@@ -42,7 +42,7 @@ impl Running {
 }
 
 fn started(arguments: &[&str], stdout: impl Into<Stdio>) -> Running {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_vdoctl"));
+    let mut command = Command::new(vdo_testbed::vdoctl());
     command.env_clear().env("PATH", "/usr/bin:/bin").args(arguments);
     command.stdin(Stdio::null()).stdout(stdout).stderr(Stdio::piped());
     Running(command.spawn().expect("it starts"))

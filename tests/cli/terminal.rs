@@ -17,7 +17,7 @@ const POISON: &str = "\u{1b}]0;pwned\u{7}\u{1b}[2J\u{1b}[8mx\u{1b}[35m\u{9b}1m\u
 
 /// Starts vdoctl with a terminal for stdin, stdout and stderr; the other end is for reading.
 fn on_terminal(arguments: &[&str], kubeconfig: Option<&Path>) -> (Running, File) {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_vdoctl"));
+    let mut command = Command::new(vdo_testbed::vdoctl());
     command.env_clear().env("TERM", "xterm").args(arguments);
     command.envs(kubeconfig.map(|path| ("KUBECONFIG", path)));
     let (child, terminal) = pty::on_terminal(command, 0);
@@ -91,7 +91,7 @@ fn ascii(json: &str) -> String {
 }
 
 fn edges() -> Value {
-    vdo::yaml::load_value(&std::fs::read_to_string(EDGES).expect("the fixture")).expect("YAML")
+    vdo_api::yaml::load_value(&std::fs::read_to_string(EDGES).expect("the fixture")).expect("YAML")
 }
 
 #[test]
@@ -151,7 +151,7 @@ fn matrix_poisoned_note_stays_the_same_data_for_programs() {
     assert!(found(&serde_json::from_slice(&json).expect("JSON")), "the same text");
     assert_harmless(&String::from_utf8(json).expect("text"), "JSON, even in a pipe");
     let yaml = String::from_utf8(vdoctl(&verb("yaml")).output().expect("it runs").stdout).expect("text");
-    assert!(found(&vdo::yaml::load_value(&yaml).expect("YAML")), "the same text: {yaml}");
+    assert!(found(&vdo_api::yaml::load_value(&yaml).expect("YAML")), "the same text: {yaml}");
     let table = vdoctl(&verb("table")).output().expect("it runs").stdout;
     assert_harmless(&String::from_utf8(table).expect("text"), "text in a pipe");
     for format in ["json", "yaml", "table", "wide"] {

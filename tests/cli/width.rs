@@ -43,7 +43,7 @@ const OFFLINE: &[&str] = &[
 ];
 
 fn vdoctl(arguments: impl Iterator<Item = impl AsRef<std::ffi::OsStr>>) -> Command {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_vdoctl"));
+    let mut command = Command::new(vdo_testbed::vdoctl());
     command.env_clear().env("TERM", "xterm").current_dir(env!("CARGO_MANIFEST_DIR"));
     command.args(arguments);
     command
@@ -93,7 +93,7 @@ fn help_of_every_verb_fits_the_terminal() {
         }
     }
     let mut all = Vec::new();
-    verbs(&vdo::cli::args::command(), &[], &mut all);
+    verbs(&vdoctl::args::command(), &[], &mut all);
     assert!(all.len() > 60, "{}", all.len());
     let bad: Vec<String> = all
         .iter()

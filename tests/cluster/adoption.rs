@@ -46,7 +46,7 @@ async fn reference(bed: &Bed) -> Result<Reference> {
     ensure!(code == 0, "{err}");
     let reference = Reference {
         state: state(bed).await?,
-        manifests: vdo::yaml::load_all(&rendered)?.into_iter().map(bare).collect(),
+        manifests: vdo_api::yaml::load_all(&rendered)?.into_iter().map(bare).collect(),
     };
     bed.uninstall().await?;
     *known = Some((bed.cluster.dir().to_owned(), reference.clone()));

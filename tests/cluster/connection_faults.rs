@@ -9,11 +9,11 @@ use kube::api::{Patch, PatchParams};
 use serde_json::{Value, json};
 use std::process::Command;
 use std::sync::Arc;
-use vdo::facts::Node;
-use vdo::vsphere::{Host, Inventory, Machine, Requirements};
-use vdo::vsphere::{machines_status, match_vms};
+use vdo_api::facts::Node;
 use vdo_testbed::soap::{Act, Greeting, Rule, SoapOptions, SoapProxy};
 use vdo_testbed::{Binaries, Part, Probe, Validity, until};
+use vdo_vsphere::vsphere::{Host, Inventory, Machine, Requirements};
+use vdo_vsphere::vsphere::{machines_status, match_vms};
 
 /// A connection, what is wrong with it, and what the operator must say.
 struct Case {

@@ -51,7 +51,7 @@ pub fn delete(bed: &Bed, args: &[&str]) -> Result<(i32, String, String)> {
 }
 
 fn delete_as(kubeconfig: &Path, args: &[&str]) -> Result<(i32, String, String)> {
-    let output = Command::new(env!("CARGO_BIN_EXE_vdoctl"))
+    let output = Command::new(vdo_testbed::vdoctl())
         .args(["delete", "--kubeconfig"])
         .arg(kubeconfig)
         .args(args)

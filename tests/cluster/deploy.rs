@@ -99,7 +99,7 @@ fn command(bed: &Bed, args: &[String], more: &[&str]) -> Command {
 }
 
 fn vdoctl(bed: &Bed, args: &[String]) -> Command {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_vdoctl"));
+    let mut command = Command::new(vdo_testbed::vdoctl());
     command.args(args).env("VDO_KUBECONFIG", bed.cluster.kubeconfig());
     command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
     command
@@ -116,7 +116,7 @@ fn err(output: &Output) -> String {
 /// What an installation consists of, as it is stored.
 async fn stored(bed: &Bed, yaml: &str) -> Result<Vec<Value>> {
     let mut all = Vec::new();
-    for object in vdo::yaml::load_all(yaml)? {
+    for object in vdo_api::yaml::load_all(yaml)? {
         let text = |pointer: &str| object.pointer(pointer).and_then(Value::as_str).unwrap_or_default();
         let (kind, name) = (text("/kind"), text("/metadata/name"));
         let mut live = bed.get(text("/apiVersion"), kind, text("/metadata/namespace"), name).await?;
@@ -183,7 +183,7 @@ fn deploy_into_empty_cluster_is_ready_and_again_changes_nothing() -> Result<()> 
 
         // kubectl with what -o yaml prints leads to the same.
         let before = stored(bed, &yaml).await?;
-        let manifests: Vec<Value> = vdo::yaml::load_all(&yaml)?;
+        let manifests: Vec<Value> = vdo_api::yaml::load_all(&yaml)?;
         kubectl(bed, &["apply", "--server-side", "--force-conflicts", "-f", "-"], &manifests)?;
         let after = stored(bed, &yaml).await?;
         for (before, after) in before.iter().zip(&after) {

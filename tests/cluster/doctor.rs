@@ -35,7 +35,7 @@ impl Seen {
 
 /// Runs it without any environment but a kubeconfig, if there is one, and with something on stdin.
 fn doctor(kubeconfig: Option<&Path>, stdin: &str, arguments: &[&str]) -> Result<Seen> {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_vdoctl"));
+    let mut command = Command::new(vdo_testbed::vdoctl());
     command.env_clear().arg("doctor").args(arguments);
     if let Some(path) = kubeconfig {
         command.env("VDO_KUBECONFIG", path);

@@ -9,8 +9,8 @@ use serde_json::{Value, json};
 use std::collections::BTreeSet;
 use std::time::Duration;
 use vdo::cluster::{Cache, Select, Watch};
-use vdo::manifest::{Object, Owner, differences, stamp};
-use vdo::plan::is_own_spelling;
+use vdo_core::manifest::{Object, Owner, differences, stamp};
+use vdo_core::plan::is_own_spelling;
 use vdo_testbed::{Probe, until};
 
 const CSI_NS: &str = "vmware-system-csi";

@@ -72,7 +72,7 @@ fn leaves(command: &clap::Command, path: &str, found: &mut Vec<(String, String, 
 fn examples_of_help_run_against_an_installation() -> Result<()> {
     INSTALLED.run(async |bed| {
         let mut all = Vec::new();
-        leaves(&vdo::cli::args::command(), "", &mut all);
+        leaves(&vdoctl::args::command(), "", &mut all);
         let (mut done, mut wrong) = (Vec::new(), Vec::new());
         let password = bed.cluster.dir().join("examples.password");
         std::fs::write(&password, bed.vcenter.password())?;

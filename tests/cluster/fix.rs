@@ -82,7 +82,7 @@ impl<'a> Place<'a> {
     }
 
     fn command(&self, verb: &str, more: &[&str]) -> Command {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_vdoctl"));
+        let mut command = Command::new(vdo_testbed::vdoctl());
         command
             .env_clear()
             .env("VDO_KUBECONFIG", self.bed.cluster.kubeconfig())
@@ -338,7 +338,7 @@ fn bundle(place: &Place<'_>) -> Result<()> {
     let (code, _, all) = place.bed.vdoctl(&["support-bundle", "--output", &name])?;
     ensure!(code == 0, "exit {code}\n{all}");
     let live = place.topology(&[])?.1;
-    let output = Command::new(env!("CARGO_BIN_EXE_vdoctl"))
+    let output = Command::new(vdo_testbed::vdoctl())
         .env_clear()
         .args(["doctor", "topology", "--from", &name])
         .output()?;

@@ -220,7 +220,7 @@ fn doctor_of_user_with_few_rights_asks_for_them_and_judges_nothing() -> Result<(
             bed.apply(&object).await?;
         }
         let kubeconfig = bed.cluster.service_account_kubeconfig(NS, "reader").await?;
-        let output = Command::new(env!("CARGO_BIN_EXE_vdoctl"))
+        let output = Command::new(vdo_testbed::vdoctl())
             .env_clear()
             .env("VDO_KUBECONFIG", kubeconfig)
             .arg("doctor")

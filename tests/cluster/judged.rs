@@ -37,7 +37,7 @@ fn ends_early(bed: &Bed, args: &[&str], words: &[&str]) -> Result<()> {
 /// The operator's own Deployment, with no pods asked for.
 async fn scale_to_zero(bed: &Bed) -> Result<()> {
     let file = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("deploy/operator.yaml");
-    let mut all = vdo::yaml::load_all(&std::fs::read_to_string(file)?)?;
+    let mut all = vdo_api::yaml::load_all(&std::fs::read_to_string(file)?)?;
     let deployment = all
         .iter_mut()
         .find(|object| object["kind"] == "Deployment")

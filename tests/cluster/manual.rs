@@ -14,8 +14,8 @@ fn page_manual_works_as_written() -> Result<()> {
 /// The files of the page in the drivers' grammars: the operator, given the same connection, writes the same.
 #[test]
 fn page_manual_shows_the_files_that_the_operator_writes() -> Result<()> {
-    use vdo::driverconfig::{Connection, Trust, cpi, csi};
-    use vdo::types::Secret;
+    use vdo_api::types::Secret;
+    use vdo_core::driverconfig::{Connection, Trust, cpi, csi};
     let connection = |name: &str, user: &str| Connection {
         name: name.into(),
         server: "vcenter.example.com".into(),

@@ -21,7 +21,7 @@ pub struct Publication<'a> {
 impl<'a> Publication<'a> {
     /// What is in use when these bytes are published.
     pub fn of(key: &'a Publisher, text: &str) -> Result<Self> {
-        let index = vdo::yaml::load_all(text)?.into_iter().next().context("an index")?;
+        let index = vdo_api::yaml::load_all(text)?.into_iter().next().context("an index")?;
         let used = (text.as_bytes().to_vec(), key.signature(text.as_bytes())?);
         Ok(Self { key, index, used })
     }

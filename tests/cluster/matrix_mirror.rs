@@ -69,7 +69,7 @@ impl Site {
 
     /// A verb of the publisher, who needs no cluster.
     fn publishes(&self, arguments: &[&str]) -> Result<()> {
-        let output = std::process::Command::new(env!("CARGO_BIN_EXE_vdoctl"))
+        let output = std::process::Command::new(vdo_testbed::vdoctl())
             .arg("matrix")
             .args(arguments)
             .args(["--key-file", self.file("key.pem")])
@@ -209,7 +209,7 @@ async fn follows(bed: &Bed, site: &Site, folder: &str) -> Result<()> {
     ])?;
     ensure!(code == 0 && text.contains(NOTES), "{code}\n{text}\n{err}");
     let granted = Instant::now();
-    for object in vdo::yaml::load_all(&text)? {
+    for object in vdo_api::yaml::load_all(&text)? {
         bed.apply(&object).await?;
     }
     crate::matrix_source::look(bed, "granted").await?;
@@ -274,7 +274,7 @@ async fn withstands(bed: &mut Bed, site: &Site) -> Result<()> {
         let versions = index["drivers"]["vsphere-csi"]["versions"].as_array_mut().context("versions")?;
         let mut entry = versions.iter().find(|entry| entry["version"] == "3.8.0").context("3.8.0")?.clone();
         entry["version"] = "3.8.2".into();
-        entry["chart"] = json!({"urls": ["charts/wrong.tgz"], "sha256": vdo::types::Digest::of(b"the right one").hex()});
+        entry["chart"] = json!({"urls": ["charts/wrong.tgz"], "sha256": vdo_api::types::Digest::of(b"the right one").hex()});
         versions.insert(0, entry);
         Ok(())
     };

@@ -11,9 +11,9 @@ use anyhow::{Context as _, Result, ensure};
 use serde_json::json;
 use std::collections::BTreeMap;
 use std::time::Instant;
-use vdo::registry::{Login, Options, Reference, Registry, pull_matrix, push_matrix};
-use vdo::types::Secret;
-use vdo::web::Access;
+use vdo_api::types::Secret;
+use vdo_oci::registry::{Login, Options, Reference, Registry, pull_matrix, push_matrix};
+use vdo_oci::web::Access;
 use vdo_testbed::{LOGIN, Probe, RegistryAuth, RegistryKind, RegistryServer, until};
 
 /// The registry with its publisher, and the files of those who read it.
@@ -65,7 +65,7 @@ impl Site {
 
     /// A verb of the publisher, who needs no cluster.
     fn publishes(&self, arguments: &[&str]) -> Result<()> {
-        let output = std::process::Command::new(env!("CARGO_BIN_EXE_vdoctl"))
+        let output = std::process::Command::new(vdo_testbed::vdoctl())
             .arg("matrix")
             .args(arguments)
             .args(["--key-file", self.file("key.pem")])

@@ -20,7 +20,7 @@ struct Matrix {
 
 /// The index in the binary, for tests that change it.
 pub fn embedded_index() -> Result<Value> {
-    Ok(vdo::yaml::load_all(std::str::from_utf8(vdo::fetch::embedded::index())?)?.remove(0))
+    Ok(vdo_api::yaml::load_all(std::str::from_utf8(vdo_source::fetch::embedded::index())?)?.remove(0))
 }
 
 impl Matrix {
@@ -97,12 +97,12 @@ fn matrix_file_broken_keeps_last_good_one_in_use() -> Result<()> {
 }
 
 /// A publisher's key, with its public half in a file that the operator trusts.
-pub struct Publisher(vdo::signature::PrivateKey, String);
+pub struct Publisher(vdo_source::signature::PrivateKey, String);
 
 impl Publisher {
     pub fn new() -> Result<Self> {
         let pem = rcgen::KeyPair::generate()?.serialize_pem();
-        let key = vdo::signature::PrivateKey::parse(&vdo::types::Secret::new(pem.clone()))?;
+        let key = vdo_source::signature::PrivateKey::parse(&vdo_api::types::Secret::new(pem.clone()))?;
         Ok(Self(key, pem))
     }
 
@@ -117,7 +117,7 @@ impl Publisher {
     }
 
     pub fn signature(&self, bytes: &[u8]) -> Result<String> {
-        Ok(self.0.sign(bytes, vdo::signature::Form::Bare)?)
+        Ok(self.0.sign(bytes, vdo_source::signature::Form::Bare)?)
     }
 
     /// Signs the file as it is.

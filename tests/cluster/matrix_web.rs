@@ -11,7 +11,7 @@ use base64::engine::general_purpose::STANDARD;
 use serde_json::{Value, json};
 use std::path::PathBuf;
 use std::time::Instant;
-use vdo::types::Digest;
+use vdo_api::types::Digest;
 use vdo_testbed::{Probe, WebAnswer, WebServer, until};
 
 const VDO: &str = "vdo.vmware.com/v1alpha1";
@@ -30,7 +30,7 @@ pub fn leaked(text: String) -> &'static str {
 
 /// The package of CSI 3.8.1: 3.8.0 with other images and these objects.
 pub fn package(objects: &str) -> Result<Vec<u8>> {
-    let mut source = vdo::fetch::embedded::sources().remove(CSI).context("a source")?;
+    let mut source = vdo_source::fetch::embedded::sources().remove(CSI).context("a source")?;
     let releases = source.files.get_mut("releases/3.8.yaml").context("releases")?;
     releases.extend(
         b"  3.8.1:\n    date: \"2026-10-31\"\n    upstream:\n      tag: v3.8.1\n    images:\n      driver: {tag: v3.8.1}\n      syncer: {tag: v3.8.1}\n",
@@ -39,7 +39,7 @@ pub fn package(objects: &str) -> Result<Vec<u8>> {
         let template = format!("{{% if release.version == \"3.8.1\" %}}\n{objects}{{% endif %}}\n");
         source.files.insert("templates/notes.yaml".into(), template.into_bytes());
     }
-    Ok(vdo::chart::package(&source, &"3.8.1".parse()?)?)
+    Ok(vdo_core::chart::package(&source, &"3.8.1".parse()?)?)
 }
 
 /// A publisher's server, which wants a password, and what its clients have.
@@ -227,7 +227,7 @@ fn matrix_on_a_web_server_upgrades_survives_its_server_and_resists_attacks() -> 
         let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
         let (code, text, err) = bed.vdoctl(&arguments)?;
         ensure!(code == 0 && text.contains(NOTES), "{code}\n{text}\n{err}");
-        for object in vdo::yaml::load_all(&text)? {
+        for object in vdo_api::yaml::load_all(&text)? {
             bed.apply(&object).await?;
         }
         look(bed, "granted").await?;

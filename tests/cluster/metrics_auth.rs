@@ -26,7 +26,7 @@ fn metrics_with_auth_are_shown_to_accounts_that_may_read_them() -> Result<()> {
         bed.apply(&json!({"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": "scraper", "namespace": "default"}}))
             .await?;
         let kubeconfig = bed.cluster.service_account_kubeconfig("default", "scraper").await?;
-        let kubeconfig: Value = vdo::yaml::load_value(&std::fs::read_to_string(kubeconfig)?)?;
+        let kubeconfig: Value = vdo_api::yaml::load_value(&std::fs::read_to_string(kubeconfig)?)?;
         let token = kubeconfig["users"][0]["user"]["token"].as_str().context("a token")?;
         let bearer = format!("Authorization: Bearer {token}\r\n");
         // Without the rights to ask, the operator shows nothing, and the probes answer.

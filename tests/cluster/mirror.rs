@@ -12,9 +12,9 @@ use serde_json::{Value, json};
 use std::io::Write as _;
 use std::path::Path;
 use std::process::Command;
-use vdo::chart;
-use vdo::install::released_image;
-use vdo::mirror::references;
+use vdo_author::mirror::references;
+use vdo_core::chart;
+use vdo_core::install::released_image;
 use vdo_testbed::{Binaries, Part, Probe, RegistryAuth, RegistryKind, RegistryServer, TestImages, until};
 
 const VDO: &str = "vdo.vmware.com/v1alpha1";
@@ -96,7 +96,7 @@ async fn resolve(folder: &Path, key: &Publisher, made: &TestImages, names: &[Str
 
 /// Every image that these versions can ask for, without the registry.
 fn names(folder: &Path) -> Result<Vec<String>> {
-    let sources = vdo::fetch::embedded::sources();
+    let sources = vdo_source::fetch::embedded::sources();
     let packed =
         |driver: &str, version: &str| -> Result<chart::Chart> { Ok(chart::open(&chart::package(&sources[driver], &version.parse()?)?)?) };
     let newer = chart::open(&std::fs::read(folder.join(CHART))?)?;

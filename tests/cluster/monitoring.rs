@@ -12,7 +12,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::time::Instant;
 use vdo::controller::events::{EventRecorder, Recorded};
-use vdo::status::Note;
+use vdo_core::status::Note;
 use vdo_testbed::{Probe, until};
 
 /// Series with their labels.

@@ -294,7 +294,7 @@ fn completion_offers_connections_and_namespaces_of_the_cluster() -> Result<()> {
     INSTALLED.run(async |bed| {
         let kubeconfig = bed.cluster.kubeconfig().display().to_string();
         let asked = |words: &[&str]| -> Result<String> {
-            let output = std::process::Command::new(env!("CARGO_BIN_EXE_vdoctl"))
+            let output = std::process::Command::new(vdo_testbed::vdoctl())
                 .arg("__complete")
                 .args(["--kubeconfig", &kubeconfig])
                 .args(words)

@@ -91,7 +91,7 @@ impl Kubectl {
 }
 
 fn documents(text: &str) -> Result<Vec<Value>> {
-    let all = vdo::yaml::load_all(text)?;
+    let all = vdo_api::yaml::load_all(text)?;
     Ok(all.into_iter().filter(|object| !object.is_null()).collect())
 }
 

@@ -222,7 +222,7 @@ fn upgrade_apply_takes_back_what_the_operator_refuses() -> Result<()> {
         withdraw(&mut folder.index, "3.7.3")?;
         folder.sign(7002)?;
         folder.load(bed)?;
-        let child = Command::new(env!("CARGO_BIN_EXE_vdoctl"))
+        let child = Command::new(vdo_testbed::vdoctl())
             .arg("--kubeconfig")
             .arg(bed.cluster.kubeconfig())
             .args(["upgrade", "apply", "--yes", "--to", "csi=3.7.3", "--timeout", "3m"])

@@ -32,13 +32,13 @@ pub fn manifest(page: &str, heading: &str) -> Result<Vec<Value>> {
     let section = section(page, heading)?;
     let block = section.split("```yaml\n").nth(1).and_then(|rest| rest.split("```").next());
     let block = block.with_context(|| format!("{page}: no manifest below {heading:?}"))?;
-    Ok(vdo::yaml::load_all(block)?)
+    Ok(vdo_api::yaml::load_all(block)?)
 }
 
 /// A page for the administrator of the cluster, with kubectl and Helm. `$VC_USER` and password.txt are the account of the drivers.
 pub fn open(bed: &Bed, page: &'static str) -> Result<Page> {
     let parts = Binaries::ensure(&[Part::Kubectl, Part::Helm])?;
-    let page = Page::open(page)?.with(Path::new(env!("CARGO_BIN_EXE_vdoctl")))?;
+    let page = Page::open(page)?.with(Path::new(vdo_testbed::vdoctl()))?;
     let page = page.with(&parts.path(Part::Kubectl))?.with(&parts.path(Part::Helm))?;
     page.file("password.txt", bed.vcenter.password())?;
     let kubeconfig = bed.cluster.kubeconfig();
@@ -49,7 +49,7 @@ pub fn open(bed: &Bed, page: &'static str) -> Result<Page> {
 pub fn run(bed: &Bed, command: &str) -> Result<String> {
     let parts = Binaries::ensure(&[Part::Kubectl, Part::Helm])?;
     let (kubectl, helm) = (parts.path(Part::Kubectl), parts.path(Part::Helm));
-    let programs = [Path::new(env!("CARGO_BIN_EXE_vdoctl")), kubectl.as_path(), helm.as_path()]
+    let programs = [Path::new(vdo_testbed::vdoctl()), kubectl.as_path(), helm.as_path()]
         .map(|program| program.parent().map(|folder| folder.display().to_string()).unwrap_or_default());
     let script = format!("PATH=\"{}:$PATH\"\n{command}", programs.join(":"));
     let output = Command::new("sh")

@@ -142,7 +142,7 @@ fn every_output_in_a_pipe_and_for_programs_has_no_styles() -> Result<()> {
         let folder = tempfile::tempdir()?;
         let runs = runs(bed, folder.path())?;
         let mut all = Vec::new();
-        let mut command = vdo::cli::args::command();
+        let mut command = vdoctl::args::command();
         // What all of its verbs take is theirs only then.
         command.build();
         verbs(&command, "", &mut all);

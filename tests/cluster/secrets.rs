@@ -50,7 +50,7 @@ fn scanner_finds_every_shape_in_every_encoding() {
         "docs/errors.md",
         "docs/cli.md",
         "deploy/rbac.yaml",
-        "src/vcenter/session.rs",
+        "crates/vdo-vsphere/src/vcenter/session.rs",
     ] {
         let text = std::fs::read(clean).unwrap();
         assert_eq!(scanner.find(&text), None, "{clean}");
@@ -74,7 +74,7 @@ impl Search {
 }
 
 fn vdoctl(bed: &Bed, arguments: &[&str]) -> Result<Vec<u8>> {
-    let output = Command::new(env!("CARGO_BIN_EXE_vdoctl"))
+    let output = Command::new(vdo_testbed::vdoctl())
         .env_clear()
         .env("VDO_KUBECONFIG", bed.cluster.kubeconfig())
         .args(arguments)

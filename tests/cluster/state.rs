@@ -10,9 +10,9 @@ use crate::matrix_source::look;
 use crate::matrix_web::{CHART, leaked, release, until_driver, until_refused, until_version};
 use anyhow::{Context, Result, ensure};
 use serde_json::{Value, json};
-use vdo::api::{CLUSTER_ANNOTATION, STATE};
-use vdo::manifest::Object;
-use vdo::plan::{Inventory, Outcome, PackedObjects, RevisionFailure, Stored};
+use vdo_api::api::{CLUSTER_ANNOTATION, STATE};
+use vdo_core::manifest::Object;
+use vdo_core::plan::{Inventory, Outcome, PackedObjects, RevisionFailure, Stored};
 use vdo_testbed::{Probe, until};
 
 const VDO: &str = "vdo.vmware.com/v1alpha1";
@@ -81,7 +81,7 @@ fn forged(stored: &Stored) -> Result<Stored> {
 async fn make_former(bed: &Bed, stored: &Stored) -> Result<()> {
     let set = bed.get("v1", "Secret", NS, STATE).await?["metadata"]["labels"]["applyset.kubernetes.io/id"].clone();
     let set = match set {
-        Value::Null => Value::from(vdo::manifest::apply_set_id(FORMER, NS)),
+        Value::Null => Value::from(vdo_core::manifest::apply_set_id(FORMER, NS)),
         set => set,
     };
     let labels = json!({"app.kubernetes.io/managed-by": "vdo", "applyset.kubernetes.io/id": set});
@@ -341,10 +341,10 @@ fn lock_of_a_mirror_beside_a_signed_index_chooses_no_image() -> Result<()> {
         std::fs::write(folder.path(CHART), chart)?;
         folder.sign(7001)?;
         let index = std::fs::read(folder.path("index.yaml"))?;
-        let evil = vdo::types::Digest::of(b"evil");
-        let mut lock = vdo::mirror::Lock::of(
+        let evil = vdo_api::types::Digest::of(b"evil");
+        let mut lock = vdo_core::lock::Lock::of(
             "here".into(),
-            vdo::types::Digest::of(&index),
+            vdo_api::types::Digest::of(&index),
             k8s_openapi::jiff::Timestamp::UNIX_EPOCH,
         );
         for (driver, versions) in folder.index["drivers"].as_object().context("drivers")? {
@@ -352,7 +352,7 @@ fn lock_of_a_mirror_beside_a_signed_index_chooses_no_image() -> Result<()> {
                 let number = version["version"].as_str().context("a version")?.parse()?;
                 lock.versions.entry(driver.clone()).or_default().insert(number);
                 for image in version["images"].as_array().into_iter().flatten() {
-                    lock.images.push(vdo::mirror::Image {
+                    lock.images.push(vdo_core::lock::Image {
                         reference: image["ref"].as_str().context("a reference")?.to_owned(),
                         digest: evil.clone(),
                         whole: None,

@@ -15,7 +15,7 @@ use std::process::{Command, Stdio};
 
 /// The command with these words, as a shell reads them.
 fn vdoctl(bed: &Bed, line: &str) -> Result<Command> {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_vdoctl"));
+    let mut command = Command::new(vdo_testbed::vdoctl());
     command
         .env_clear()
         .env("TERM", "xterm")

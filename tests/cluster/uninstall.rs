@@ -10,8 +10,8 @@ use crate::uninstall::volumes::volume;
 use anyhow::{Context, Result, ensure};
 use serde_json::{Value, json};
 use vdo::cluster::{Writer, holder};
-use vdo::manifest::Object;
-use vdo::types::ObjectId;
+use vdo_api::types::ObjectId;
+use vdo_core::manifest::Object;
 use vdo_testbed::{Entry, Mark, Probe, until};
 
 const CSI_NS: &str = "vmware-system-csi";

@@ -19,8 +19,8 @@ use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::Write as _;
 use std::process::{Child, Command, Stdio};
-use vdo::facts::Credentials;
-use vdo::types::Secret;
+use vdo_api::facts::Credentials;
+use vdo_api::types::Secret;
 use vdo_testbed::{Probe, until};
 
 const RUNNING: Fixture = INSTALLED.flags(&[("connection-interval", "1s")]);
@@ -43,7 +43,7 @@ fn page() -> Result<BTreeMap<String, Vec<String>>> {
 fn command(bed: &Bed, verb: &str, more: &[&str]) -> Result<Command> {
     let folder = bed.cluster.dir().join("users");
     std::fs::create_dir_all(&folder)?;
-    let mut command = Command::new(env!("CARGO_BIN_EXE_vdoctl"));
+    let mut command = Command::new(vdo_testbed::vdoctl());
     command
         .env_clear()
         .env("VDO_KUBECONFIG", bed.cluster.kubeconfig())

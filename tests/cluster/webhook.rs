@@ -19,7 +19,7 @@ use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName};
 use rustls::{ClientConfig, RootCertStore, ServerConfig};
 use serde_json::{Value, json};
 use std::sync::Arc;
-use vdo::certificate::{SECRET, State, issue, verify};
+use vdo_core::certificate::{SECRET, State, issue, verify};
 use vdo_testbed::{Probe, Requests, until};
 
 const VDO: &str = "vdo.vmware.com/v1alpha1";
@@ -329,7 +329,7 @@ async fn put(bed: &Bed, state: &State) -> Result<()> {
 
 async fn state(bed: &Bed) -> Result<State> {
     let secret = bed.get("v1", "Secret", NS, SECRET).await?;
-    State::read(&vdo::manifest::Object::new(secret)?).context("the state")
+    State::read(&vdo_core::manifest::Object::new(secret)?).context("the state")
 }
 
 /// As if the certificate in use had been made this long ago.

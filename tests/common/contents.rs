@@ -1,18 +1,18 @@
 //! Contents that no chart of the drivers has, for objects that the operator may write.
 
 use serde_json::{Value, json};
-use vdo::chart::{self, Context};
+use vdo_core::chart::{self, Context};
 
 /// The objects of the newest version of a driver that are written by the operator.
 pub fn newest(driver: &str) -> Vec<Value> {
-    let source = vdo::fetch::embedded::sources().remove(driver).expect("a driver");
+    let source = vdo_source::fetch::embedded::sources().remove(driver).expect("a driver");
     let version = source.versions().into_iter().max().expect("a version");
     of_version(driver, &version)
 }
 
 /// The same of one version, with everything that the chart can render.
-pub fn of_version(driver: &str, version: &vdo::types::DriverVersion) -> Vec<Value> {
-    let source = vdo::fetch::embedded::sources().remove(driver).expect("a driver");
+pub fn of_version(driver: &str, version: &vdo_api::types::DriverVersion) -> Vec<Value> {
+    let source = vdo_source::fetch::embedded::sources().remove(driver).expect("a driver");
     let opened = chart::open(&chart::package(&source, version).expect("a package")).expect("a chart");
     let objects = chart::render(&opened, &chart::everything(&opened), &Context::default()).expect("objects");
     let written = |object: &Value| object["kind"] != "Namespace" && !object["apiVersion"].as_str().unwrap_or_default().starts_with("rbac");

@@ -1,11 +1,10 @@
 //! The operator as its users get it: the image that `make operator-image` packs, deployed by deploy/, run by the node agent.
 
 use super::{Bed, NODES, NS};
-use anyhow::{Context, Result, bail, ensure};
+use anyhow::{Context, Result, bail};
 use serde_json::Value;
 use std::path::{Path, PathBuf};
-use std::time::SystemTime;
-use vdo_testbed::{ClusterOptions, ContainerRun, PATIENCE, Probe, VcenterOptions, until};
+use vdo_testbed::{ClusterOptions, ContainerRun, PATIENCE, Probe, VcenterOptions, ensure_fresh, until};
 
 /// The beginnings of references that the agent decides about: the operator's, and those of a registry that mirrors it.
 pub const REGISTRIES: [&str; 2] = ["ghcr.io/vdo-project/", "mirror.test/"];
@@ -24,37 +23,14 @@ pub fn layout() -> Result<PathBuf> {
     let program = Path::new(env!("CARGO_BIN_EXE_vdo-operator"));
     let target = program.ancestors().nth(2).context("the target folder")?;
     let layout = target.join("testbed-image");
-    let made = modified(&layout.join("index.json"));
-    let made = made.with_context(|| format!("there is no image in {}: run `make operator-image`", layout.display()))?;
-    for file in sources(&target.join("testbed-image.d"))? {
-        // A file that was deleted since then is not needed any more, or the operator that the tests run does not compile.
-        let newer = modified(&file).is_ok_and(|changed| changed > made);
-        ensure!(
-            !newer,
-            "the image in {} is older than {}: run `make operator-image`",
-            layout.display(),
-            file.display()
-        );
-    }
+    ensure_fresh(&layout.join("index.json"), &target.join("testbed-image.d"), "make operator-image")?;
     Ok(layout)
-}
-
-fn modified(file: &Path) -> Result<SystemTime> {
-    Ok(std::fs::metadata(file)?.modified()?)
-}
-
-/// The files that the compiler read, from its list in the form of a Makefile.
-fn sources(list: &Path) -> Result<Vec<PathBuf>> {
-    let text = std::fs::read_to_string(list).with_context(|| format!("{}: run `make operator-image`", list.display()))?;
-    let (_, files) = text.split_once(": ").context("a list of files")?;
-    let files = files.trim_end().replace("\\ ", "\0");
-    Ok(files.split(' ').map(|file| PathBuf::from(file.replace('\0', " "))).collect())
 }
 
 fn manifest(file: &str) -> Result<Vec<Value>> {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("deploy").join(file);
     let text = std::fs::read_to_string(&path).with_context(|| format!("manifest {}", path.display()))?;
-    Ok(vdo::yaml::load_all(&text)?)
+    Ok(vdo_api::yaml::load_all(&text)?)
 }
 
 /// Everything that `kubectl apply -k deploy` applies.

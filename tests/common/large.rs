@@ -219,7 +219,7 @@ impl Needed {
 /// The memory that the pod of the operator may have, in bytes.
 pub fn limit() -> Result<u64> {
     let text = std::fs::read_to_string(std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("deploy/operator.yaml"))?;
-    let deployment = vdo::yaml::load_all(&text)?;
+    let deployment = vdo_api::yaml::load_all(&text)?;
     let limits = deployment
         .iter()
         .filter_map(|object| object.pointer("/spec/template/spec/containers/0/resources/limits/memory"));

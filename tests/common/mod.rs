@@ -378,7 +378,7 @@ impl Bed {
 
     /// `vdoctl` against the same cluster, as the administrator: exit code, stdout, stderr.
     pub fn vdoctl(&self, args: &[&str]) -> Result<(i32, String, String)> {
-        let output = std::process::Command::new(env!("CARGO_BIN_EXE_vdoctl"))
+        let output = std::process::Command::new(vdo_testbed::vdoctl())
             .arg("--kubeconfig")
             .arg(self.cluster.kubeconfig())
             .args(args)
@@ -482,7 +482,7 @@ fn deployed_environment() -> Result<Vec<(String, String)>> {
     let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("deploy/operator.yaml");
     let allocator = [("MALLOC_ARENA_MAX", "1"), ("MALLOC_TRIM_THRESHOLD_", "131072")];
     let mut all: Vec<_> = allocator.map(|(name, value)| (name.to_owned(), value.to_owned())).into();
-    for document in vdo::yaml::load_all(&std::fs::read_to_string(file)?)? {
+    for document in vdo_api::yaml::load_all(&std::fs::read_to_string(file)?)? {
         let variables = document.pointer("/spec/template/spec/containers/0/env").and_then(Value::as_array);
         let text = |variable: &Value, key: &str| variable[key].as_str().map(str::to_owned);
         let variables = variables.into_iter().flatten();

@@ -6,8 +6,8 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use kube::api::{Patch, PatchParams};
 use serde_json::{Value, json};
-use vdo::api::STATE;
-use vdo::fetch::SOURCE_SECRET;
+use vdo_api::api::STATE;
+use vdo_source::fetch::SOURCE_SECRET;
 
 impl Bed {
     /// Has the operator take its matrix from there, as `vdoctl configure matrix` does.

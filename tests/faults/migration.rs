@@ -6,8 +6,8 @@ use crate::points::{MODES, Mode, Point};
 use crate::shared::run;
 use anyhow::{Result, ensure};
 use serde_json::{Value, json};
-use vdo::api::STATE;
-use vdo::plan::{Inventory, Stored};
+use vdo_api::api::STATE;
+use vdo_core::plan::{Inventory, Stored};
 use vdo_testbed::{Act, Probe, until};
 
 const FORMER: &str = "vdo-inventory";

@@ -5,7 +5,7 @@ use crate::common::{Bed, KINDS, NS, name};
 use anyhow::{Context, Result, ensure};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
-use vdo::api::STATE_TYPE;
+use vdo_api::api::STATE_TYPE;
 use vdo_testbed::Handled;
 
 /// Everything the operator has made and said, without identities, versions and times.

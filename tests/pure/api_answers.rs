@@ -7,9 +7,9 @@
 
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
-use vdo::api::{Classify as _, Reason};
 use vdo::cluster::ClusterError;
-use vdo::types::ObjectId;
+use vdo_api::api::{Classify as _, Reason};
+use vdo_api::types::ObjectId;
 
 const RECORDED: &str = include_str!("../fixtures/api-answers-1.34.json");
 
@@ -155,7 +155,7 @@ fn api_answer_sorted_by_words_keeps_the_words() {
         if let ClusterError::Denied { source, .. } | ClusterError::Immutable { source, .. } | ClusterError::Refused { source, .. } = &error
         {
             assert!(!source.message.is_empty(), "{name}");
-            assert!(vdo::api::causes(&error).ends_with(&source.message), "{name}");
+            assert!(vdo_api::api::causes(&error).ends_with(&source.message), "{name}");
         }
     }
 }

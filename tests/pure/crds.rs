@@ -6,7 +6,7 @@ use kube::CustomResourceExt;
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
 use std::path::Path;
-use vdo::api::{CompatibilityConfig, VDOConfig, VsphereCloudConfig};
+use vdo_api::api::{CompatibilityConfig, VDOConfig, VsphereCloudConfig};
 
 #[test]
 fn crd_files_match_rust_types() {
@@ -14,7 +14,10 @@ fn crd_files_match_rust_types() {
     let files = crds::files().expect("definitions");
     for (name, content) in &files {
         let there = std::fs::read_to_string(folder.join(name)).unwrap_or_default();
-        assert!(there == *content, "deploy/crds/{name} is not what src/api says; run make manifests");
+        assert!(
+            there == *content,
+            "deploy/crds/{name} is not what crates/vdo-api/src/api says; run make manifests"
+        );
     }
     let expected: BTreeSet<&str> = files.iter().map(|(name, _)| name.as_str()).collect();
     for entry in std::fs::read_dir(folder).expect("deploy/crds") {

@@ -40,5 +40,5 @@ fn kustomization_lists_every_manifest_but_the_namespaces() {
 
 fn read(file: &Path) -> Vec<Value> {
     let text = std::fs::read_to_string(file).expect("a manifest");
-    vdo::yaml::load_all(&text).expect("YAML")
+    vdo_api::yaml::load_all(&text).expect("YAML")
 }

@@ -9,10 +9,10 @@ use crate::fuzz::readers::{read_cpi_secret, read_gcfg};
 use proptest::prelude::*;
 use proptest::strategy::ValueTree as _;
 use std::collections::BTreeMap;
-use vdo::driverconfig::cpi::{self, CpiConfig, CpiOptions, IpFamily, NodeNetwork};
-use vdo::driverconfig::csi::{self, Access, CsiOptions, NetPermission, SnapshotLimits};
-use vdo::driverconfig::{ConfigError, Connection, Thumbprint, Trust};
-use vdo::types::{DriverVersion, Remedy as _, Secret};
+use vdo_api::types::{DriverVersion, Remedy as _, Secret};
+use vdo_core::driverconfig::cpi::{self, CpiConfig, CpiOptions, IpFamily, NodeNetwork};
+use vdo_core::driverconfig::csi::{self, Access, CsiOptions, NetPermission, SnapshotLimits};
+use vdo_core::driverconfig::{ConfigError, Connection, Thumbprint, Trust};
 
 const NASTY: &str = r##"p@ss"w\or d#;%$='"##;
 const PEM: &str = "-----BEGIN CERTIFICATE-----\nMIIB\n-----END CERTIFICATE-----\n";

@@ -5,12 +5,12 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::{Value, json};
 use std::path::Path;
-use vdo::api::{CREDENTIALS_ANNOTATION, VDOConfigSpec};
-use vdo::chart::{self, Chart};
-use vdo::driverconfig::{Connection, Trust, csi};
-use vdo::drivers::{self, CPI, CSI, Material, SERVED, Setup, Uses, requests};
-use vdo::manifest::Object;
-use vdo::types::{DriverVersion, Secret};
+use vdo_api::api::{CREDENTIALS_ANNOTATION, VDOConfigSpec};
+use vdo_api::types::{DriverVersion, Secret};
+use vdo_core::chart::{self, Chart};
+use vdo_core::driverconfig::{Connection, Trust, csi};
+use vdo_core::drivers::{self, CPI, CSI, Material, SERVED, Setup, Uses, requests};
+use vdo_core::manifest::Object;
 
 fn spec(value: Value) -> VDOConfigSpec {
     serde_json::from_value(value).unwrap()

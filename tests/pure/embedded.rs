@@ -7,11 +7,11 @@
 )]
 
 use std::path::Path;
-use vdo::chart;
-use vdo::drivers::CSI;
-use vdo::fetch::{Access, FetchError, MatrixSource, embedded};
-use vdo::matrix::{Confidence, Index};
-use vdo::types::{ChartRef, Digest};
+use vdo_api::types::{ChartRef, Digest};
+use vdo_core::chart;
+use vdo_core::drivers::CSI;
+use vdo_core::matrix::{Confidence, Index};
+use vdo_source::fetch::{Access, FetchError, MatrixSource, embedded};
 
 use crate::generate::matrix as generate;
 

@@ -3,10 +3,13 @@
 use serde_json::json;
 use std::collections::BTreeSet;
 use std::sync::Arc;
-use vdo::drivers::CSI;
-use vdo::manifest::{Object, Owner, stamp};
-use vdo::plan::{Change, Desired, Entry, Input, Inventory, Observed, Step, plan};
-use vdo::types::ById;
+use vdo_api::types::ById;
+use vdo_core::chart;
+use vdo_core::drivers::CSI;
+use vdo_core::health::{Verdict, assess, is_judged};
+use vdo_core::manifest::{Object, Owner, stamp};
+use vdo_core::plan::{Change, Desired, Entry, Input, Inventory, Observed, Step, plan};
+use vdo_source::fetch::embedded;
 
 /// The plan for one object that is in sync.
 fn writes(force_reapply: &[&str]) -> Vec<Step> {
@@ -37,7 +40,7 @@ fn writes(force_reapply: &[&str]) -> Vec<Step> {
                 driver: CSI.into(),
                 wave: 2,
                 uid: Some("u1".into()),
-                applied: vdo::plan::applied(&object).map(str::to_owned),
+                applied: vdo_core::plan::applied(&object).map(str::to_owned),
             },
         )]),
         ..Inventory::default()
@@ -57,7 +60,7 @@ fn writes(force_reapply: &[&str]) -> Vec<Step> {
         rules: &[],
         kept: &BTreeSet::new(),
         unhealthy: &[],
-        record: &vdo::plan::NO_RECORD,
+        record: &vdo_core::plan::NO_RECORD,
         store: None,
         finalizer: true,
         uninstall: None,
@@ -76,4 +79,46 @@ fn reapply_unhealthy_driver_plans_repair() {
         matches!(again.as_slice(), [step @ Step::Apply { change: Change::Repair(found), .. }] if found.is_empty() && !step.is_transition()),
         "{again:?}"
     );
+}
+
+/// Every kind that a chart renders, with and without options.
+#[test]
+fn health_every_kind_of_a_chart_is_assessed() {
+    let mut kinds = BTreeSet::new();
+    for (_, source) in embedded::sources() {
+        for version in source.versions() {
+            let chart = chart::open(&chart::package(&source, &version).expect("a package")).expect("a chart");
+            let values = match chart.values.get("webhook") {
+                Some(_) => {
+                    json!({"webhook": {"enabled": true, "caBundle": "Q0E="}, "storageClasses": [{"name": "x", "storagePolicy": "y"}]})
+                }
+                None => json!(null),
+            };
+            for object in chart::render(&chart, &values, &chart::Context::default()).expect("objects") {
+                kinds.insert(object["kind"].as_str().unwrap_or_default().to_owned());
+            }
+        }
+    }
+    let pods = ["DaemonSet", "Deployment"];
+    assert!(
+        pods.iter().all(|kind| kinds.contains(*kind)) && kinds.contains("ValidatingWebhookConfiguration"),
+        "{kinds:?}"
+    );
+    let object = |kind: &str, metadata| {
+        let mut object = json!({"apiVersion": "example/v1", "kind": kind, "metadata": metadata});
+        object["spec"] = json!({});
+        Object::new(object).expect("an object")
+    };
+    for kind in &kinds {
+        let fresh = object(kind, json!({"name": "x", "namespace": "n", "generation": 2}));
+        assert_eq!(assess(&fresh).0 == Verdict::Current, !pods.contains(&kind.as_str()), "{kind}");
+        let bare = Object::new(json!({"apiVersion": "example/v1", "kind": kind, "metadata": {"name": "x"}})).expect("an object");
+        assert!(is_judged(&bare) || assess(&bare).0 == Verdict::Current, "{kind}");
+        let leaving = object(
+            kind,
+            json!({"name": "x", "namespace": "n", "deletionTimestamp": "2026-01-01T00:00:00Z"}),
+        );
+        let expected = format!("{kind} n/x is being deleted");
+        assert!(matches!(assess(&leaving).0, Verdict::Waiting(_, why) if why == expected), "{kind}");
+    }
 }

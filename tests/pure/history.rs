@@ -1,9 +1,9 @@
 //! How much room the history takes.
 
-use vdo::chart::{self, Context};
-use vdo::fetch::embedded;
-use vdo::manifest::{Object, Owner, stamp};
-use vdo::plan::{Inventory, PackedObjects, Revision};
+use vdo_core::chart::{self, Context};
+use vdo_core::manifest::{Object, Owner, stamp};
+use vdo_core::plan::{Inventory, PackedObjects, Revision};
+use vdo_source::fetch::embedded;
 
 /// Five revisions, the running and the last good one: each another version, so that no two are alike.
 #[test]

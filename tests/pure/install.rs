@@ -4,9 +4,9 @@ use serde_json::Value;
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::Path;
-use vdo::api::OPERATOR_NAMESPACE;
-use vdo::install::{FILES, OPERATOR, Settings, objects};
-use vdo::yaml::load_all;
+use vdo_api::api::OPERATOR_NAMESPACE;
+use vdo_api::yaml::load_all;
+use vdo_core::install::{FILES, OPERATOR, Settings, objects};
 
 #[test]
 fn embedded_files_are_those_of_the_kustomization_and_the_namespace() {

@@ -1,8 +1,7 @@
 //! Log lines of the operator: one span for each reconcile and for each inspection of a vCenter, and one name for one thing in all fields.
 
+use crate::sources::product_texts;
 use std::collections::BTreeMap;
-use std::fs;
-use std::path::{Path, PathBuf};
 
 /// The names of fields. What is no name of something (a count, a flag, a state) belongs to the line that has it.
 const FIELDS: &str = "
@@ -12,17 +11,6 @@ watch inventory source uid resource_version pod container      what a request wa
 user identity holder                                           who
 address signal limit objects steps news ready because          the rest of a sentence
 ";
-
-fn sources(folder: &Path, all: &mut Vec<(PathBuf, String)>) {
-    for entry in fs::read_dir(folder).expect("a folder").flatten() {
-        let path = entry.path();
-        if path.is_dir() {
-            sources(&path, all);
-        } else if path.extension().is_some_and(|extension| extension == "rs") {
-            all.push((path.clone(), fs::read_to_string(&path).expect("a source")));
-        }
-    }
-}
 
 /// The arguments of a macro from behind its opening bracket, up to its text.
 fn arguments(code: &str) -> Vec<&str> {
@@ -49,12 +37,8 @@ fn arguments(code: &str) -> Vec<&str> {
 
 /// The fields of each call of a macro of `tracing`, with the macro and the file.
 fn calls() -> Vec<(String, String, Vec<String>)> {
-    let mut all = Vec::new();
-    let src = Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
-    sources(&src, &mut all);
     let mut found = Vec::new();
-    for (path, text) in &all {
-        let file = path.strip_prefix(&src).expect("inside").display().to_string();
+    for (file, text) in product_texts() {
         for call in text.split("tracing::").skip(1) {
             let Some((name, rest)) = call.split_once("!(") else { continue };
             if name.chars().all(|c| c.is_ascii_lowercase() || c == '_') {
@@ -100,8 +84,11 @@ fn log_spans_are_one_for_each_reconcile_and_each_inspection() {
         .collect();
     let fields = |of: &[&str]| of.iter().map(|field| (*field).to_owned()).collect::<Vec<_>>();
     let expected = [
-        ("controller/vdoconfig.rs".to_owned(), fields(&["config", "generation"])),
-        ("controller/vsphere_cloud_config.rs".to_owned(), fields(&["connection", "server"])),
+        ("src/controller/vdoconfig.rs".to_owned(), fields(&["config", "generation"])),
+        (
+            "src/controller/vsphere_cloud_config.rs".to_owned(),
+            fields(&["connection", "server"]),
+        ),
     ];
     assert_eq!(spans, expected.into());
 }

@@ -12,9 +12,9 @@ mod properties;
 
 use crate::matrix::index::{parse, toy};
 use std::collections::BTreeMap;
-use vdo::drivers::{CPI, CSI};
-use vdo::matrix::{DriverRequest, Index, NoFit, Query, Resolution, UpdatePolicy, resolve};
-use vdo::types::{DriverName, KubernetesVersion, VcenterVersion};
+use vdo_api::types::{DriverName, KubernetesVersion, VcenterVersion};
+use vdo_core::drivers::{CPI, CSI};
+use vdo_core::matrix::{DriverRequest, Index, NoFit, Query, Resolution, UpdatePolicy, resolve};
 
 /// The index with every version of the facts.
 fn full_index() -> Index {

@@ -13,10 +13,10 @@ mod steps;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::sync::OnceLock;
-use vdo::api::chain;
-use vdo::drivers::{CPI, CSI};
-use vdo::matrix::{DriverRequest, Index, NoFit, Query, Resolution, UpdatePolicy, resolve};
-use vdo::types::{DriverName, DriverVersion, KubernetesVersion, VcenterVersion};
+use vdo_api::api::chain;
+use vdo_api::types::{DriverName, DriverVersion, KubernetesVersion, VcenterVersion};
+use vdo_core::drivers::{CPI, CSI};
+use vdo_core::matrix::{DriverRequest, Index, NoFit, Query, Resolution, UpdatePolicy, resolve};
 
 /// The index with every version of the facts, whichever charts there are by now.
 fn facts() -> Value {
@@ -26,7 +26,7 @@ fn facts() -> Value {
             images: Vec::new(),
         }))
     };
-    let facts = vdo::yaml::load_value(include_str!("../../matrix-index/facts.yaml")).unwrap();
+    let facts = vdo_api::yaml::load_value(include_str!("../../matrix-index/facts.yaml")).unwrap();
     generate::assembled(&facts, any).unwrap()
 }
 

@@ -2,15 +2,15 @@
 #![allow(clippy::unwrap_used, missing_docs, reason = "a failing test should stop where it fails")]
 
 use serde_json::{Value, json};
-use vdo::matrix::Index;
-use vdo::matrix::lint::Finding;
+use vdo_core::matrix::Index;
+use vdo_core::matrix::lint::Finding;
 
 const INDEX: &str = include_str!("../../matrix-index/index.yaml");
 
 /// The mistakes in a text, in its order.
 fn lint(text: &str) -> Vec<Finding> {
     let lender = Index::parse(INDEX.as_bytes()).unwrap();
-    vdo::matrix::lint::lint(text, &lender).located(text)
+    vdo_core::matrix::lint::lint(text, &lender).located(text)
 }
 
 fn words(findings: Vec<Finding>) -> String {
@@ -148,7 +148,7 @@ fn matrix_lint_findings_have_lines_in_text_order() {
     first["kubernetes"]["max"] = json!("1.20");
     first.as_object_mut().unwrap().shift_remove("vsphere");
     value["drivers"]["toy"]["versions"][2]["colour"] = json!("red");
-    for text in [vdo::yaml::dump(&value).unwrap(), serde_json::to_string_pretty(&value).unwrap()] {
+    for text in [vdo_api::yaml::dump(&value).unwrap(), serde_json::to_string_pretty(&value).unwrap()] {
         let line = |part: &str, after: usize| {
             let found = text.lines().enumerate().skip(after).find(|(_, line)| line.contains(part));
             found.map(|(i, _)| i as u64 + 1).unwrap()
@@ -249,7 +249,7 @@ fn matrix_schema_accepts_embedded_index_only() {
     assert!(jsonschema::meta::is_valid(&schema));
     let validator = jsonschema::validator_for(&schema).unwrap();
     let problems = |index: &Value| validator.iter_errors(index).map(|e| e.to_string()).collect::<Vec<_>>();
-    let mut index = vdo::yaml::load_value(text).unwrap();
+    let mut index = vdo_api::yaml::load_value(text).unwrap();
     assert_eq!(problems(&index), Vec::<String>::new());
     index["drivers"]["vsphere-csi"]["versions"][0]["kubernetes"]["confidence"] = json!("certain");
     assert_eq!(problems(&index).len(), 1);
@@ -383,8 +383,8 @@ fn matrix_lint_report_lists_charts_to_check() {
     let versions = value["drivers"]["toy"]["versions"].as_array_mut().unwrap();
     versions[0]["images"] = json!([{"name": "driver", "ref": "example.com/driver:v3"}]);
     versions[1]["chart"]["sha256"] = json!("abc");
-    let report = vdo::matrix::lint::lint(&value.to_string(), &lender);
-    let promise = |p: &vdo::matrix::lint::Promise| format!("{} {} {} {}", p.driver, p.version, p.chart.urls.join(" "), p.images.len());
+    let report = vdo_core::matrix::lint::lint(&value.to_string(), &lender);
+    let promise = |p: &vdo_core::matrix::lint::Promise| format!("{} {} {} {}", p.driver, p.version, p.chart.urls.join(" "), p.images.len());
     let charts: Vec<String> = report.charts.iter().map(promise).collect();
     assert_eq!(
         charts,

@@ -3,11 +3,11 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use vdo::matrix::{
+use vdo_api::types::{ChartRef, Digest, DriverName, DriverRole, DriverVersion, KubernetesVersion, VcenterVersion, VersionRange};
+use vdo_core::matrix::{
     Confidence, Driver, DriverRequest, Entry, Facts, Feature, Index, Query, Requirement, State, Support, UpdatePolicy, UpgradesFrom,
     Verdict, resolve,
 };
-use vdo::types::{ChartRef, Digest, DriverName, DriverRole, DriverVersion, KubernetesVersion, VcenterVersion, VersionRange};
 
 /// A generator of numbers that needs no crate: xorshift.
 struct Dice(u64);

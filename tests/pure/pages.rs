@@ -110,8 +110,6 @@ fn beside(page: &str, target: &str) -> PathBuf {
     }
     path
 }
-
-#[cfg(feature = "cli")]
 #[test]
 fn generated_pages_and_pictures_are_up_to_date() {
     let files = crate::generate::docs::files(root()).expect("pages");

@@ -1,51 +1,38 @@
 //! Every reason is produced by a test: a scan over the tests proves it, and the tables here produce what no other test does.
 
+use crate::sources::{product, product_texts, texts_of};
 use serde_json::json;
 use std::collections::BTreeMap;
 use std::io;
-use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
-use vdo::api::{Classify, ConditionType, Conditions, Reason, VDOConfigStatus};
-use vdo::drivers::{CPI, CSI};
-use vdo::facts::Node;
-use vdo::fetch::RepositoryError;
-use vdo::health::driver_health;
-use vdo::manifest::Object;
-use vdo::plan::{Inventory, Step, check};
 use vdo::reconcile::ReconcileError;
-use vdo::status::{Report, fold};
-use vdo::types::{ObjectId, Thumbprint};
-use vdo::vsphere::{CertificateFacts, ProbeError, ProbeStage, SessionError};
-
-fn files(folder: &Path, found: &mut Vec<PathBuf>) {
-    for entry in std::fs::read_dir(folder).expect("a folder") {
-        let path = entry.expect("an entry").path();
-        if path.is_dir() {
-            files(&path, found);
-        } else {
-            found.push(path);
-        }
-    }
-}
+use vdo_api::api::{Classify, ConditionType, Conditions, Reason, VDOConfigStatus};
+use vdo_api::facts::Node;
+use vdo_api::types::{ObjectId, Thumbprint};
+use vdo_core::certificate::CertificateFacts;
+use vdo_core::drivers::{CPI, CSI};
+use vdo_core::health::driver_health;
+use vdo_core::manifest::Object;
+use vdo_core::plan::{Inventory, Step, check};
+use vdo_core::status::{Report, fold};
+use vdo_source::fetch::RepositoryError;
+use vdo_vsphere::vsphere::{ProbeError, ProbeStage, SessionError};
 
 /// The texts in which a test can expect a reason: integration tests, the tests inside of the repository, and snapshots. What
 /// tests of the status and of the explanations put in themselves proves nothing, and is left out.
 fn expectations() -> Vec<(String, String)> {
-    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
-    let mut all = Vec::new();
-    for folder in ["tests", "src"] {
-        files(&root.join(folder), &mut all);
-    }
     let mut texts = Vec::new();
-    for path in all {
-        let name = path.strip_prefix(root).expect("inside").display().to_string();
+    let of = |folder: String| {
+        let texts = texts_of(&folder, &["rs", "snap"]).into_iter();
+        texts.map(move |(path, text)| (format!("{folder}/{}", path.display()), text))
+    };
+    for (name, text) in product().into_iter().chain(["tests".to_owned()]).flat_map(of) {
         let explains = name.contains("explain") || name.starts_with("tests/testbed") || name.contains("__status__");
-        let text = match path.extension().and_then(|extension| extension.to_str()) {
-            Some("rs" | "snap") if !explains => std::fs::read_to_string(&path).expect("text"),
-            _ => continue,
-        };
-        let expects = if name.starts_with("src") && name.ends_with(".rs") {
+        if explains {
+            continue;
+        }
+        let expects = if !name.starts_with("tests") && name.ends_with(".rs") {
             text.split_once("\n#[cfg(test)]\nmod ")
                 .map(|(_, tests)| tests.to_owned())
                 .unwrap_or_default()
@@ -71,13 +58,10 @@ const NOT_GIVEN: [&str; 2] = [concat!("Not", "Ours"), concat!("Version", "NotInM
 
 /// Whether code of the repository, without its tests, gives this reason.
 fn is_given(reason: &str) -> bool {
-    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
-    let mut all = Vec::new();
-    files(&root, &mut all);
-    all.iter()
-        .filter(|path| !path.starts_with(root.join("api")) && path.extension().is_some_and(|extension| extension == "rs"))
-        .map(|path| std::fs::read_to_string(path).expect("text"))
-        .any(|text| {
+    product_texts()
+        .into_iter()
+        .filter(|(path, _)| !path.starts_with("crates/vdo-api/src/api"))
+        .any(|(_, text)| {
             has_word(
                 text.split("\n#[cfg(test)]\nmod ").next().unwrap_or_default(),
                 &format!("Reason::{reason}"),
@@ -245,21 +229,21 @@ fn reasons_vcenter_error_maps_to_published_reason() {
 #[test]
 fn reasons_unreadable_input_maps_to_published_reason() {
     let reason = |error: ReconcileError| error.reason().as_str();
-    let matrix = vdo::matrix::Index::parse(b"drivers: 7").expect_err("no matrix");
+    let matrix = vdo_core::matrix::Index::parse(b"drivers: 7").expect_err("no matrix");
     assert_eq!(reason(RepositoryError::from(matrix).into()), "MatrixInvalid");
-    let unsigned = vdo::signature::SignatureError::Unsigned;
-    let problem = vdo::fetch::Problem::from(&RepositoryError::from(unsigned));
+    let unsigned = vdo_source::signature::SignatureError::Unsigned;
+    let problem = vdo_source::fetch::Problem::from(&RepositoryError::from(unsigned));
     assert_eq!(problem.reason.as_str(), "MatrixNotTrusted");
-    let old = vdo::fetch::RolledBack { found: 1, seen: 2 };
+    let old = vdo_source::fetch::RolledBack { found: 1, seen: 2 };
     assert_eq!(reason(RepositoryError::from(old).into()), "MatrixRolledBack");
     assert_eq!(reason(RepositoryError::NotYet("a source".into()).into()), "MatrixUnreachable");
-    let chart = vdo::chart::open(b"no archive").expect_err("no chart");
+    let chart = vdo_core::chart::open(b"no archive").expect_err("no chart");
     assert_eq!(reason(RepositoryError::from(chart).into()), "ChartUnavailable");
     let object = Object::new(json!({"kind": "Nameless"})).expect_err("no object");
     assert_eq!(reason(object.into()), "RenderFailed");
-    let options = vdo::driverconfig::csi::CsiOptions::new("id");
-    let none = vdo::driverconfig::csi::render(&"3.7.3".parse().expect("a version"), &options, &[]).expect_err("no connection");
-    assert_eq!(reason(vdo::drivers::SetupError::from(none).into()), "ConfigurationInvalid");
+    let options = vdo_core::driverconfig::csi::CsiOptions::new("id");
+    let none = vdo_core::driverconfig::csi::render(&"3.7.3".parse().expect("a version"), &options, &[]).expect_err("no connection");
+    assert_eq!(reason(vdo_core::drivers::SetupError::from(none).into()), "ConfigurationInvalid");
 }
 
 #[test]
@@ -280,13 +264,13 @@ fn reasons_plan_deleting_foreign_object_is_rejected() {
 /// Hosts that reach no datastore together.
 #[test]
 fn reasons_hosts_without_shared_datastore_are_reported() {
-    let none = vdo::vsphere::SharedDatastores {
+    let none = vdo_vsphere::vsphere::SharedDatastores {
         segment: String::new(),
         hosts: vec!["esx-1".into(), "esx-2".into()],
         datastores: Vec::new(),
         emptied_by: "esx-2".into(),
     };
-    let found = vdo::vsphere::no_shared_datastore(&[none]).expect("a finding");
+    let found = vdo_vsphere::vsphere::no_shared_datastore(&[none]).expect("a finding");
     assert_eq!(found.reason.as_str(), "NoSharedDatastore");
 }
 

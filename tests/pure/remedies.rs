@@ -3,17 +3,17 @@
 use std::borrow::Cow;
 use std::path::PathBuf;
 use std::time::Duration;
-use vdo::chart::add_release::AddError;
-use vdo::chart::import::ImportError;
-use vdo::chart::values::ValuesError;
-use vdo::chart::{ArchiveError, ChartError, DocumentError, PackageError, RenderError};
 use vdo::cluster::{ApiMessage, ClientError, ClusterError};
-use vdo::driverconfig::ConfigError;
-use vdo::fetch::{ConfigMaps, ConfigMapsError, FetchError, Led, RepositoryError, RolledBack, WebError};
-use vdo::matrix::{Cause, IndexError, NoFit, PartsError};
 use vdo::reconcile::ReconcileError;
-use vdo::types::{Digest, DriverVersion, ObjectId, Remedy};
-use vdo::yaml::YamlError;
+use vdo_api::types::{Digest, DriverVersion, ObjectId, Remedy};
+use vdo_api::yaml::YamlError;
+use vdo_core::chart::add_release::AddError;
+use vdo_core::chart::import::ImportError;
+use vdo_core::chart::values::ValuesError;
+use vdo_core::chart::{ArchiveError, ChartError, DocumentError, PackageError, RenderError};
+use vdo_core::driverconfig::ConfigError;
+use vdo_core::matrix::{Cause, IndexError, NoFit, PartsError};
+use vdo_source::fetch::{ConfigMaps, ConfigMapsError, FetchError, Led, RepositoryError, RolledBack, WebError};
 
 fn text() -> String {
     "x".into()
@@ -343,7 +343,7 @@ fn specification() -> Vec<Box<dyn Remedy>> {
             matrix: text(),
         }),
         Box::new(ReconcileError::from(RepositoryError::from(IndexError::NotText))),
-        Box::new(ReconcileError::from(vdo::drivers::SetupError::from(ConfigError::NoConnection))),
+        Box::new(ReconcileError::from(vdo_core::drivers::SetupError::from(ConfigError::NoConnection))),
     ]
 }
 

@@ -20,8 +20,7 @@ pub(crate) fn sources(folder: &Path, all: &mut String) {
 pub(crate) fn tests() -> BTreeSet<String> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
     let mut all = String::new();
-    sources(&root.join("src"), &mut all);
-    for folder in ["tests", "crates"] {
+    for folder in ["src", "tests", "crates"] {
         sources(&root.join(folder), &mut all);
     }
     let mut found = BTreeSet::new();

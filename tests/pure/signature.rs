@@ -4,8 +4,8 @@ mod attached;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use vdo::signature::{Form, PrivateKey, PublicKeys, Signature, SignatureError};
-use vdo::types::{Digest, Remedy as _, Secret};
+use vdo_api::types::{Digest, Remedy as _, Secret};
+use vdo_source::signature::{Form, PrivateKey, PublicKeys, Signature, SignatureError};
 
 /// What was signed with openssl: `dgst -sha256 -sign` for P-256, `pkeyutl -sign -rawin` for Ed25519.
 const MESSAGE: &[u8] = b"drivers: {}\n";
@@ -198,7 +198,10 @@ fn keys_that_cannot_be_used_are_refused_as_a_whole() {
     assert_eq!(keys(&format!("{P256}{P256}")).iter().count(), 1);
     let both = keys(&format!("{P256}{ED25519}"));
     let prints: Vec<Digest> = both.fingerprints().collect();
-    assert_eq!(prints, both.iter().map(vdo::signature::PublicKey::fingerprint).collect::<Vec<_>>());
+    assert_eq!(
+        prints,
+        both.iter().map(vdo_source::signature::PublicKey::fingerprint).collect::<Vec<_>>()
+    );
     assert_eq!((prints.len(), prints[0].to_string().as_str()), (2, P256_FINGERPRINT));
 }
 

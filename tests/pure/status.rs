@@ -9,13 +9,13 @@ mod situations;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
 use std::path::Path;
 use std::sync::Arc;
-use vdo::api::{Class, MatrixStatus, Reason, VDOConfigStatus};
-use vdo::drivers::{CPI, CSI};
-use vdo::facts::{Cluster, Connection, Credentials, Node};
-use vdo::health::{DriverHealth, Pods};
-use vdo::plan::Wait;
-use vdo::status::{DriverReport, Failure, Report, fold};
-use vdo::types::{Secret, Trust};
+use vdo_api::api::{Class, MatrixStatus, Reason, VDOConfigStatus};
+use vdo_api::facts::{Cluster, Connection, Credentials, Node};
+use vdo_api::types::{Secret, Trust};
+use vdo_core::drivers::{CPI, CSI};
+use vdo_core::health::{DriverHealth, Pods};
+use vdo_core::plan::Wait;
+use vdo_core::status::{DriverReport, Failure, Report, fold};
 
 fn at(second: i64) -> Time {
     Time(jiff::Timestamp::from_second(1_800_000_000 + second).expect("a time"))
@@ -129,7 +129,7 @@ fn healthy() -> Report {
             digest: "sha256:aa".into(),
             ..MatrixStatus::default()
         }),
-        upgradeable: Some(vdo::status::Upgradeable {
+        upgradeable: Some(vdo_core::status::Upgradeable {
             fits: false,
             reason: Reason::NoCompatibleVersion,
             message: "Kubernetes 1.36 does not fit: no CSI version fits it".into(),
@@ -178,7 +178,7 @@ fn errors_page_every_reason_is_explained() {
     let reasons: Vec<&str> = Reason::ALL.iter().map(|reason| reason.as_str()).collect();
     assert_eq!(
         headings, reasons,
-        "docs/errors.md has one heading for each reason, in the order of src/api/reason.rs"
+        "docs/errors.md has one heading for each reason, in the order of crates/vdo-api/src/api/reason.rs"
     );
     for entry in text.split("\n### ").skip(1) {
         for part in ["**Cause.**", "**Shown in.**", "**Remedy.**"] {

@@ -1,6 +1,6 @@
 //! The words that docs/style.md has in bold are refused in every text of the repository.
 
-use crate::layering::texts_of;
+use crate::sources::texts_of;
 
 /// Where texts of ours are.
 const FOLDERS: [&str; 11] = [

@@ -11,9 +11,9 @@
 use proptest::prelude::*;
 use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
-use vdo::chart::{self, Context};
-use vdo::manifest::differences;
-use vdo::yaml::{self, YamlError};
+use vdo_api::yaml::{self, YamlError};
+use vdo_core::chart::{self, Context};
+use vdo_core::manifest::differences;
 
 /// What a scalar is to kubectl 1.20 and newer, recorded with `kubectl config view --raw -o json` on a kubeconfig extension.
 fn as_kubectl() -> Vec<(&'static str, Value)> {

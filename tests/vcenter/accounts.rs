@@ -1,5 +1,4 @@
 //! Accounts made by an administrator in a vCenter that enforces privileges: they can do their work, and nothing else.
-#![cfg(feature = "io")]
 #![allow(clippy::unwrap_used, clippy::panic, clippy::print_stdout, reason = "tests")]
 
 mod lab;
@@ -10,13 +9,13 @@ use lab::{Lab, NODES, NOW, administrator, endpoint, user};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Instant;
-use vdo::accounts::{OwnRole, PasswordPolicy, Review, Step, Unused, is_of_every_role, password, plan_shrink};
-use vdo::api::ConditionType;
-use vdo::facts::{Credentials, Node};
-use vdo::types::Secret;
-use vdo::vcenter::{Budget, Session};
-use vdo::vsphere::{Feature, SessionError};
+use vdo_admin::accounts::{OwnRole, PasswordPolicy, Review, Step, Unused, is_of_every_role, password, plan_shrink};
+use vdo_api::api::ConditionType;
+use vdo_api::facts::{Credentials, Node};
+use vdo_api::types::Secret;
 use vdo_testbed::{Logins, VcenterOptions};
+use vdo_vsphere::vcenter::{Budget, Session};
+use vdo_vsphere::vsphere::{Feature, SessionError};
 
 /// For each set of features: made, killed in the middle and repeated, the account passes every check of the operator and has nothing
 /// beyond; shrunk and deleted, nothing of it is left.
@@ -211,7 +210,7 @@ async fn account_in_a_large_vcenter_needs_few_calls() -> Result<()> {
     };
     let mut lab = Lab::start(options, []).await?;
     let machines = lab.inventory.machines.iter().take(50);
-    let node = |machine: &vdo::vsphere::Machine| {
+    let node = |machine: &vdo_vsphere::vsphere::Machine| {
         Arc::new(Node {
             name: machine.host_name.clone(),
             addresses: machine.addresses.clone(),

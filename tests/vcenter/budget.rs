@@ -1,6 +1,5 @@
 //! Servers that answer slowly, without end, or with what takes a thousand times its size: each ends its own inspection, in time, within its
 //! memory, and delays no other work.
-#![cfg(feature = "io")]
 #![allow(clippy::unwrap_used, clippy::panic, clippy::print_stdout, reason = "tests")]
 
 mod attacks;
@@ -14,9 +13,9 @@ use evil::{Evil, Reply, machine, page, place, response};
 use hyper::body::Bytes;
 use inspection::{credentials, inspect};
 use std::time::{Duration, Instant};
-use vdo::types::Remedy as _;
-use vdo::vcenter::{Budget, Limits, Pool, Session};
-use vdo::vsphere::SessionError;
+use vdo_api::types::Remedy as _;
+use vdo_vsphere::vcenter::{Budget, Limits, Pool, Session};
+use vdo_vsphere::vsphere::SessionError;
 
 async fn failure(server: &Evil, limits: Limits, pool: Pool) -> String {
     let error = inspect(server.port, &Budget::new(limits, &pool)).await.unwrap_err();

@@ -1,18 +1,17 @@
 //! Volumes that a simulated vCenter has registered under a cluster id, held against those that the cluster knows.
-#![cfg(feature = "io")]
 #![allow(clippy::unwrap_used, clippy::panic, reason = "tests")]
 
 use anyhow::{Context as _, Result, ensure};
 use jiff::Timestamp;
 use std::sync::Arc;
-use vdo::api::{ConditionType, Reason};
-use vdo::facts::Credentials;
 use vdo::reconcile::connection::examine;
-use vdo::types::{Secret, Trust};
-use vdo::vcenter::{Budget, Endpoint, Session};
-use vdo::vsphere::{Claim, ConnectionReport, InspectionRequest};
+use vdo_api::api::{ConditionType, Reason};
+use vdo_api::facts::Credentials;
+use vdo_api::types::{Secret, Trust};
 use vdo_testbed::soap::{Act, Rule, SoapOptions, SoapProxy};
 use vdo_testbed::{Logins, Vcenter, VcenterOptions};
+use vdo_vsphere::vcenter::{Budget, Endpoint, Session};
+use vdo_vsphere::vsphere::{Claim, ConnectionReport, InspectionRequest};
 
 const ID: &str = "demo & <test>";
 

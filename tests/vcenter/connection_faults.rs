@@ -10,7 +10,7 @@ use anyhow::{Result, ensure};
 use futures::StreamExt as _;
 use futures::stream;
 use std::collections::{BTreeMap, BTreeSet};
-use vdo::api::{ConditionType, Reason};
+use vdo_api::api::{ConditionType, Reason};
 use world::{Seen, World};
 
 /// A fault has been recognised when the first condition that does not hold is the right one, for the right reason.

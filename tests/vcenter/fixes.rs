@@ -1,18 +1,18 @@
 //! Machines and tags fixed by an administrator, and taken back: every step, every kill, every refusal.
-#![cfg(feature = "io")]
 #![allow(clippy::unwrap_used, clippy::panic, clippy::print_stdout, reason = "tests")]
 
 use anyhow::{Context, Result, ensure};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
-use vdo::accounts::{ChangeError, Consent};
-use vdo::facts::{Credentials, Labels, Node, Place};
-use vdo::fixes::{Catalog, MachineState, Record, Step, Undo, check_machine, plan, read_for, undo};
-use vdo::types::{Remedy as _, Secret, Trust};
-use vdo::vcenter::{Administrator, Endpoint};
-use vdo::vsphere::{ManagedObject, Requirements, SessionError, match_vms};
+use vdo_admin::accounts::{ChangeError, Consent};
+use vdo_admin::administrator::Administrator;
+use vdo_admin::fixes::{Catalog, MachineState, Record, Step, Undo, check_machine, plan, read_for, undo};
+use vdo_api::facts::{Credentials, Labels, Node, Place};
+use vdo_api::types::{Remedy as _, Secret, Trust};
 use vdo_testbed::soap::{SoapOptions, SoapProxy};
 use vdo_testbed::{Vcenter, VcenterOptions};
+use vdo_vsphere::vcenter::Endpoint;
+use vdo_vsphere::vsphere::{ManagedObject, Requirements, SessionError, match_vms};
 
 const NODES: [(&str, &str); 2] = [("n-1", "10.0.0.1"), ("n-2", "10.0.0.2")];
 const NOW: jiff::Timestamp = jiff::Timestamp::UNIX_EPOCH;

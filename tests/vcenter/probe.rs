@@ -1,5 +1,4 @@
 //! Asking a vCenter who it is, against real sockets with real certificates that are right or wrong in one way each.
-#![cfg(feature = "io")]
 #![allow(clippy::unwrap_used, clippy::panic, reason = "tests")]
 
 pub(crate) mod server;
@@ -12,10 +11,10 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 use tokio::net::TcpListener;
-use vdo::types::Remedy as _;
-use vdo::types::{Thumbprint, Trust};
-use vdo::vcenter::{Budget, Endpoint, Limits, MAX_ANSWER, Pool, facts};
-use vdo::vsphere::{ProbeError, ProbeStage, VcenterFacts};
+use vdo_api::types::Remedy as _;
+use vdo_api::types::{Thumbprint, Trust};
+use vdo_vsphere::vcenter::{Budget, Endpoint, Limits, MAX_ANSWER, Pool, facts};
+use vdo_vsphere::vsphere::{ProbeError, ProbeStage, VcenterFacts};
 
 async fn ask(server: &str, port: u16, trust: Trust) -> Result<VcenterFacts, ProbeError> {
     facts(

@@ -1,20 +1,18 @@
 //! The same checks of a real vCenter, for what a simulated one cannot prove. Environment variables name it; docs/testing.md lists them
 //! and what to prepare there. Without them the tests are skipped and listed as such.
-#![cfg(feature = "io")]
 #![allow(clippy::unwrap_used, clippy::print_stdout, reason = "tests")]
 
 use anyhow::{Context, Result, ensure};
 use ring::rand::SecureRandom as _;
-use vdo::accounts::{Consent, Grant, Mark, Principal, Unused, is_of_every_role, password, plan_create, plan_delete};
-use vdo::api::{ConditionType, Reason};
-use vdo::drivers::{CPI, CSI};
-use vdo::facts::Credentials;
 use vdo::reconcile::connection::examine;
-use vdo::types::{Secret, Thumbprint, Trust};
-use vdo::vcenter::{Administrator, Budget, Endpoint};
-use vdo::vsphere::ConnectionReport;
-use vdo::vsphere::InspectionRequest;
-use vdo::vsphere::{Feature, Requirements};
+use vdo_admin::accounts::{Consent, Grant, Mark, Principal, Unused, is_of_every_role, password, plan_create, plan_delete};
+use vdo_admin::administrator::Administrator;
+use vdo_api::api::{ConditionType, Reason};
+use vdo_api::facts::Credentials;
+use vdo_api::types::{Secret, Thumbprint, Trust};
+use vdo_core::drivers::{CPI, CSI};
+use vdo_vsphere::vcenter::{Budget, Endpoint};
+use vdo_vsphere::vsphere::{ConnectionReport, Feature, InspectionRequest, Requirements};
 
 #[expect(
     clippy::disallowed_methods,

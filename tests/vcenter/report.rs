@@ -1,5 +1,4 @@
 //! A vCenter is held against what a cluster needs: each fault gives its reason, and no other.
-#![cfg(feature = "io")]
 #![allow(clippy::unwrap_used, clippy::panic, reason = "tests")]
 
 mod privileges;
@@ -7,17 +6,17 @@ mod privileges;
 use anyhow::{Context, Result, ensure};
 use jiff::Timestamp;
 use std::sync::Arc;
-use vdo::api::ConditionType::{self, NodesFound, StorageFound, TopologyConsistent};
-use vdo::api::Reason;
-use vdo::drivers::{CPI, CSI};
-use vdo::facts::{Credentials, Node};
 use vdo::reconcile::connection::examine;
-use vdo::types::{Secret, Trust};
-use vdo::vcenter::{Budget, Endpoint, Session};
-use vdo::vsphere::ConnectionReport;
-use vdo::vsphere::InspectionRequest;
-use vdo::vsphere::{Feature, Requirements, WantedDatastore, WantedPolicy};
+use vdo_api::api::ConditionType::{self, NodesFound, StorageFound, TopologyConsistent};
+use vdo_api::api::Reason;
+use vdo_api::facts::{Credentials, Node};
+use vdo_api::types::{Secret, Trust};
+use vdo_core::drivers::{CPI, CSI};
 use vdo_testbed::{Vcenter, VcenterOptions};
+use vdo_vsphere::vcenter::{Budget, Endpoint, Session};
+use vdo_vsphere::vsphere::ConnectionReport;
+use vdo_vsphere::vsphere::InspectionRequest;
+use vdo_vsphere::vsphere::{Feature, Requirements, WantedDatastore, WantedPolicy};
 
 const NODES: [(&str, &str); 3] = [("cp-1", "10.0.10.1"), ("w-1", "10.0.10.2"), ("w-2", "10.0.10.3")];
 const HOST: &str = "DC0_C0_H0";
@@ -354,8 +353,9 @@ async fn connection_report_shared_datastores_are_listed_per_zone() -> Result<()>
     let bed = Bed::start().await?;
     let report = bed.examine(&bed.question).await;
     let reported = |report: &ConnectionReport| {
-        let line =
-            |s: &vdo::vsphere::SharedDatastores| format!("{} {} {} {}", s.segment, s.hosts.join("+"), s.datastores.join("+"), s.emptied_by);
+        let line = |s: &vdo_vsphere::vsphere::SharedDatastores| {
+            format!("{} {} {} {}", s.segment, s.hosts.join("+"), s.datastores.join("+"), s.emptied_by)
+        };
         report.shared.iter().map(line).collect::<Vec<_>>()
     };
     assert_eq!(

@@ -1,17 +1,16 @@
 //! Logging in to a simulated vCenter and reading what is in it.
-#![cfg(feature = "io")]
 #![allow(clippy::unwrap_used, clippy::panic, reason = "tests")]
 
 use anyhow::{Context, Result};
 use std::collections::BTreeMap;
 use std::io::Write;
 use std::sync::{Arc, Mutex, OnceLock};
-use vdo::facts::Credentials;
-use vdo::types::{Secret, Trust};
-use vdo::vcenter::{Budget, Endpoint, Session};
-use vdo::vsphere::{ManagedObject, ProbeError, SessionError};
+use vdo_api::facts::Credentials;
+use vdo_api::types::{Secret, Trust};
 use vdo_testbed::soap::{Act, Rule, SoapOptions, SoapProxy};
 use vdo_testbed::{Logins, Vcenter, VcenterOptions};
+use vdo_vsphere::vcenter::{Budget, Endpoint, Session};
+use vdo_vsphere::vsphere::{ManagedObject, ProbeError, SessionError};
 
 fn budget() -> Budget {
     Budget::default()

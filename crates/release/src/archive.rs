@@ -6,7 +6,7 @@ use anyhow::{Context, Result, anyhow, bail};
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
-use vdo::oci::Platform;
+use vdo_oci::oci::Platform;
 
 #[derive(Debug, clap::Args)]
 pub struct Args {
@@ -95,7 +95,7 @@ pub fn chart(args: &ChartArgs) -> Result<()> {
     let metadata = sources
         .get("Chart.yaml")
         .ok_or_else(|| anyhow!("{} has no Chart.yaml", args.source.display()))?;
-    let metadata = vdo::yaml::load_value(&String::from_utf8_lossy(metadata)).context("Chart.yaml cannot be read")?;
+    let metadata = vdo_api::yaml::load_value(&String::from_utf8_lossy(metadata)).context("Chart.yaml cannot be read")?;
     let field = |key: &str| metadata.get(key).and_then(|value| value.as_str()).unwrap_or_default();
     let (name, version) = (field("name"), field("version"));
     if name.is_empty() || name.contains('/') || version != args.version {

@@ -1,7 +1,7 @@
 //! Whether a program can start in an image that holds nothing else.
 
 use anyhow::{Result, bail};
-use vdo::oci::Platform;
+use vdo_oci::oci::Platform;
 
 /// Numbers of `e_machine` by the names of platforms.
 const MACHINES: [(&str, u16); 2] = [("amd64", 62), ("arm64", 183)];

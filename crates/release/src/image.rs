@@ -4,8 +4,8 @@ use crate::{elf, layer, output, rootfs};
 use anyhow::{Context, Result, anyhow, bail};
 use std::collections::BTreeMap;
 use std::path::PathBuf;
-use vdo::layout::Layout;
-use vdo::oci::{Annotations, ContainerConfig, Descriptor, History, ImageConfig, Index, Manifest, Platform, REF_NAME, RootFs, media};
+use vdo_oci::layout::Layout;
+use vdo_oci::oci::{Annotations, ContainerConfig, Descriptor, History, ImageConfig, Index, Manifest, Platform, REF_NAME, RootFs, media};
 
 const REPOSITORY: &str = "https://github.com/vdo-project/vdo";
 

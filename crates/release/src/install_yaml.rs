@@ -30,14 +30,14 @@ pub fn run(args: &Args) -> Result<()> {
     let mut text = String::from("# Installs the operator: kubectl apply --server-side -f namespace.yaml -f install.yaml\n");
     for file in &files {
         let content = String::from_utf8(output::read(file)?).with_context(|| format!("{} is not text", file.display()))?;
-        vdo::yaml::load_all(&content).with_context(|| format!("{} cannot be read", file.display()))?;
+        vdo_api::yaml::load_all(&content).with_context(|| format!("{} cannot be read", file.display()))?;
         let content = content.trim_start_matches("---\n").trim_end();
         text.push_str(&format!("---\n{content}\n"));
     }
     if let Some(image) = &args.image {
         text = with_image(&text, image)?;
     }
-    let objects = vdo::yaml::load_all(&text)?;
+    let objects = vdo_api::yaml::load_all(&text)?;
     if let Some(namespace) = objects.iter().find(|object| object["kind"] == "Namespace") {
         bail!(
             "the kustomization brings Namespace {}, which kubectl delete would delete with all that is in it",
@@ -55,7 +55,7 @@ pub fn run(args: &Args) -> Result<()> {
 /// The files that a kustomization lists, in its order. What it may say beside them would be lost, so it is refused.
 fn resources(folder: &Path, files: &mut Vec<PathBuf>) -> Result<()> {
     let path = folder.join("kustomization.yaml");
-    let value = vdo::yaml::load_value(&String::from_utf8_lossy(&output::read(&path)?))
+    let value = vdo_api::yaml::load_value(&String::from_utf8_lossy(&output::read(&path)?))
         .with_context(|| format!("{} cannot be read", path.display()))?;
     let fields = value
         .as_object()

@@ -4,8 +4,8 @@ use crate::output;
 use anyhow::{Result, anyhow};
 use serde_json::json;
 use std::path::PathBuf;
-use vdo::oci::Platform;
-use vdo::types::Digest;
+use vdo_api::types::Digest;
+use vdo_oci::oci::Platform;
 
 #[derive(Debug, clap::Args)]
 pub struct Args {
@@ -50,5 +50,5 @@ pub fn run(args: &Args) -> Result<()> {
             "platforms": platforms,
         },
     });
-    output::write(&args.output, vdo::yaml::dump(&manifest)?.as_bytes())
+    output::write(&args.output, vdo_api::yaml::dump(&manifest)?.as_bytes())
 }

@@ -8,7 +8,7 @@ use flate2::{Compression, GzBuilder};
 use std::collections::BTreeMap;
 use std::io::Write;
 use tar::{EntryType, Header};
-use vdo::types::{Digest, Hasher};
+use vdo_api::types::{Digest, Hasher};
 
 /// A file of the image.
 pub struct File {

@@ -4,9 +4,9 @@ use crate::{output, sign, sums};
 use anyhow::{Context, Result};
 use std::collections::BTreeMap;
 use std::path::PathBuf;
-use vdo::fetch::embedded;
-use vdo::matrix::Index;
-use vdo::publish::Release;
+use vdo_author::publish::Release;
+use vdo_core::matrix::Index;
+use vdo_source::fetch::embedded;
 
 #[derive(Debug, clap::Args)]
 pub struct Args {

@@ -4,8 +4,8 @@ use anyhow::{Context, Result, anyhow, bail};
 use std::fs;
 use std::io::Write;
 use std::path::{Path, PathBuf};
-use vdo::files::Readers;
-use vdo::oci::Platform;
+use vdo_files::Readers;
+use vdo_oci::oci::Platform;
 
 /// Prints a line.
 pub fn line(text: &str) -> Result<()> {
@@ -21,7 +21,7 @@ pub fn read(path: &Path) -> Result<Vec<u8>> {
 pub fn write(path: &Path, bytes: &[u8]) -> Result<()> {
     let folder = path.parent().map_or(Ok(()), fs::create_dir_all);
     folder
-        .and_then(|()| vdo::files::write(path, bytes, Readers::Usual))
+        .and_then(|()| vdo_files::write(path, bytes, Readers::Usual))
         .with_context(|| format!("cannot write {}", path.display()))
 }
 

@@ -5,7 +5,7 @@ use crate::output;
 use anyhow::Result;
 use serde_json::{Value, json};
 use std::path::PathBuf;
-use vdo::types::Digest;
+use vdo_api::types::Digest;
 
 #[derive(Debug, clap::Args)]
 pub struct Args {

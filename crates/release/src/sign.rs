@@ -6,8 +6,8 @@ use crate::output;
 use anyhow::{Context, Result, anyhow};
 use std::fs;
 use std::path::PathBuf;
-use vdo::signature::{Form, PrivateKey};
-use vdo::types::Secret;
+use vdo_api::types::Secret;
+use vdo_source::signature::{Form, PrivateKey};
 
 /// Where the key comes from; never an argument, which other users could see.
 const KEY: &str = "VDO_SIGNING_KEY";
@@ -57,7 +57,7 @@ mod tests {
     use super::*;
     use ring::rand::SystemRandom;
     use ring::signature::{ECDSA_P256_SHA256_ASN1_SIGNING, EcdsaKeyPair};
-    use vdo::signature::PublicKeys;
+    use vdo_source::signature::PublicKeys;
 
     fn key() -> String {
         let pkcs8 = EcdsaKeyPair::generate_pkcs8(&ECDSA_P256_SHA256_ASN1_SIGNING, &SystemRandom::new()).expect("a key");

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use std::fmt::Write;
 use std::fs;
 use std::path::{Path, PathBuf};
-use vdo::types::Digest;
+use vdo_api::types::Digest;
 
 const NAME: &str = "SHA256SUMS";
 

@@ -3,10 +3,10 @@
 use super::room::{Room, Share};
 use super::transform::trim;
 use crate::cluster::arrived::{WHOLE, identity_only, place, weight};
-use crate::manifest::Object;
 use serde_json::Value;
 use std::any::Any;
 use std::sync::Arc;
+use vdo_core::manifest::Object;
 
 /// An object as the cache keeps it. Where there may be thousands of a kind, only what is looked at is kept, and as text: a tree takes
 /// ten times the memory, and is parsed in microseconds.

@@ -7,11 +7,11 @@ use super::room::Room;
 use crate::cluster::ClusterError;
 use crate::cluster::arrived::Arrived;
 use crate::cluster::watch::Watch;
-use crate::types::ById;
 use kube::runtime::watcher::{self, Event};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Instant;
+use vdo_api::types::ById;
 
 #[derive(Default)]
 pub(super) struct Content {
@@ -112,8 +112,8 @@ mod tests {
     use super::*;
     use crate::cluster::arrived::WHOLE;
     use crate::cluster::watch::Select;
-    use crate::types::ObjectId;
     use serde_json::json;
+    use vdo_api::types::ObjectId;
 
     #[test]
     fn watch_cache_deletion_is_recorded_with_its_version() {

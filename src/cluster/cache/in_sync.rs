@@ -1,11 +1,11 @@
 //! Which live objects are in sync with what is desired, remembered from one reconcile to the next.
 
 use super::lock;
-use crate::manifest::{Object, object_differences};
-use crate::types::{ById, Ids, ObjectId};
 use serde_json::Value;
 use std::cell::OnceCell;
 use std::sync::{Arc, Mutex};
+use vdo_api::types::{ById, Ids, ObjectId};
+use vdo_core::manifest::{Object, object_differences};
 
 /// The objects that are in sync. Losing it costs time only.
 #[derive(Default)]
@@ -110,8 +110,8 @@ fn meaning(object: &Object) -> Value {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::api::APPLIED_ANNOTATION;
     use serde_json::json;
+    use vdo_api::api::APPLIED_ANNOTATION;
 
     fn object(data: &str, applied: &str, version: &str) -> Object {
         let metadata = json!({"name": "a", "namespace": "n", "resourceVersion": version, "annotations": {APPLIED_ANNOTATION: applied}});

@@ -2,11 +2,11 @@
 
 use super::super::watch::Watch;
 use super::{Cache, lock};
-use crate::manifest::Object;
-use crate::plan::Inventory;
-use crate::types::{ById, GroupKind};
 use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex};
+use vdo_api::types::{ById, GroupKind};
+use vdo_core::manifest::Object;
+use vdo_core::plan::Inventory;
 
 /// The last result and its inputs. Losing it costs time only.
 #[derive(Default)]

@@ -1,9 +1,9 @@
 //! The operator's own writes, which count until a watch shows them or something newer.
 
-use crate::manifest::Object;
-use crate::types::ObjectId;
 use std::collections::HashMap;
 use std::time::{Duration, Instant};
+use vdo_api::types::ObjectId;
+use vdo_core::manifest::Object;
 
 /// How long a write counts that no watch has shown: another manager may have undone it in between.
 const BELIEVE: Duration = Duration::from_secs(10);

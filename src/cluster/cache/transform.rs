@@ -1,8 +1,8 @@
 //! What is kept of kinds with many objects (controller-runtime calls it a transform): nodes, pods and what belongs to each of them.
 
 use crate::cluster::arrived::{TABLE, WHOLE, place};
-use crate::manifest::Object;
 use serde_json::Value;
+use vdo_core::manifest::Object;
 
 /// Of the metadata; the resource version, which changes with every heartbeat, is not looked at.
 const METADATA: [&str; 6] = [

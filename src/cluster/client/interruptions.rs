@@ -1,6 +1,5 @@
 //! Notices watches that end before their time: when they are back, the API server may be another one.
 
-use crate::types::Later as _;
 use futures::FutureExt;
 use futures::future::BoxFuture;
 use http_body_util::Either;
@@ -13,6 +12,7 @@ use std::task::{Context, Poll, ready};
 use std::time::{Duration, Instant};
 use tokio::sync::watch;
 use tower::{BoxError, Layer, Service};
+use vdo_api::types::Later as _;
 
 /// A server may end a watch a little before its time is over.
 const EARLY: Duration = Duration::from_secs(5);

@@ -1,6 +1,5 @@
 //! Two answers of an API server that the layers above would misread: `Retry-After`, and the status 410 of a watch.
 
-use crate::types::{Later as _, from_json};
 use futures::FutureExt;
 use futures::future::BoxFuture;
 use http_body_util::{BodyExt, Either, Full};
@@ -13,6 +12,7 @@ use std::task::{Context, Poll, ready};
 use std::time::{Duration, Instant};
 use tokio::time::Sleep;
 use tower::{BoxError, Layer, Service};
+use vdo_api::types::{Later as _, from_json};
 
 /// The longest pause that a server is granted: the Lease has to be renewed, and each caller has a deadline of its own.
 const LONGEST: Duration = Duration::from_secs(5);

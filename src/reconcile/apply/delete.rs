@@ -1,13 +1,13 @@
 //! The last look before something goes (effect).
 
-use crate::api::{API_VERSION, Reason, VDOConfig};
 use crate::cluster::{ApiMessage, ClusterError, Select, Watch, list};
-use crate::manifest::Object;
-use crate::plan::{Wait, may_go};
 use crate::reconcile::Ports;
-use crate::types::ObjectId;
 use kube::ResourceExt;
 use serde_json::{Value, json};
+use vdo_api::api::{API_VERSION, Reason, VDOConfig};
+use vdo_api::types::ObjectId;
+use vdo_core::manifest::Object;
+use vdo_core::plan::{Wait, may_go};
 
 /// How often an object may change under our hands before the next run tries again.
 const TRIES: usize = 3;
@@ -95,7 +95,7 @@ async fn fresh(ports: &Ports, api_version: &str, id: &ObjectId) -> Result<Option
 /// Takes our marks off an object, so that it is unowned or owned by another manager. The UID in the change makes the API server
 /// refuse it for another instance.
 pub(in crate::reconcile) async fn release(ports: &Ports, api_version: &str, id: &ObjectId, uid: &str) -> Result<(), ClusterError> {
-    use crate::api::{APPLIED_ANNOTATION, DRIVER_LABEL, MANAGED_BY_LABEL, PART_OF_LABEL};
+    use vdo_api::api::{APPLIED_ANNOTATION, DRIVER_LABEL, MANAGED_BY_LABEL, PART_OF_LABEL};
     let change = json!({"metadata": {
         "uid": uid,
         "labels": {MANAGED_BY_LABEL: null, PART_OF_LABEL: null, DRIVER_LABEL: null},

@@ -3,16 +3,16 @@
 
 use super::delete;
 use super::inventory::APPLY_SET_LABEL;
-use crate::api::VDOConfig;
 use crate::cluster::{ClusterError, Reader};
-use crate::manifest::{Object, is_sealed};
-use crate::matrix::StoredMatrix;
-use crate::plan::{Inventory, Revision, Stored};
 use crate::reconcile::Ports;
 use crate::reconcile::error::ReconcileError;
 use crate::reconcile::observe::cluster::{by_name, config_maps_watch, former_inventory, texts};
-use crate::types::{ById, ObjectId};
 use kube::ResourceExt;
+use vdo_api::api::VDOConfig;
+use vdo_api::types::{ById, ObjectId};
+use vdo_core::manifest::{Object, is_sealed};
+use vdo_core::matrix::StoredMatrix;
+use vdo_core::plan::{Inventory, Revision, Stored};
 
 /// The inventory in the ConfigMap, where the status says that the operator before this one kept it there. The status is written by operators
 /// only, and names the Secret as soon as that is in use, so a ConfigMap that someone makes later is not looked at. What cannot be read counts as absent.
@@ -39,7 +39,7 @@ pub(in crate::reconcile) async fn find(reader: &Reader, config: &VDOConfig) -> R
         // It says what it is about, and an older operator must not lose it.
         Err(error) if error.is_newer() => Err(error.into()),
         Err(error) => {
-            tracing::warn!(error = %crate::api::chain(&error), "the inventory of before is not used");
+            tracing::warn!(error = %vdo_api::api::chain(&error), "the inventory of before is not used");
             Ok(None)
         }
     }

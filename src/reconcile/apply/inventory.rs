@@ -1,19 +1,19 @@
 //! The inventory is read, stored and deleted (effect); what is in it is decided in `plan`.
 
 use super::{delete, former};
-use crate::api::{CLUSTER_ANNOTATION, MANAGED_BY, MANAGED_BY_LABEL, STATE, STATE_TYPE, VDOConfig};
 use crate::cluster::{ClusterError, Reader};
-use crate::manifest::Object;
-use crate::plan::{Inventory, Stored};
 use crate::reconcile::Ports;
 use crate::reconcile::apply::{Place, remember};
 use crate::reconcile::error::ReconcileError;
 use crate::reconcile::observe::cluster::{apply_set, by_name, texts};
-use crate::types::ObjectId;
 use kube::ResourceExt;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use vdo_api::api::{CLUSTER_ANNOTATION, MANAGED_BY, MANAGED_BY_LABEL, STATE, STATE_TYPE, VDOConfig};
+use vdo_api::types::ObjectId;
+use vdo_core::manifest::Object;
+use vdo_core::plan::{Inventory, Stored};
 
 /// By which an inventory says of which VDOConfig it is.
 pub(super) const APPLY_SET_LABEL: &str = "applyset.kubernetes.io/id";

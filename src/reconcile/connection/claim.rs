@@ -1,13 +1,13 @@
-use crate::api::VDOConfig;
 use crate::cluster::{Reader, Select, Watch, list_kept};
-use crate::drivers::{CSI_DRIVER, STORAGE};
-use crate::manifest::Object;
 use crate::reconcile::cluster_id::{claimed, given, registered};
 use crate::reconcile::error::ReconcileError;
 use crate::reconcile::is_uninstalled;
 use crate::reconcile::observe::cluster;
-use crate::vsphere::{Claim, Requirements};
 use kube::Client;
+use vdo_api::api::VDOConfig;
+use vdo_core::drivers::{CSI_DRIVER, STORAGE};
+use vdo_core::manifest::Object;
+use vdo_vsphere::vsphere::{Claim, Requirements};
 
 /// The cluster id that the CSI driver is about to use for the first time, if it uses the connection that this is required of.
 ///

@@ -1,5 +1,7 @@
-use crate::vcenter::{Budget, Session};
-use crate::vsphere::{InspectionRequest, Readings, SessionError, Tagging, match_vms, privilege_queries, required_privileges, taggable};
+use vdo_vsphere::vcenter::{Budget, Session};
+use vdo_vsphere::vsphere::{
+    InspectionRequest, Readings, SessionError, Tagging, match_vms, privilege_queries, required_privileges, taggable,
+};
 
 /// Reads what is asked for, in a session that is there (effect). The service for tags wants a login of its own: `tags` says whether it may
 /// be made.

@@ -1,12 +1,12 @@
 //! One inspection of a vCenter from beginning to end, for callers that keep no session between inspections.
 
 use super::{Inputs, collect, endpoint, probe};
-use crate::api::VsphereCloudConfig;
-use crate::facts::Credentials;
-use crate::vcenter::{Budget, Endpoint, Session};
-use crate::vsphere::lockout::{self, Decision, Key, TagRefusals};
-use crate::vsphere::{Inspection, InspectionRequest, LoginOutcome, ProbeOutcome};
 use jiff::Timestamp;
+use vdo_api::api::VsphereCloudConfig;
+use vdo_api::facts::Credentials;
+use vdo_vsphere::vcenter::{Budget, Endpoint, Session};
+use vdo_vsphere::vsphere::lockout::{self, Decision, Key, TagRefusals};
+use vdo_vsphere::vsphere::{Inspection, InspectionRequest, LoginOutcome, ProbeOutcome};
 
 /// Whether a login may be made.
 #[derive(Debug, Clone, Copy)]

@@ -1,9 +1,9 @@
-use crate::api::VDOConfig;
-use crate::drivers::{CLOUD_PROVIDER, STORAGE};
 use crate::reconcile::requests::asked;
-use crate::types::{DriverName, DriverVersion};
-use crate::vsphere::{self, Requirements};
 use std::collections::{BTreeMap, BTreeSet};
+use vdo_api::api::VDOConfig;
+use vdo_api::types::{DriverName, DriverVersion};
+use vdo_core::drivers::{CLOUD_PROVIDER, STORAGE};
+use vdo_vsphere::vsphere::{self, Requirements};
 
 /// What a VDOConfig requires of one connection of its namespace. A specification that cannot be acted upon requires nothing.
 #[must_use]

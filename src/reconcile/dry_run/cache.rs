@@ -1,11 +1,11 @@
 //! What the server has said of steps that were tried. It may be lost at any instant without harm.
 
 use crate::cluster::ClusterError;
-use crate::plan::{Plan, Step};
-use crate::types::{Digest, DriverName, ObjectId};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
+use vdo_api::types::{Digest, DriverName, ObjectId};
+use vdo_core::plan::{Plan, Step};
 
 /// How long the dry run of a step counts: policies and rights change.
 const FRESH: Duration = Duration::from_secs(600);

@@ -1,13 +1,13 @@
 //! A CA bundle as an administrator stored it. Only its certificates are used: the drivers' ConfigMaps are read by more people than the
 //! Secret that it may come from.
 
-use crate::types::count;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use rustls::RootCertStore;
 use rustls::pki_types::CertificateDer;
 use rustls::pki_types::pem::{PemObject as _, SectionKind};
 use std::fmt::Write as _;
+use vdo_api::types::count;
 
 /// The certificates of a PEM text, each as its own block with lines of 64 characters, and nothing else of it.
 ///

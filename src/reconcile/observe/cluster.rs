@@ -1,17 +1,17 @@
 //! The cluster, its nodes and the VDOConfigs, read through one [`Reader`] (effect).
 
-use crate::api::{API_VERSION, VDOConfig};
 use crate::cluster::{ClusterError, Reader, Select, View, Watch};
-use crate::facts::{Cluster, Node};
-use crate::manifest::{Object, apply_set_id};
 use crate::reconcile::error::ReconcileError;
 use crate::reconcile::observe::node::{node, registers};
-use crate::types::KubernetesVersion;
 use kube::ResourceExt;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 use std::collections::{BTreeMap, HashSet};
 use std::sync::Arc;
+use vdo_api::api::{API_VERSION, VDOConfig};
+use vdo_api::facts::{Cluster, Node};
+use vdo_api::types::KubernetesVersion;
+use vdo_core::manifest::{Object, apply_set_id};
 
 /// Where Secrets of the original operator are.
 const KUBE_SYSTEM: &str = "kube-system";

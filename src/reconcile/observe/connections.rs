@@ -2,16 +2,16 @@
 
 use super::ca_bundle;
 use super::cluster::{by_name, objects, texts};
-use crate::api::{API_VERSION, CertificateStatus, ConditionType, Conditions, SERVERS, VsphereCloudConfig, VsphereCloudConfigStatus};
 use crate::cluster::{ClusterError, Reader, Select, View, Watch};
-use crate::facts::{Connection, Credentials, StoredCredentials};
-use crate::manifest::Object;
 use crate::reconcile::error::ReconcileError;
-use crate::types::{Secret, Thumbprint, Trust, VcenterVersion, names_server};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use kube::ResourceExt;
 use std::sync::Arc;
+use vdo_api::api::{API_VERSION, CertificateStatus, ConditionType, Conditions, SERVERS, VsphereCloudConfig, VsphereCloudConfigStatus};
+use vdo_api::facts::{Connection, Credentials, StoredCredentials};
+use vdo_api::types::{Secret, Thumbprint, Trust, VcenterVersion, names_server};
+use vdo_core::manifest::Object;
 
 /// Where Secrets of the original operator are.
 const KUBE_SYSTEM: &str = "kube-system";

@@ -1,11 +1,11 @@
 //! What a container that fails said last (effect: one request for each of its ends).
 
 use crate::cluster::{ClusterError, pod_log};
-use crate::health::{DriverHealth, PodFailure, log_excerpt};
 use crate::reconcile::Ports;
-use crate::status::Report;
 use std::collections::BTreeMap;
 use std::sync::{Mutex, PoisonError};
+use vdo_core::health::{DriverHealth, PodFailure, log_excerpt};
+use vdo_core::status::Report;
 
 /// Ends that are remembered. There are more only when more containers fail than anyone reads about.
 const REMEMBERED: usize = 32;
@@ -56,11 +56,11 @@ async fn last_line(ports: &Ports, failure: &PodFailure, secrets: &[&str]) -> Opt
     let words = match log {
         Ok(log) => log_excerpt(&log, secrets),
         Err(error @ ClusterError::Forbidden { .. }) => {
-            tracing::warn!(pod = failure.pod, container = container.name, error = %crate::api::chain(&error), "its log cannot be read");
+            tracing::warn!(pod = failure.pod, container = container.name, error = %vdo_api::api::chain(&error), "its log cannot be read");
             None
         }
         Err(error) => {
-            tracing::debug!(pod = failure.pod, container = container.name, error = %crate::api::chain(&error), "its log cannot be read");
+            tracing::debug!(pod = failure.pod, container = container.name, error = %vdo_api::api::chain(&error), "its log cannot be read");
             None
         }
     };

@@ -1,10 +1,10 @@
 //! The definitions of our own kinds: a newer operator may have been here.
 
-use crate::api::{API_VERSION, GROUP};
 use crate::cluster::{Reader, Select, Watch};
-use crate::manifest::Object;
 use crate::reconcile::error::ReconcileError;
 use serde_json::Value;
+use vdo_api::api::{API_VERSION, GROUP};
+use vdo_core::manifest::Object;
 
 /// The definitions of what the operator writes to.
 pub const DEFINITIONS: [&str; 2] = ["vdoconfigs.vdo.vmware.com", "vspherecloudconfigs.vdo.vmware.com"];
@@ -37,8 +37,8 @@ fn known(definition: &Object) -> Result<(), ReconcileError> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::api::chain;
     use serde_json::json;
+    use vdo_api::api::chain;
 
     #[test]
     fn definition_with_objects_of_an_unknown_version_is_an_error() {

@@ -1,13 +1,13 @@
 //! Deletion guards: what must be known before something is deleted, looked up only when nothing wants it any more (effect).
 
-use crate::api::VDOConfig;
 use crate::cluster::{ClusterError, Select, Watch, holder, list_kept};
-use crate::manifest::Object;
-use crate::plan::{Lookup, Observed, REMOVE_DESPITE_VOLUMES, Volumes};
 use crate::reconcile::Ports;
-use crate::types::ObjectId;
 use kube::ResourceExt;
 use std::collections::BTreeSet;
+use vdo_api::api::VDOConfig;
+use vdo_api::types::ObjectId;
+use vdo_core::manifest::Object;
+use vdo_core::plan::{Lookup, Observed, REMOVE_DESPITE_VOLUMES, Volumes};
 
 /// Looks up what has to be known before something is deleted.
 ///

@@ -1,10 +1,10 @@
 //! A Node object as a fact (pure).
 
-use crate::drivers::CSI_DRIVER;
-use crate::facts::{Node, Place};
-use crate::manifest::{Object, UNINITIALIZED};
-use crate::types::shared;
 use serde_json::Value;
+use vdo_api::facts::{Node, Place};
+use vdo_api::types::shared;
+use vdo_core::drivers::CSI_DRIVER;
+use vdo_core::manifest::{Object, UNINITIALIZED};
 
 /// Whether our CSI driver is registered on the node of a CSINode.
 pub(in crate::reconcile) fn registers(csi_node: &Object) -> bool {
@@ -89,8 +89,8 @@ fn text(value: &Value, key: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::facts::Labels;
     use serde_json::json;
+    use vdo_api::facts::Labels;
 
     #[test]
     fn node_network_not_ready_is_read_from_conditions() {

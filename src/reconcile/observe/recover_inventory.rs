@@ -1,10 +1,6 @@
 //! A lost inventory: what bears our labels is found again and recorded, before anything else happens (effect).
 
-use crate::api::{DRIVER_LABEL, FINALIZER, PART_OF_LABEL, Reason, STATE, VDOConfig};
 use crate::cluster::{ClusterError, Reader, Select, Watch};
-use crate::drivers;
-use crate::manifest::{Object, is_owned};
-use crate::plan::{Entry, Inventory, Step, Wait, wave};
 use crate::reconcile::Ports;
 use crate::reconcile::apply::delete::{is_current, outdated};
 use crate::reconcile::apply::inventory::Found;
@@ -13,10 +9,14 @@ use crate::reconcile::error::ReconcileError;
 use crate::reconcile::observe::ClusterState;
 use crate::reconcile::observe::cluster::apply_set;
 use crate::reconcile::phase::Phase;
-use crate::status::{Failure, Report};
 use futures::stream::{self, StreamExt, TryStreamExt};
 use kube::ResourceExt;
 use std::sync::Arc;
+use vdo_api::api::{DRIVER_LABEL, FINALIZER, PART_OF_LABEL, Reason, STATE, VDOConfig};
+use vdo_core::drivers;
+use vdo_core::manifest::{Object, is_owned};
+use vdo_core::plan::{Entry, Inventory, Step, Wait, wave};
+use vdo_core::status::{Failure, Report};
 
 /// Requests that are under way at the same time.
 const CONCURRENCY: usize = 4;
@@ -173,18 +173,18 @@ pub(in crate::reconcile) async fn record(config: &VDOConfig, ports: &Ports, stat
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::api::{InventoryStatus, VDOConfigStatus};
-    use crate::chart::{self, Context};
-    use crate::drivers::{CPI, CSI};
-    use crate::manifest::{Owner, stamp};
-    use crate::rbac::is_prerequisite;
     use serde_json::json;
     use std::collections::BTreeSet;
+    use vdo_api::api::{InventoryStatus, VDOConfigStatus};
+    use vdo_core::chart::{self, Context};
+    use vdo_core::drivers::{CPI, CSI};
+    use vdo_core::manifest::{Owner, stamp};
+    use vdo_core::rbac::is_prerequisite;
 
     #[test]
     fn inventory_recovery_looks_for_every_chart_kind() {
         let mut kinds = BTreeSet::new();
-        for source in crate::fetch::embedded::sources().into_values() {
+        for source in vdo_source::fetch::embedded::sources().into_values() {
             for version in source.versions() {
                 let opened = chart::open(&chart::package(&source, &version).expect("a package")).expect("a chart");
                 for object in chart::render(&opened, &chart::everything(&opened), &Context::default()).expect("objects") {
@@ -210,7 +210,7 @@ mod tests {
     #[test]
     fn inventory_expected_only_with_finalizer_or_status() {
         let config = |finalizer: bool, listed: bool| {
-            let mut config = VDOConfig::new("vdo", crate::api::VDOConfigSpec::default());
+            let mut config = VDOConfig::new("vdo", vdo_api::api::VDOConfigSpec::default());
             config.metadata.finalizers = finalizer.then(|| vec![FINALIZER.to_owned()]);
             config.status = Some(VDOConfigStatus {
                 inventory: listed.then(InventoryStatus::default),
@@ -241,7 +241,7 @@ mod tests {
             object
         };
         let mut unmanaged = object("Service", "unmanaged", CSI, "set");
-        unmanaged.set_label(crate::api::MANAGED_BY_LABEL, "someone");
+        unmanaged.set_label(vdo_api::api::MANAGED_BY_LABEL, "someone");
         let found = [
             object("DaemonSet", "cpi", CPI, "set"),
             object("Deployment", "csi", CSI, "set"),

@@ -1,16 +1,16 @@
 //! Whether another manager runs a driver in the cluster: checked before the first write, and watched from then on (effect).
 
-use crate::api::{ConditionType, Reason};
 use crate::cluster::{ClusterError, Select, Watch, may};
-use crate::drivers;
-use crate::manifest::Object;
-use crate::plan::{Desired, Foreigner, ORIGINAL_OPERATOR, foreigners};
 use crate::reconcile::Ports;
 use crate::reconcile::error::ReconcileError;
 use crate::reconcile::observe::ClusterState;
 use crate::reconcile::requests::DriverFailures;
-use crate::status::Precondition;
 use std::collections::BTreeSet;
+use vdo_api::api::{ConditionType, Reason};
+use vdo_core::drivers;
+use vdo_core::manifest::Object;
+use vdo_core::plan::{Desired, Foreigner, ORIGINAL_OPERATOR, foreigners};
+use vdo_core::status::Precondition;
 
 /// Workloads in namespaces of tenants that are asked about; as many as a tenant may create cannot keep a reconcile busy.
 const ASKED: usize = 50;

@@ -1,9 +1,9 @@
 //! Whether the images of the drivers come from the mirror that the specification names, and by their digests.
 
-use crate::api::{ConditionType, Reason, VDOConfigSpec};
-use crate::mirror::{Lock, outside};
-use crate::plan::Desired;
-use crate::status::Precondition;
+use vdo_api::api::{ConditionType, Reason, VDOConfigSpec};
+use vdo_core::lock::{Lock, outside};
+use vdo_core::plan::Desired;
+use vdo_core::status::Precondition;
 
 const KIND: ConditionType = ConditionType::ImagesMirrored;
 
@@ -37,10 +37,10 @@ pub(in crate::reconcile) fn mirrored(spec: &VDOConfigSpec, lock: Option<&Lock>, 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::api::Images;
-    use crate::manifest::Object;
-    use crate::types::Digest;
     use serde_json::json;
+    use vdo_api::api::Images;
+    use vdo_api::types::Digest;
+    use vdo_core::manifest::Object;
 
     fn reported(registry: Option<&str>, lock: bool, image: &str) -> (Option<bool>, Reason, String) {
         let spec = VDOConfigSpec {

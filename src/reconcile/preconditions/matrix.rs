@@ -1,11 +1,11 @@
 //! Whether the matrix is the one that is wanted, signed, and not past its date (pure).
 
-use crate::api::{ConditionType, Reason};
-use crate::fetch::MatrixSource;
-use crate::matrix::{self, Index};
 use crate::reconcile::matrix_fallback::Basis;
-use crate::status::Precondition;
 use jiff::Timestamp;
+use vdo_api::api::{ConditionType, Reason};
+use vdo_core::matrix::{self, Index};
+use vdo_core::status::Precondition;
+use vdo_source::fetch::MatrixSource;
 
 /// Whether the matrix is the one that is wanted, and not past its date. `unheard` names another source that is not followed.
 pub(in crate::reconcile) fn matrix(basis: &Basis, source: &str, unheard: Option<String>, now: Timestamp) -> Precondition {
@@ -93,9 +93,9 @@ fn signed(basis: &Basis, source: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::fetch::{LoadedIndex, Problem, embedded};
-    use crate::types::Digest;
     use std::sync::Arc;
+    use vdo_api::types::Digest;
+    use vdo_source::fetch::{LoadedIndex, Problem, embedded};
 
     #[test]
     fn precondition_matrix_expired_or_invalid_fails() {
@@ -105,7 +105,7 @@ mod tests {
             index.expires = expires.map(at);
             LoadedIndex {
                 source: "embedded".into(),
-                signed: Arc::new(crate::fetch::Signed {
+                signed: Arc::new(vdo_source::fetch::Signed {
                     index: Vec::new(),
                     signature: None,
                     lock: None,

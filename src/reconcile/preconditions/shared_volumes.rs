@@ -1,18 +1,18 @@
 //! Volumes that several nodes share, looked for only when the CSI driver is about to be upgraded: its node plugin is replaced under
 //! their mounts.
 
-use crate::api::{ConditionType, Reason};
 use crate::cluster::{ClusterError, Reader};
-use crate::drivers::{CSI_DRIVER, STORAGE};
-use crate::manifest::Object;
-use crate::matrix::{DriverRequest, Index, NoFit, Query, Resolution, resolve};
 use crate::reconcile::observe::deletion_guards::volume_watches;
 use crate::reconcile::preconditions::upgrade::SHARED_DETACHED;
 use crate::reconcile::requests::DriverRequests;
-use crate::status::Precondition;
-use crate::types::{DriverName, DriverVersion};
 use serde_json::Value;
 use std::collections::BTreeMap;
+use vdo_api::api::{ConditionType, Reason};
+use vdo_api::types::{DriverName, DriverVersion};
+use vdo_core::drivers::{CSI_DRIVER, STORAGE};
+use vdo_core::manifest::Object;
+use vdo_core::matrix::{DriverRequest, Index, NoFit, Query, Resolution, resolve};
+use vdo_core::status::Precondition;
 
 const KIND: ConditionType = ConditionType::NoRwxAttachments;
 /// How many volumes are named.
@@ -94,7 +94,7 @@ async fn look(reader: &Reader) -> Precondition {
         Err(error) => Precondition::unknown(
             KIND,
             Reason::NotChecked,
-            format!("the volumes that are attached cannot be read: {}", crate::api::chain(&error)),
+            format!("the volumes that are attached cannot be read: {}", vdo_api::api::chain(&error)),
         ),
     }
 }
@@ -174,8 +174,8 @@ fn is_available(index: &Index, resolution: Option<&Resolution>, installed: Optio
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::drivers::CSI;
     use serde_json::json;
+    use vdo_core::drivers::CSI;
 
     fn object(kind: &str, name: &str, spec: Value) -> Object {
         Object::new(json!({"apiVersion": "v1", "kind": kind, "metadata": {"name": name}, "spec": spec})).expect("an object")
@@ -268,7 +268,7 @@ mod tests {
 
     #[test]
     fn shared_volumes_block_only_upgrade_that_requires_it() {
-        let index = Index::parse(crate::fetch::embedded::index()).expect("an index");
+        let index = Index::parse(vdo_source::fetch::embedded::index()).expect("an index");
         let version = |text: &str| text.parse::<DriverVersion>().expect("a version");
         for (installed, pinned, forced, expected) in [
             (Some("3.6.3"), "3.7.3", false, true),
@@ -280,7 +280,7 @@ mod tests {
         ] {
             let installed: Option<DriverVersion> = installed.map(version);
             let entry = index.drivers[CSI].entry(&version(pinned)).expect("in the matrix");
-            let pick = crate::matrix::Pick {
+            let pick = vdo_core::matrix::Pick {
                 version: entry.version.clone(),
                 target: entry.version.clone(),
                 from: None,

@@ -1,14 +1,14 @@
 //! What volume snapshots need of the cluster, and whether it is there: definitions and a controller, which no driver brings.
 
-use crate::api::{ConditionType, ManagementState, Reason, VDOConfigSpec};
 use crate::cluster::{Reader, Select, View, Watch};
-use crate::drivers::{self, Request, STORAGE};
-use crate::facts::SnapshotSupport;
-use crate::manifest::Object;
 use crate::reconcile::error::ReconcileError;
 use crate::reconcile::observe::cluster;
-use crate::status::Precondition;
 use serde_json::Value;
+use vdo_api::api::{ConditionType, ManagementState, Reason, VDOConfigSpec};
+use vdo_api::facts::SnapshotSupport;
+use vdo_core::drivers::{self, Request, STORAGE};
+use vdo_core::manifest::Object;
+use vdo_core::status::Precondition;
 
 const KIND: ConditionType = ConditionType::SnapshotsSupported;
 /// The definitions, by name.
@@ -110,7 +110,7 @@ fn judge(found: &Result<SnapshotSupport, ReconcileError>) -> Precondition {
     let found = match found {
         Ok(found) => found,
         Err(error) => {
-            let why = crate::api::chain(error);
+            let why = vdo_api::api::chain(error);
             return Precondition::unknown(KIND, Reason::NotChecked, format!("what snapshots need cannot be read: {why}"));
         }
     };

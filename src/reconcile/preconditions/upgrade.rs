@@ -1,10 +1,6 @@
 //! What must hold before an upgrade: the preconditions that the edges of a matrix name, checked against the cluster.
 
-use crate::api::{MachinesStatus, VsphereCloudConfig};
 use crate::cluster::Reader;
-use crate::drivers::{CSI_DRIVER, STORAGE};
-use crate::manifest::Object;
-use crate::matrix::Index;
 use crate::reconcile::error::ReconcileError;
 use crate::reconcile::observe::ClusterState;
 use crate::reconcile::observe::cluster::csi_nodes_watch;
@@ -12,6 +8,10 @@ use crate::reconcile::requests::DriverRequests;
 use kube::ResourceExt;
 use serde_json::Value;
 use std::collections::BTreeMap;
+use vdo_api::api::{MachinesStatus, VsphereCloudConfig};
+use vdo_core::drivers::{CSI_DRIVER, STORAGE};
+use vdo_core::manifest::Object;
+use vdo_core::matrix::Index;
 
 /// The precondition that [`crate::reconcile::preconditions::shared_volumes`] looks at when an upgrade is due.
 pub(in crate::reconcile) const SHARED_DETACHED: &str = "NoRwxAttachments";
@@ -183,8 +183,8 @@ fn volume_limit(known: &Known<'_>) -> Checked {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::api::MachineStatus;
     use serde_json::json;
+    use vdo_api::api::MachineStatus;
 
     const UUID: &str = "4201f8cd-1b9d-0f4c-8a3e-52f6a2c1d9aa";
 
@@ -215,14 +215,14 @@ mod tests {
             limit,
             many_volumes,
         };
-        let index = Index::parse(crate::fetch::embedded::index()).expect("an index");
+        let index = Index::parse(vdo_source::fetch::embedded::index()).expect("an index");
         let cut = |(name, what): (String, String)| format!("{name}: {}", what.split([';', ',']).next().unwrap_or_default());
         unmet(&index, &known).into_iter().map(cut).collect()
     }
 
     #[test]
     fn upgrade_preconditions_every_matrix_name_is_known() {
-        let index = Index::parse(crate::fetch::embedded::index()).expect("an index");
+        let index = Index::parse(vdo_source::fetch::embedded::index()).expect("an index");
         let nothing = Known {
             registered: &[],
             machines: &[],

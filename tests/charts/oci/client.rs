@@ -3,16 +3,16 @@
 use super::{both, chain, client, login, noise, reference};
 use anyhow::{Context as _, Result};
 use std::io::Write as _;
-use vdo::oci::{Descriptor, Manifest, media};
-use vdo::registry::{Options, Registry};
-use vdo::types::Digest;
-use vdo::web::Access;
+use vdo_api::types::Digest;
+use vdo_oci::oci::{Descriptor, Manifest, media};
+use vdo_oci::registry::{Options, Registry};
+use vdo_oci::web::Access;
 use vdo_testbed::{Authority, RegistryKind, RegistryServer, oras, run};
 
 const TYPE: &str = "application/vnd.example.thing.v1";
 
 /// An artifact with one blob; its manifest.
-async fn published(registry: &Registry, at: &vdo::registry::Reference, content: &[u8]) -> Result<Descriptor> {
+async fn published(registry: &Registry, at: &vdo_oci::registry::Reference, content: &[u8]) -> Result<Descriptor> {
     registry.put_blob(&at.repository, media::EMPTY_JSON.into()).await?;
     registry.put_blob(&at.repository, content.to_vec().into()).await?;
     let layer = Descriptor::of("text/plain", content);

@@ -7,9 +7,9 @@ use base64::engine::general_purpose::{STANDARD, URL_SAFE_NO_PAD};
 use ring::rand::SystemRandom;
 use ring::signature::{ECDSA_P256_SHA256_FIXED_SIGNING, EcdsaKeyPair};
 use serde_json::{Value, json};
-use vdo::registry::{Login, Options, Registry, TOKEN_REALMS, ask_helper};
-use vdo::types::Secret;
-use vdo::web::Access;
+use vdo_api::types::Secret;
+use vdo_oci::registry::{Login, Options, Registry, TOKEN_REALMS, ask_helper};
+use vdo_oci::web::Access;
 use vdo_testbed::{Authority, Leaf, RegistryAuth, RegistryKind, RegistryServer, Validity, WebAnswer, WebServer};
 
 #[tokio::test]
@@ -110,7 +110,7 @@ async fn login_by_token_is_asked_for_at_the_service_that_the_registry_names() ->
 async fn login_goes_to_no_other_server() -> Result<()> {
     let (registry, other) = (WebServer::start().await?, WebServer::start().await?);
     let host = registry.url("").trim_start_matches("https://").to_owned();
-    let at: vdo::registry::Reference = format!("{host}/team/thing:v1").parse()?;
+    let at: vdo_oci::registry::Reference = format!("{host}/team/thing:v1").parse()?;
     let ca = registry.authority().pem() + &other.authority().pem();
     let connect = |login| {
         let access = Access::new([("ca.crt".to_owned(), ca.clone())]);
@@ -187,7 +187,7 @@ async fn login_of_a_helper_is_asked_for_by_name_alone() -> Result<()> {
 async fn login_is_not_sent_to_a_service_for_tokens_in_another_domain() -> Result<()> {
     let registry = WebServer::start().await?;
     let host = registry.url("").trim_start_matches("https://").to_owned();
-    let at: vdo::registry::Reference = format!("{host}/team/thing:v1").parse()?;
+    let at: vdo_oci::registry::Reference = format!("{host}/team/thing:v1").parse()?;
     registry.answer(|_| {
         let challenge = "Bearer realm=\"https://tokens.other.invalid/token\",service=\"r\"";
         WebAnswer::Status(401, vec![("www-authenticate", challenge.into())], String::new())
@@ -209,7 +209,7 @@ async fn login_is_not_sent_to_a_service_for_tokens_in_another_domain() -> Result
         anyhow::Ok(format!(
             "{} {}",
             chain(&error),
-            vdo::types::Remedy::remedy(&error).unwrap_or_default()
+            vdo_api::types::Remedy::remedy(&error).unwrap_or_default()
         ))
     };
     for login in [login(), Login::Identity(Secret::new("s3cret"))] {
@@ -235,7 +235,7 @@ async fn login_is_not_sent_to_a_service_for_tokens_in_another_domain() -> Result
 async fn login_by_token_that_is_good_for_any_number_of_seconds_succeeds() -> Result<()> {
     let registry = WebServer::start().await?;
     let host = registry.url("").trim_start_matches("https://").to_owned();
-    let at: vdo::registry::Reference = format!("{host}/team/thing:v1").parse()?;
+    let at: vdo_oci::registry::Reference = format!("{host}/team/thing:v1").parse()?;
     let challenge = format!("Bearer realm=\"{}\",service=\"r\"", registry.url("/token"));
     for seconds in ["18446744073709551615", "9223372036854775807", "1e300", "-1", "0", "0.5"] {
         let challenge = challenge.clone();
@@ -267,7 +267,7 @@ fn seed_as_answer_of_a_registry_ends_as_its_name_says() -> Result<()> {
     let mut seeds = 0;
     for entry in std::fs::read_dir(folder)? {
         let path = entry?.path();
-        let times = vdo::registry::fuzz::answer(&std::fs::read(&path)?);
+        let times = vdo_oci::registry::fuzz::answer(&std::fs::read(&path)?);
         let is_good = path.file_name().is_some_and(|name| name.to_string_lossy().starts_with("good"));
         assert_eq!(times.iter().any(Option::is_some), is_good, "{}: {times:?}", path.display());
         seeds += 1;

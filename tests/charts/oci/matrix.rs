@@ -9,10 +9,10 @@ use base64::engine::general_purpose::STANDARD;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::time::Duration;
-use vdo::fetch::{ChartRepository, Records};
-use vdo::oci::media;
-use vdo::registry::{Fault, Reference, Registry, pull_matrix, push_matrix};
-use vdo::types::{ChartRef, Digest, Remedy as _};
+use vdo_api::types::{ChartRef, Digest, Remedy as _};
+use vdo_oci::oci::media;
+use vdo_oci::registry::{Fault, Reference, Registry, pull_matrix, push_matrix};
+use vdo_source::fetch::{ChartRepository, Records};
 use vdo_testbed::{RegistryAuth, RegistryKind, RegistryServer, WebAnswer, WebServer, oras, run};
 
 pub fn repository(at: &Reference, credentials: &Credentials, keys: Option<PathBuf>) -> Result<ChartRepository> {
@@ -86,7 +86,7 @@ async fn matrix_in_a_registry_is_published_polled_and_fetched() -> Result<()> {
         registry.put_blob("charts/other", bytes.clone().into()).await?;
         let folder = tempfile::tempdir()?;
         std::fs::write(folder.path().join("index.yaml"), index(1))?;
-        let here = vdo::fetch::MatrixSource::Local(folder.path().to_owned());
+        let here = vdo_source::fetch::MatrixSource::Local(folder.path().to_owned());
         let docker = format!(
             r#"{{"auths": {{"{}": {{"username": "{}", "password": "{}"}}}}}}"#,
             server.host(),
@@ -200,12 +200,12 @@ async fn matrix_that_is_damaged_rolled_back_or_none_is_refused_and_the_last_good
         refused("MatrixInvalid", "web page").await?;
         restore().await?;
         // A chart is no matrix.
-        let artifact = vdo::registry::Artifact {
+        let artifact = vdo_oci::registry::Artifact {
             artifact_type: media::HELM_CONFIG.into(),
             files: vec![],
         };
         let before = registry.manifest(&at).await?.descriptor.digest;
-        vdo::registry::push_files(&registry, &at, &artifact, Some(&before)).await?;
+        vdo_oci::registry::push_files(&registry, &at, &artifact, Some(&before)).await?;
         refused("MatrixInvalid", "application/vnd.cncf.helm.config.v1+json").await?;
         restore().await?;
         // The index is lost, then changed, behind the registry's back.

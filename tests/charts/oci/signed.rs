@@ -8,11 +8,11 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
-use vdo::fetch::ChartRepository;
-use vdo::oci::{Descriptor, Manifest, media};
-use vdo::registry::{Reference, Registry};
-use vdo::signature::pre_authenticated;
-use vdo::types::Digest;
+use vdo_api::types::Digest;
+use vdo_oci::oci::{Descriptor, Manifest, media};
+use vdo_oci::registry::{Reference, Registry};
+use vdo_source::fetch::ChartRepository;
+use vdo_source::signature::pre_authenticated;
 use vdo_testbed::{Binaries, Part, RegistryServer};
 
 const KIND: &str = "application/vnd.in-toto+json";
@@ -186,7 +186,7 @@ async fn signed_manifest_of_cosign_is_trusted() -> Result<()> {
         let repository = repository(&at, &credentials, Some(folder.path().join("ck.pub")))?;
         repository.poll().await;
         assert!(
-            repository.index(&vdo::fetch::Records::default()).await.is_err(),
+            repository.index(&vdo_source::fetch::Records::default()).await.is_err(),
             "it is not signed yet"
         );
         let name = at.at_digest(&digest).to_string();

@@ -5,9 +5,9 @@ use crate::attacks::{Victim, attacks};
 use anyhow::{Context as _, Result};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
-use vdo::fetch::{ChartRepository, Floor, Records};
-use vdo::matrix::{StoredMatrix, UpdatePolicy};
-use vdo::types::{ChartRef, Digest};
+use vdo_api::types::{ChartRef, Digest};
+use vdo_core::matrix::{StoredMatrix, UpdatePolicy};
+use vdo_source::fetch::{ChartRepository, Floor, Records};
 use vdo_testbed::WebAnswer;
 
 /// A site whose index of version 7 is signed by a key that its client trusts, and was used.
@@ -258,10 +258,13 @@ async fn attack_wrong_software_is_refused() -> Result<()> {
     let (site, _, repository) = signed().await?;
     let (wanted, other) = (
         package()?,
-        vdo::fetch::embedded::sources().remove(vdo::drivers::CSI).context("a source")?,
+        vdo_source::fetch::embedded::sources()
+            .remove(vdo_core::drivers::CSI)
+            .context("a source")?,
     );
     let version = other.versions().last().context("a version")?.clone();
-    site.server.put("/matrix/charts/one.tgz", vdo::chart::package(&other, &version)?);
+    site.server
+        .put("/matrix/charts/one.tgz", vdo_core::chart::package(&other, &version)?);
     let chart = ChartRef {
         urls: vec!["charts/one.tgz".into()],
         digest: Digest::of(&wanted),

@@ -2,8 +2,8 @@
 
 use super::{outcome, with_template};
 use serde_json::json;
-use vdo::chart;
-use vdo::fetch::embedded;
+use vdo_core::chart;
+use vdo_source::fetch::embedded;
 
 #[test]
 fn template_language_each_feature_renders_expected_data() {

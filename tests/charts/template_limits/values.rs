@@ -3,8 +3,8 @@
 use super::{chain, side_by_side};
 use serde_json::{Value, json};
 use std::sync::atomic::{AtomicU64, Ordering};
-use vdo::chart::{self, Chart, Context};
-use vdo::fetch::embedded;
+use vdo_core::chart::{self, Chart, Context};
+use vdo_source::fetch::embedded;
 
 /// The places of a chart's values that are not made of others, by path: `any` is a key of the user's own, `[]` an item.
 pub fn places(schema: &Value, whole: &Value, path: &[String], found: &mut Vec<Vec<String>>) {

@@ -77,7 +77,7 @@ async fn bundle_with_any_blob_missing_cut_or_changed_names_exactly_the_versions_
         if matrix.contains(&name) {
             // A chart is of one version, everything else of all.
             let chart = VERSIONS.iter().find(|version| {
-                let package = vdo::chart::open(&good);
+                let package = vdo_core::chart::open(&good);
                 package.is_ok_and(|chart| chart.metadata.version.to_string() == **version)
             });
             let of_all = if good == archive || good == sums {

@@ -7,8 +7,8 @@ use anyhow::Result;
 use std::io::Write as _;
 use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
-use vdo::oci::{Descriptor, Index, Manifest, media};
-use vdo::types::Digest;
+use vdo_api::types::Digest;
+use vdo_oci::oci::{Descriptor, Index, Manifest, media};
 use vdo_testbed::{Asked, PATIENCE, Probe, RegistryAuth, RegistryKind, RegistryServer, WebAnswer, WebServer, until};
 
 #[tokio::test]

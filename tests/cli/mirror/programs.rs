@@ -3,8 +3,8 @@
 use super::hostile::{Image, Stage};
 use anyhow::Result;
 use std::fs;
-use vdo::oci::media;
-use vdo::types::Digest;
+use vdo_api::types::Digest;
+use vdo_oci::oci::media;
 
 #[tokio::test(flavor = "multi_thread")]
 async fn programs_on_a_web_server_go_along_with_their_sums_when_they_are_what_these_say() -> Result<()> {

@@ -4,8 +4,8 @@ use super::hostile::{Image, Stage, once};
 use anyhow::Result;
 use std::fs;
 use std::path::PathBuf;
-use vdo::oci::media;
-use vdo::types::Digest;
+use vdo_api::types::Digest;
+use vdo_oci::oci::media;
 use vdo_testbed::{Asked, PATIENCE, Probe, WebAnswer, until};
 
 /// A registry with one image, and a bundle that lacks its layer but for what a test puts there.

@@ -6,11 +6,11 @@ use std::fs;
 use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
-use vdo::fetch::{Access, MatrixSource};
-use vdo::matrix::Index;
-use vdo::publish::{Draft, Release, writes};
-use vdo::signature::{Form, PrivateKey, PublicKeys, Signature};
-use vdo::types::Secret;
+use vdo_api::types::Secret;
+use vdo_author::publish::{Draft, Release, writes};
+use vdo_core::matrix::Index;
+use vdo_source::fetch::{Access, MatrixSource};
+use vdo_source::signature::{Form, PrivateKey, PublicKeys, Signature};
 
 /// The version of the matrix in a folder, as an operator with this key sees it: verified, and every chart there as it is promised.
 fn trusted(folder: &str, public: &str) -> u64 {
@@ -51,9 +51,9 @@ fn publish_stopped_after_any_write_leaves_the_last_version_or_the_next() {
         entry.insert("version".into(), "1.0.1".into());
         entry.insert(
             "chart".into(),
-            serde_json::json!({"urls": ["charts/toy-1.0.1.tgz"], "sha256": vdo::types::Digest::of(&package).hex()}),
+            serde_json::json!({"urls": ["charts/toy-1.0.1.tgz"], "sha256": vdo_api::types::Digest::of(&package).hex()}),
         );
-        draft.add(&"toy".into(), vdo::types::DriverRole::Other, entry).expect("added");
+        draft.add(&"toy".into(), vdo_api::types::DriverRole::Other, entry).expect("added");
         let later = draft.index().generated.expect("a time") + jiff::SignedDuration::from_secs(1);
         let index = draft.finish(later, None).expect("an index");
         let signatures = Form::ALL.map(|form| (form, key.sign(&index, form).expect("signed"))).into();
@@ -97,7 +97,7 @@ fn publish_killed_at_any_moment_leaves_the_last_version_or_the_next_and_goes_on(
     for (number, moment) in (1..=12).zip((0..).step_by(7)) {
         let package = publisher.toy_package(&format!("1.0.{number}"), "apps/v1", "toy", "");
         let begin = || {
-            let mut command = Command::new(env!("CARGO_BIN_EXE_vdoctl"));
+            let mut command = Command::new(vdo_testbed::vdoctl());
             command.env_clear().args(publisher.with(&["matrix", "publish", &package]));
             command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().expect("it runs")
         };
@@ -144,7 +144,7 @@ fn publish_beside_another_publisher_one_wins_and_the_other_is_refused() {
     while !waiting.is_empty() {
         rounds += 1;
         let begin = |package: &&str| {
-            let mut command = Command::new(env!("CARGO_BIN_EXE_vdoctl"));
+            let mut command = Command::new(vdo_testbed::vdoctl());
             command.env_clear().args(publisher.with(&["matrix", "publish", package]));
             command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().expect("it runs")
         };

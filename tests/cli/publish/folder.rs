@@ -4,7 +4,7 @@ use super::super::vdoctl;
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
-use vdo::chart::Source;
+use vdo_core::chart::Source;
 
 /// A driver of two objects: a Deployment with this API version and selector, and a ConfigMap with more data.
 const TOY: &str = "\
@@ -111,7 +111,7 @@ impl Publisher {
 
     /// CSI 3.7.4: 3.7.3 with other images and one more object.
     pub fn csi_3_7_4(&self) -> String {
-        let mut source = vdo::fetch::embedded::sources().remove("vsphere-csi").expect("a source");
+        let mut source = vdo_source::fetch::embedded::sources().remove("vsphere-csi").expect("a source");
         let releases = source.files.get_mut("releases/3.7.yaml").expect("releases");
         releases.extend(
             b"  3.7.4:\n    date: \"2026-10-31\"\n    upstream:\n      tag: v3.7.4\n    images:\n      driver: {tag: v3.7.4}\n      syncer: {tag: v3.7.4}\n    featureStates:\n      high-pv-node-density: false\n",
@@ -157,8 +157,8 @@ impl Publisher {
     }
 
     fn package(&self, source: &Source, driver: &str, version: &str) -> String {
-        let bytes = vdo::chart::package(source, &version.parse().expect("a version")).expect("a package");
-        let file = self.path(&format!("{driver}-{version}-{}.tgz", vdo::types::Digest::of(&bytes).short()));
+        let bytes = vdo_core::chart::package(source, &version.parse().expect("a version")).expect("a package");
+        let file = self.path(&format!("{driver}-{version}-{}.tgz", vdo_api::types::Digest::of(&bytes).short()));
         fs::write(&file, bytes).expect("written");
         file.display().to_string()
     }

@@ -18,7 +18,7 @@ fn upstream(reference: &Reference) -> Result<Vec<Value>> {
     ] {
         let path = root.join(file);
         let text = std::fs::read_to_string(&path).with_context(|| path.display().to_string())?;
-        all.extend(vdo::yaml::load_all(&text)?);
+        all.extend(vdo_api::yaml::load_all(&text)?);
     }
     let configuration = ["vsphere-cloud-secret", "vsphere-cloud-config", "vsphere-config-secret"];
     let is_configuration = |object: &Value| configuration.iter().any(|name| object["metadata"]["name"] == *name);

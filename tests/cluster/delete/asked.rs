@@ -15,7 +15,7 @@ fn delete_on_a_terminal_asks_with_cluster_and_context_and_enter_says_no() -> Res
             (&["--drivers-only"], "Remove the drivers from cluster testbed?"),
             (&["--keep-drivers"], "Remove the operator from cluster testbed?"),
         ] {
-            let mut command = Command::new(env!("CARGO_BIN_EXE_vdoctl"));
+            let mut command = Command::new(vdo_testbed::vdoctl());
             command.arg("delete").args(args).env("VDO_KUBECONFIG", bed.cluster.kubeconfig());
             let mut screen = Screen::start(command)?;
             screen.until("[y/N]").await?;

@@ -193,7 +193,7 @@ fn delete_killed_at_any_write_is_finished_by_the_next() -> Result<()> {
         for write in [1, 3, 8, LAST] {
             proxy.begin(move |call| if call.write == Some(write) { Act::StopBefore } else { Act::Pass });
             let log = bed.cluster.dir().join(format!("delete-{kills}.log"));
-            let mut vdoctl = Launch::new("vdoctl", env!("CARGO_BIN_EXE_vdoctl"), &log)
+            let mut vdoctl = Launch::new("vdoctl", vdo_testbed::vdoctl(), &log)
                 .arg("delete")
                 .arg("--yes")
                 .arg("--kubeconfig")

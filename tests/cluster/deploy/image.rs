@@ -42,7 +42,7 @@ fn deploy_with_unavailable_image_shows_it_then_installs_and_delete_leaves_nothin
         let (pod, _) = bed.until_operator_pod_is_ready(0).await?;
         ensure!(pod["spec"]["containers"][0]["image"] == reference.as_str(), "{pod}");
 
-        let mut delete = Command::new(env!("CARGO_BIN_EXE_vdoctl"));
+        let mut delete = Command::new(vdo_testbed::vdoctl());
         delete.args(["delete", "--yes"]).env("VDO_KUBECONFIG", bed.cluster.kubeconfig());
         let deleted = tokio::task::spawn_blocking(move || delete.output()).await??;
         ensure!(deleted.status.success(), "{}{}", out(&deleted), err(&deleted));

@@ -91,7 +91,7 @@ fn deploy_killed_twice_on_a_terminal_and_delete_leave_what_kubectl_listed_before
         let installed = listed(bed)?;
         ensure!(installed.len() > before.len() + 40, "nothing was installed");
 
-        let mut delete = Command::new(env!("CARGO_BIN_EXE_vdoctl"));
+        let mut delete = Command::new(vdo_testbed::vdoctl());
         delete.args(["delete", "--yes"]).env("VDO_KUBECONFIG", bed.cluster.kubeconfig());
         let deleted = tokio::task::spawn_blocking(move || delete.output()).await??;
         ensure!(deleted.status.success(), "{}{}", out(&deleted), err(&deleted));

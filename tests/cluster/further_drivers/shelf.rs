@@ -6,7 +6,7 @@ use anyhow::{Context, Result, ensure};
 use serde_json::{Value, json};
 use std::fs;
 use std::path::{Path, PathBuf};
-use vdo::types::Digest;
+use vdo_api::types::Digest;
 
 /// A release of a driver.
 pub struct Release {
@@ -182,7 +182,7 @@ impl Shelf {
         let args: Vec<&str> = words.iter().map(String::as_str).collect();
         let (code, text, talk) = bed.vdoctl(&args)?;
         ensure!(code == 0 && talk.contains("is missing"), "{code} {talk}");
-        for object in vdo::yaml::load_all(&text)? {
+        for object in vdo_api::yaml::load_all(&text)? {
             bed.apply(&object).await?;
         }
         let (_, text, talk) = bed.vdoctl(&args)?;

@@ -166,7 +166,7 @@ fn vdoctl_render_gives_installed_objects_and_masks_secrets() -> Result<()> {
     INSTALLED.run(async |bed| {
         let (code, rendered, _) = bed.vdoctl(&["render"])?;
         assert_eq!(code, 0);
-        let count = vdo::yaml::load_all(&rendered)?.len();
+        let count = vdo_api::yaml::load_all(&rendered)?.len();
         // What an earlier test labelled as ours may still be on its way out.
         until("as many objects as are rendered", PATIENCE, async || {
             let owned = bed.owned().await?.len();

@@ -198,7 +198,7 @@ fn operator_token_writes_what_the_charts_of_all_versions_have() -> Result<()> {
         let client = bed.cluster.service_account_client(NS, "vdo-operator").await?;
         with_policy(&client).await?;
         let mut count = 0;
-        for (driver, source) in vdo::fetch::embedded::sources() {
+        for (driver, source) in vdo_source::fetch::embedded::sources() {
             for version in source.versions() {
                 for object in contents::of_version(&driver, &version) {
                     count += 1;

@@ -62,7 +62,7 @@ fn install_without_a_drivers_role_names_it_and_goes_on_once_it_is_there() -> Res
         )
         .await?;
         let (code, lacking, reported) = bed.vdoctl(&MISSING)?;
-        let lacking = vdo::yaml::load_all(&lacking)?;
+        let lacking = vdo_api::yaml::load_all(&lacking)?;
         let names: Vec<&Value> = lacking.iter().map(|object| &object["metadata"]["name"]).collect();
         ensure!(
             code == 0 && names == [ROLE] && reported.contains("does not grant"),

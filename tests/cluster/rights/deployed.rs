@@ -7,7 +7,7 @@ use std::path::Path;
 
 fn read(file: &str) -> Result<Value> {
     let text = std::fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("deploy").join(file))?;
-    vdo::yaml::load_all(&text)?
+    vdo_api::yaml::load_all(&text)?
         .into_iter()
         .next()
         .with_context(|| format!("{file} is empty"))

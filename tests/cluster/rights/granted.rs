@@ -51,7 +51,7 @@ impl fmt::Display for Right {
 /// All objects of a file in deploy/.
 pub fn documents(file: &str) -> Result<Vec<Value>> {
     let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("deploy").join(file);
-    Ok(vdo::yaml::load_all(&std::fs::read_to_string(file)?)?)
+    Ok(vdo_api::yaml::load_all(&std::fs::read_to_string(file)?)?)
 }
 
 /// The file with the rights of the operator.

@@ -6,10 +6,10 @@ use anyhow::{Context, Result, ensure};
 use http::Request;
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};
-use vdo::admission::Allowed;
-use vdo::api::OPERATOR_NAMESPACE;
-use vdo::fetch::{ChartRepository, MatrixSource, Records};
-use vdo::manifest::Object;
+use vdo_api::api::OPERATOR_NAMESPACE;
+use vdo_core::admission::Allowed;
+use vdo_core::manifest::Object;
+use vdo_source::fetch::{ChartRepository, MatrixSource, Records};
 
 /// Where each field of each definition is listed; a star marks those that users may set.
 const JUDGED: &str = include_str!("../../fixtures/judged-fields.txt");

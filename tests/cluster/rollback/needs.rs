@@ -6,8 +6,8 @@ use crate::fixture::{INSTALLED, written};
 use crate::install::until_at_rest;
 use anyhow::{Context, Result, ensure};
 use serde_json::{Value, json};
-use vdo::manifest::Object;
-use vdo::plan::{Inventory, PackedObjects, Stored};
+use vdo_core::manifest::Object;
+use vdo_core::plan::{Inventory, PackedObjects, Stored};
 use vdo_testbed::{Probe, until};
 
 const KEY: &str = "revision.vdo.vmware.com/vsphere-csi";

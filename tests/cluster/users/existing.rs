@@ -6,8 +6,8 @@ use super::{done, held, typed, users};
 use crate::common::{Bed, NS};
 use anyhow::{Result, ensure};
 use serde_json::{Value, json};
-use vdo::accounts::{Principal, Step};
-use vdo::types::Secret;
+use vdo_admin::accounts::{Principal, Step};
+use vdo_api::types::Secret;
 
 const USER: &str = "storage@vsphere.local";
 const GROUP: &str = "keepers@vsphere.local";

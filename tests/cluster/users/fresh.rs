@@ -14,7 +14,7 @@ const SECRET: &str = "vdo-cpi-csi-credentials";
 
 /// `vdoctl` in the environment of a person who has chosen the cluster.
 fn vdoctl(bed: &Bed, args: &[String]) -> Command {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_vdoctl"));
+    let mut command = Command::new(vdo_testbed::vdoctl());
     command
         .env_clear()
         .env("KUBECONFIG", bed.cluster.kubeconfig())

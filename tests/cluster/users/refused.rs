@@ -5,10 +5,11 @@ use crate::common::Bed;
 use anyhow::{Context as _, Result, ensure};
 use serde_json::json;
 use std::collections::BTreeSet;
-use vdo::accounts::{Consent, Mark, OwnRole, Principal, Step, role_name};
-use vdo::facts::Credentials;
-use vdo::types::{Secret, Trust};
-use vdo::vcenter::{Administrator, Endpoint};
+use vdo_admin::accounts::{Consent, Mark, OwnRole, Principal, Step, role_name};
+use vdo_admin::administrator::Administrator;
+use vdo_api::facts::Credentials;
+use vdo_api::types::{Secret, Trust};
+use vdo_vsphere::vcenter::Endpoint;
 
 pub const PASSWORD: &str = "Aa1-Aa1-Aa1-Aa1-Aa1";
 const NOW: jiff::Timestamp = jiff::Timestamp::UNIX_EPOCH;

@@ -10,8 +10,8 @@ use serde_json::Value;
 use std::process::Child;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use vdo::vcenter::{Budget, Session};
 use vdo_testbed::{Act, Probe, Proxy, until};
+use vdo_vsphere::vcenter::{Budget, Session};
 
 pub async fn make_one_account(bed: &Bed) -> Result<()> {
     both_before_the_first_change(bed).await.context("both before the first change")?;

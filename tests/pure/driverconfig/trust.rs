@@ -1,8 +1,8 @@
 //! How a vCenter is trusted, written as each version of a driver reads it.
 
 use super::{PEM, connection, cpi_options, csi_text, read_gcfg, version};
-use vdo::driverconfig::csi::{self, CsiOptions};
-use vdo::driverconfig::{ConfigError, Connection, Thumbprint, Trust, cpi};
+use vdo_core::driverconfig::csi::{self, CsiOptions};
+use vdo_core::driverconfig::{ConfigError, Connection, Thumbprint, Trust, cpi};
 
 #[test]
 fn csi_config_before_3_3_different_trust_is_rejected() {

@@ -2,9 +2,9 @@
 
 use super::{Ask, ask, full_index, versions};
 use crate::matrix::index::{parse, toy};
-use vdo::api::chain;
-use vdo::drivers::{CPI, CSI};
-use vdo::matrix::{Cause, Rejection, UpdatePolicy};
+use vdo_api::api::chain;
+use vdo_core::drivers::{CPI, CSI};
+use vdo_core::matrix::{Cause, Rejection, UpdatePolicy};
 
 #[test]
 fn resolve_real_platform_selects_newest_that_fits() {

@@ -1,7 +1,7 @@
 //! How an index is read, and what is refused.
 
 use serde_json::{Value, json};
-use vdo::matrix::Index;
+use vdo_core::matrix::Index;
 
 /// A small index with one of everything.
 pub fn toy() -> Value {
@@ -159,7 +159,7 @@ fn matrix_index_unknown_fields_are_reported_in_json_and_yaml() {
         },
         parse(&toy())
     );
-    let from_yaml = Index::parse(vdo::yaml::dump(&value).unwrap().as_bytes()).unwrap();
+    let from_yaml = Index::parse(vdo_api::yaml::dump(&value).unwrap().as_bytes()).unwrap();
     assert_eq!(from_json, from_yaml);
 }
 
@@ -179,7 +179,7 @@ fn matrix_index_json_and_yaml_readers_agree() {
         said
     };
     assert_eq!(
-        read(&serde_json::to_string(&vdo::yaml::load_value(include_str!("../../../matrix-index/index.yaml")).unwrap()).unwrap()),
+        read(&serde_json::to_string(&vdo_api::yaml::load_value(include_str!("../../../matrix-index/index.yaml")).unwrap()).unwrap()),
         None
     );
     let good = toy().to_string();
@@ -377,7 +377,7 @@ fn matrix_requirement_in_words_names_its_versions_and_its_condition() {
     ] {
         let mut requirement = json!({"driver": "base"});
         requirement.as_object_mut().unwrap().extend(fields.as_object().unwrap().clone());
-        let requirement: vdo::matrix::Requirement = serde_json::from_value(requirement).unwrap();
+        let requirement: vdo_core::matrix::Requirement = serde_json::from_value(requirement).unwrap();
         assert_eq!(requirement.to_string(), expected);
     }
 }

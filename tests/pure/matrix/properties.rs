@@ -3,9 +3,9 @@
 use super::full_index;
 use proptest::prelude::*;
 use std::collections::BTreeMap;
-use vdo::drivers::{CPI, CSI};
-use vdo::matrix::{DriverRequest, Index, Query, UpdatePolicy, resolve};
-use vdo::types::{DriverName, DriverVersion, KubernetesVersion, VcenterVersion};
+use vdo_api::types::{DriverName, DriverVersion, KubernetesVersion, VcenterVersion};
+use vdo_core::drivers::{CPI, CSI};
+use vdo_core::matrix::{DriverRequest, Index, Query, UpdatePolicy, resolve};
 
 proptest! {
     #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(64) })]

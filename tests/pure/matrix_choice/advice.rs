@@ -2,9 +2,9 @@
 
 use super::{ask, toy, toys};
 use serde_json::{Value, json};
-use vdo::matrix::Index;
-use vdo::matrix::Rejection;
-use vdo::types::VersionRange;
+use vdo_api::types::VersionRange;
+use vdo_core::matrix::Index;
+use vdo_core::matrix::Rejection;
 
 #[test]
 fn remedy_names_what_would_have_to_be_different() {
@@ -93,7 +93,7 @@ fn remedy_names_what_would_have_to_be_different() {
     }
 }
 
-fn version_of(text: &str) -> vdo::types::VcenterVersion {
+fn version_of(text: &str) -> vdo_api::types::VcenterVersion {
     text.parse().unwrap()
 }
 

@@ -2,8 +2,8 @@
 
 use super::{Ask, ask, index, toy, toys, words};
 use serde_json::json;
-use vdo::drivers::{CPI, CSI};
-use vdo::matrix::{UpdatePolicy, When, outlook, upgradeable};
+use vdo_core::drivers::{CPI, CSI};
+use vdo_core::matrix::{UpdatePolicy, When, outlook, upgradeable};
 
 #[test]
 fn outlook_each_minor_lists_driver_changes_in_order() {
@@ -14,7 +14,7 @@ fn outlook_each_minor_lists_driver_changes_in_order() {
         .iter()
         .map(|stage| {
             let changes = &stage.changes;
-            let change = |c: &vdo::matrix::Change| {
+            let change = |c: &vdo_core::matrix::Change| {
                 let when = if c.when == When::Before { "before" } else { "with" };
                 format!("{} {} {when}", c.driver, c.path.last().unwrap().version)
             };
@@ -50,7 +50,7 @@ fn outlook_each_minor_lists_driver_changes_in_order() {
 fn outlook_driver_without_a_version_does_not_hold_up_the_others() {
     let then = ask(index(), "v1.35.2", &["8.0.3"]).installed(&[(CPI, "1.35.1"), (CSI, "3.7.3")]);
     let seen = outlook(index(), &then.query(), Some(&"1.37".parse().unwrap()), &[]);
-    let stage = |stage: &vdo::matrix::Stage| {
+    let stage = |stage: &vdo_core::matrix::Stage| {
         let unfit: Vec<&str> = stage
             .unfit
             .iter()
@@ -82,10 +82,10 @@ fn outlook_newer_vcenter_keeps_installed_versions() {
 #[test]
 fn outlook_stages_end_at_the_target() {
     let index = toy(&[("1.0.0", "1.10", "1.99", json!({}))]);
-    let stages = |from: &str, to: &str, vcenters: &[(String, vdo::types::VcenterVersion)]| {
+    let stages = |from: &str, to: &str, vcenters: &[(String, vdo_api::types::VcenterVersion)]| {
         let question = ask(&index, from, &["8.0.3"]).installed(&[("toy", "1.0.0")]);
         let seen = outlook(&index, &question.query(), Some(&to.parse().unwrap()), vcenters);
-        let stage = |stage: &vdo::matrix::Stage| format!("{} {}", stage.kubernetes, stage.vcenters[0].1);
+        let stage = |stage: &vdo_core::matrix::Stage| format!("{} {}", stage.kubernetes, stage.vcenters[0].1);
         seen.stages.iter().map(stage).collect::<Vec<_>>()
     };
     assert_eq!(stages("v1.33.4", "v1.35.2", &[]), ["v1.33.4 8.0.3", "1.34 8.0.3", "v1.35.2 8.0.3"]);
@@ -117,7 +117,7 @@ fn outlook_change_comes_before_the_stage_where_its_way_fits() {
         if last.unfit.is_some() {
             return format!("nothing fits {}", last.kubernetes);
         }
-        let change = |c: &vdo::matrix::Change| {
+        let change = |c: &vdo_core::matrix::Change| {
             let path: Vec<String> = c.path.iter().map(|step| step.version.to_string()).collect();
             format!("{:?} {} for {}", c.when, path.join(" "), last.kubernetes)
         };
@@ -140,7 +140,7 @@ fn outlook_newer_vcenter_changes_drivers_with_or_before_it() {
         let newer = [("vc1".to_owned(), "8.0.3".parse().unwrap())];
         let seen = outlook(&index, &question.query(), None, &newer);
         let changes = &seen.stages[1].changes;
-        let change = |c: &vdo::matrix::Change| format!("{:?} {}", c.when, c.path[0].version);
+        let change = |c: &vdo_core::matrix::Change| format!("{:?} {}", c.when, c.path[0].version);
         changes.iter().map(change).collect::<Vec<_>>()
     };
     assert_eq!(say("8.0"), ["With 2.0.0"]);

@@ -2,7 +2,7 @@
 
 use super::{ask, toys};
 use serde_json::json;
-use vdo::matrix::apart;
+use vdo_core::matrix::apart;
 
 /// Two drivers are chosen to stand side by side. While one has to stay as it is, the other one may be changed only where it also stands
 /// beside what is there.

@@ -2,8 +2,8 @@
 
 use super::{toy, toys};
 use serde_json::{Value, json};
-use vdo::matrix::{Index, Situation, difference, known_minors, known_vcenters, minors};
-use vdo::types::{KubernetesVersion, VcenterVersion};
+use vdo_api::types::{KubernetesVersion, VcenterVersion};
+use vdo_core::matrix::{Index, Situation, difference, known_minors, known_vcenters, minors};
 
 fn kubernetes(versions: &[&str]) -> Vec<KubernetesVersion> {
     versions.iter().map(|version| version.parse().unwrap()).collect()

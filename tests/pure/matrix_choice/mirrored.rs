@@ -2,8 +2,8 @@
 
 use super::{ask, toy};
 use serde_json::json;
-use vdo::api::chain;
-use vdo::matrix::candidates;
+use vdo_api::api::chain;
+use vdo_core::matrix::candidates;
 
 #[test]
 fn mirrored_version_that_is_not_there_is_left_out() {

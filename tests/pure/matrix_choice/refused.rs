@@ -2,8 +2,8 @@
 
 use super::{ask, toy, toys};
 use serde_json::json;
-use vdo::matrix::{NoFit, candidates};
-use vdo::types::DriverRole;
+use vdo_api::types::DriverRole;
+use vdo_core::matrix::{NoFit, candidates};
 
 fn rejected(error: &NoFit) -> Vec<String> {
     error.rejected.iter().map(ToString::to_string).collect()

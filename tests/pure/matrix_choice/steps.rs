@@ -2,7 +2,7 @@
 
 use super::{ask, toy};
 use serde_json::json;
-use vdo::matrix::{UpdatePolicy, outlook};
+use vdo_core::matrix::{UpdatePolicy, outlook};
 
 #[test]
 fn upgrade_unmet_precondition_waits() {

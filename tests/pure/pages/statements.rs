@@ -1,9 +1,9 @@
 //! What pages state is what the code has: commands, flags, fields, reasons, settings of distributions, alerts.
 
 use super::{lines, pages, read, root};
-use crate::security;
+use crate::sources::product_texts;
 use std::collections::BTreeSet;
-use vdo::facts::{Distribution, Node};
+use vdo_api::facts::{Distribution, Node};
 
 /// The words of a page in backticks.
 fn quoted(page: &str) -> Vec<String> {
@@ -60,7 +60,7 @@ fn monitoring_page_explains_every_alert_and_no_other() {
 #[test]
 fn pages_name_reasons_and_conditions_that_exist() {
     let mut code = read("deploy/monitoring/alerts.yaml");
-    security::sources(&root().join("src"), &mut code);
+    code.extend(product_texts().into_iter().map(|(_, text)| text));
     let known: BTreeSet<&str> = code.split(|letter: char| !letter.is_ascii_alphanumeric()).collect();
     let camel = |word: &str| {
         let capitals = word.chars().filter(char::is_ascii_uppercase).count();
@@ -132,7 +132,7 @@ fn reference_examples_are_objects_of_their_kind() {
             .nth(1)
             .and_then(|rest| rest.split("```").next())
             .expect("an example");
-        let written = vdo::yaml::load_value(example).expect("YAML");
+        let written = vdo_api::yaml::load_value(example).expect("YAML");
         let read: K = serde_json::from_value(written.clone()).unwrap_or_else(|error| panic!("{kind}: {error}"));
         let read = serde_json::to_value(read).expect("JSON");
         lost(kind, &written["spec"], &read["spec"]);
@@ -150,9 +150,9 @@ fn reference_examples_are_objects_of_their_kind() {
             written => assert_eq!(written, read, "{path} is no field"),
         }
     }
-    is::<vdo::api::VDOConfig>("vdoconfig");
-    is::<vdo::api::VsphereCloudConfig>("vspherecloudconfig");
-    is::<vdo::api::CompatibilityConfig>("compatibilityconfig");
+    is::<vdo_api::api::VDOConfig>("vdoconfig");
+    is::<vdo_api::api::VsphereCloudConfig>("vspherecloudconfig");
+    is::<vdo_api::api::CompatibilityConfig>("compatibilityconfig");
 }
 
 #[test]
@@ -160,10 +160,10 @@ fn pages_name_files_that_exist() {
     let mut absent = Vec::new();
     for page in pages() {
         for word in quoted(&read(&page)) {
-            let ours = ["deploy/", "overlays/", "charts/", "src/", "tests/", "matrix-index/"]
+            let ours = ["deploy/", "overlays/", "charts/", "crates/", "src/", "tests/", "matrix-index/"]
                 .iter()
                 .any(|folder| word.starts_with(folder));
-            // `src/cli/VERB.rs` stands for many.
+            // `crates/vdoctl/src/VERB.rs` stands for many.
             let many = word.contains(['*', ' ', '<', '{']) || word.split(['/', '.', '-']).any(|part| part.chars().all(char::is_uppercase));
             if ours && !many && !root().join(&word).exists() {
                 absent.push(format!("{page}: {word}"));
@@ -174,13 +174,12 @@ fn pages_name_files_that_exist() {
 }
 
 /// Each command line of `vdoctl` on a page, in text, blocks or tables, has a verb and flags that exist.
-#[cfg(feature = "cli")]
 #[test]
 fn pages_have_verbs_and_flags_of_vdoctl_that_exist() {
-    let mut top = vdo::cli::args::command();
+    let mut top = vdoctl::args::command();
     // Flags that a verb hands on to those below it are theirs, too.
     top.build();
-    let options = vdo::cli::args::options();
+    let options = vdoctl::args::options();
     let (mut seen, mut wrong) = (0, Vec::new());
     for page in pages() {
         let text = read(&page).replace("\\\n", " ");
@@ -204,8 +203,6 @@ fn pages_have_verbs_and_flags_of_vdoctl_that_exist() {
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
     assert!(seen > 200, "only {seen} command lines were read");
 }
-
-#[cfg(feature = "cli")]
 fn judge(top: &clap::Command, options: &clap::Command, line: &str) -> Result<(), String> {
     let mut command = top;
     let mut verbs = true;
@@ -238,7 +235,6 @@ fn judge(top: &clap::Command, options: &clap::Command, line: &str) -> Result<(),
 }
 
 /// The literals of a source file: without its tests and comments, broken ones joined.
-#[cfg(feature = "cli")]
 fn literals(text: &str) -> String {
     let code = text.split("\n#[cfg(test)]\n").next().unwrap_or_default();
     let lines = code.lines().filter(|line| !line.trim_start().starts_with("//"));
@@ -251,30 +247,18 @@ fn literals(text: &str) -> String {
 }
 
 /// Every command of vdoctl that a message names has verbs and flags that there are.
-#[cfg(feature = "cli")]
 #[test]
 fn messages_have_verbs_and_flags_of_vdoctl_that_exist() {
     // Words of sentences about the program.
     const PROSE: [&str; 12] = [
         "removes", "of", "does", "that", "has", "writes", "is", "made", "did", "reads", "knows", "packs",
     ];
-    fn files(folder: &std::path::Path, found: &mut Vec<std::path::PathBuf>) {
-        for entry in std::fs::read_dir(folder).expect("a folder") {
-            let path = entry.expect("an entry").path();
-            match path.is_dir() {
-                true => files(&path, found),
-                false => found.push(path),
-            }
-        }
-    }
-    let mut top = vdo::cli::args::command();
+    let mut top = vdoctl::args::command();
     top.build();
-    let options = vdo::cli::args::options();
-    let (mut all, mut wrong, mut seen) = (Vec::new(), Vec::new(), 0);
-    files(&root().join("src"), &mut all);
-    all.retain(|path| path.extension().is_some_and(|extension| extension == "rs") && path.file_stem().is_some_and(|name| name != "tests"));
-    for path in all {
-        let text = literals(&std::fs::read_to_string(&path).expect("text"));
+    let options = vdoctl::args::options();
+    let (mut wrong, mut seen) = (Vec::new(), 0);
+    for (path, text) in product_texts().into_iter().filter(|(path, _)| !path.ends_with("/tests.rs")) {
+        let text = literals(&text);
         for (at, _) in text.match_indices("vdoctl ") {
             let rest = text[at + "vdoctl ".len()..].split(['"', '`', '\n', '|']).next().unwrap_or_default();
             let mut command = &top;
@@ -284,12 +268,12 @@ fn messages_have_verbs_and_flags_of_vdoctl_that_exist() {
                 if let Some(flag) = bare.strip_prefix("--").map(|flag| flag.split('=').next().unwrap_or_default()) {
                     seen += 1;
                     if !has(flag, command) && !has(flag, &options) {
-                        wrong.push(format!("{}: {} has no --{flag}: vdoctl {rest}", path.display(), command.get_name()));
+                        wrong.push(format!("{path}: {} has no --{flag}: vdoctl {rest}", command.get_name()));
                     }
                 } else if let Some(verb) = command.find_subcommand(bare) {
                     command = verb;
                 } else if place == 0 && bare.chars().all(|c| c.is_ascii_lowercase() || c == '-') && !PROSE.contains(&bare) {
-                    wrong.push(format!("{}: there is no verb {bare}: vdoctl {rest}", path.display()));
+                    wrong.push(format!("{path}: there is no verb {bare}: vdoctl {rest}"));
                 }
                 seen += usize::from(place == 0);
                 if bare != word || matches!(bare, "or" | "and") {

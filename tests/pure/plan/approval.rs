@@ -3,8 +3,8 @@
 use super::simulation::{Case, Listed, Live, NOTHING, Slot, at, case, object, with};
 use proptest::prelude::*;
 use std::collections::BTreeSet;
-use vdo::manifest::Object;
-use vdo::plan::{Input, RandomContent, hash, target};
+use vdo_core::manifest::Object;
+use vdo_core::plan::{Input, RandomContent, hash, target};
 
 const OURS: Slot = Slot {
     wanted: Some(0),

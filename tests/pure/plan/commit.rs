@@ -3,8 +3,8 @@
 use super::simulation::{Case, Listed, Live, NOTHING, Slot, at, object, some_wait, with};
 use k8s_openapi::jiff::Timestamp;
 use std::collections::BTreeSet;
-use vdo::drivers::{CPI, CSI};
-use vdo::plan::{About, Gate, Input, Inventory, Outcome, Plan, Record, RevisionFailure, Step};
+use vdo_core::drivers::{CPI, CSI};
+use vdo_core::plan::{About, Gate, Input, Inventory, Outcome, Plan, Record, RevisionFailure, Step};
 
 const WANTED: Slot = Slot {
     wanted: Some(0),
@@ -23,7 +23,7 @@ fn deployed() -> Case {
     case
 }
 
-fn newest<'a>(inventory: &'a mut Inventory, driver: &str) -> &'a mut vdo::plan::Revision {
+fn newest<'a>(inventory: &'a mut Inventory, driver: &str) -> &'a mut vdo_core::plan::Revision {
     inventory
         .history
         .get_mut(driver)

@@ -5,11 +5,11 @@ use super::properties::config;
 use super::simulation::{Increment, Listed, Live, NOTHING, Slot, World, at, case, set, text, with};
 use proptest::prelude::*;
 use std::collections::BTreeSet;
-use vdo::api::Reason;
-use vdo::drivers::{CPI, CSI};
-use vdo::manifest::is_owned;
-use vdo::plan::{Gate, Held, Input, Wait};
-use vdo::types::ObjectId;
+use vdo_api::api::Reason;
+use vdo_api::types::ObjectId;
+use vdo_core::drivers::{CPI, CSI};
+use vdo_core::manifest::is_owned;
+use vdo_core::plan::{Gate, Held, Input, Wait};
 
 fn held() -> impl Strategy<Value = Held> {
     prop::sample::subsequence(vec![CPI, CSI, "other"], 1..=3).prop_map(|drivers| held_by(&drivers))
@@ -51,7 +51,7 @@ fn held_driver_beside_unlisted_object_of_another_comes_to_rest() {
 }
 
 fn names(plan: &Increment) -> Vec<String> {
-    let written = plan.steps.iter().filter_map(vdo::plan::Step::id);
+    let written = plan.steps.iter().filter_map(vdo_core::plan::Step::id);
     written.map(|id| format!("{} {}", id.kind(), id.name)).collect()
 }
 
@@ -76,7 +76,7 @@ fn kept_driver_is_repaired_and_not_changed() {
     };
     let plan = case.world.plan_for(&input, |_| {});
     let gate = |name: &str| {
-        let named = |planned: &&vdo::plan::PlannedStep| planned.step.id().is_some_and(|id| id.name == name);
+        let named = |planned: &&vdo_core::plan::PlannedStep| planned.step.id().is_some_and(|id| id.name == name);
         plan.whole.steps.iter().find(named).map(|planned| planned.gate.clone())
     };
     assert_eq!(

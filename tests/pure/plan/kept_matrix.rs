@@ -2,8 +2,8 @@
 
 use super::simulation::{Case, Listed, Live, NOTHING, Slot, at, with};
 use std::sync::Arc;
-use vdo::matrix::StoredMatrix;
-use vdo::plan::{Input, Record, Step};
+use vdo_core::matrix::StoredMatrix;
+use vdo_core::plan::{Input, Record, Step};
 
 /// The matrix that is used is kept as soon as it is used, and once.
 #[test]

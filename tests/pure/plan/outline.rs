@@ -1,7 +1,7 @@
 //! A plan in the words in which it is shown.
 
 use super::simulation::{Listed, Live, NOTHING, Slot, at, with};
-use vdo::plan::outline;
+use vdo_core::plan::outline;
 
 #[test]
 fn outline_names_each_object_once_with_what_is_done_and_why() {
@@ -28,7 +28,7 @@ fn outline_names_each_object_once_with_what_is_done_and_why() {
         (at("DaemonSet", "node"), slot(None, Live::Ours(0), Listed::SameUid)),
     ]);
     let items = outline(&case.world.whole(&case.desired), &case.desired);
-    let line = |item: &vdo::plan::Item| {
+    let line = |item: &vdo_core::plan::Item| {
         let data = item.fields.iter().filter(|field| field.path.starts_with("data"));
         let data: Vec<String> = data
             .map(|field| format!(" {} {}->{}", field.path, field.found, field.wanted))

@@ -4,10 +4,10 @@ use super::simulation::{Case, GUARDED, Increment, World, case, set, some_wait, t
 use proptest::prelude::*;
 use proptest::test_runner::FileFailurePersistence;
 use std::collections::BTreeSet;
-use vdo::drivers::{CPI, CSI};
-use vdo::manifest::{Object, is_owned};
-use vdo::plan::{Change, Desired, Input, Inventory, Plan, Step, Wait};
-use vdo::types::ObjectId;
+use vdo_api::types::ObjectId;
+use vdo_core::drivers::{CPI, CSI};
+use vdo_core::manifest::{Object, is_owned};
+use vdo_core::plan::{Change, Desired, Input, Inventory, Plan, Step, Wait};
 
 const PROTECTED: [&str; 1] = ["PersistentVolumeClaim"];
 
@@ -62,7 +62,7 @@ proptest! {
     #[test]
     fn plan_shuffled_input_is_the_same(case in case(), seed in any::<u64>()) {
         let mut shuffled = case.clone();
-        shuffled.desired.sort_by_key(|d| vdo::types::Digest::of(format!("{seed}{}", d.object).as_bytes()).hex());
+        shuffled.desired.sort_by_key(|d| vdo_api::types::Digest::of(format!("{seed}{}", d.object).as_bytes()).hex());
         prop_assert_eq!(text(&case.plan(&case.world)), text(&shuffled.plan(&case.world)));
     }
 

@@ -1,8 +1,8 @@
 //! The rules that no plan may break, each broken once.
 
 use super::simulation::{Listed, Live, NOTHING, Slot, UNIVERSE, at, object, with};
-use vdo::drivers::{CPI, CSI};
-use vdo::plan::{Desired, Entry, Inventory, Step, check};
+use vdo_core::drivers::{CPI, CSI};
+use vdo_core::plan::{Desired, Entry, Inventory, Step, check};
 
 /// A plan that is good, what it was made for, and one thing done to it.
 fn refused(mutate: impl FnOnce(&mut Vec<Step>, &mut Vec<Desired>, &mut Inventory)) -> String {
@@ -188,7 +188,7 @@ fn release(i: usize, uid: &str) -> Step {
 }
 
 /// The instance in the inventory is known or not.
-fn listed(i: usize, uid: Option<&str>) -> (vdo::types::ObjectId, Entry) {
+fn listed(i: usize, uid: Option<&str>) -> (vdo_api::types::ObjectId, Entry) {
     let entry = Entry {
         api_version: UNIVERSE[i].0.into(),
         driver: CSI.into(),

@@ -4,7 +4,7 @@ use super::properties::config;
 use super::simulation::{Case, case};
 use proptest::prelude::*;
 use std::collections::BTreeSet;
-use vdo::plan::{Schedule, Step, dependencies};
+use vdo_core::plan::{Schedule, Step, dependencies};
 
 /// Writes that are under way at the same time.
 const AT_ONCE: usize = 8;

@@ -6,15 +6,15 @@ use serde_json::json;
 use std::collections::BTreeSet;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
-use vdo::api::{DeletionPolicy, Reason};
-use vdo::drivers::{CPI, CSI};
-use vdo::manifest::{Object, Owner, apply_set_id, is_owned, stamp};
-use vdo::plan::{
+use vdo_api::api::{DeletionPolicy, Reason};
+use vdo_api::types::DriverRole as Role;
+use vdo_api::types::{ById, Ids, ObjectId};
+use vdo_core::drivers::{CPI, CSI};
+use vdo_core::manifest::{Object, Owner, apply_set_id, is_owned, stamp};
+use vdo_core::plan::{
     Desired, Entry, Held, Input, Inventory, Last, Lookup, Needs, Observed, Plan, Skip, Step, Volumes, Wait, applied, check, lookups, plan,
     wave,
 };
-use vdo::types::DriverRole as Role;
-use vdo::types::{ById, Ids, ObjectId};
 
 /// Kinds that go only when nothing depends on them.
 pub const GUARDED: [&str; 2] = ["StorageClass", "CustomResourceDefinition"];
@@ -326,7 +326,7 @@ impl World {
             rules: &[],
             kept: NONE.get_or_init(BTreeSet::new),
             unhealthy: &[],
-            record: &vdo::plan::NO_RECORD,
+            record: &vdo_core::plan::NO_RECORD,
             store: None,
             finalizer: true,
             uninstall: None,

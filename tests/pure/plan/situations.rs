@@ -1,9 +1,9 @@
 //! Situations with a name.
 
 use super::simulation::{Increment, Listed, Live, NOTHING, Slot, at, object, order, stored, text, with};
-use vdo::api::{DeletionPolicy, Reason};
-use vdo::drivers::{CPI, CSI};
-use vdo::plan::{Change, Entry, Input, Observed, Outcome, PackedObjects, Revision, Step};
+use vdo_api::api::{DeletionPolicy, Reason};
+use vdo_core::drivers::{CPI, CSI};
+use vdo_core::plan::{Change, Entry, Input, Observed, Outcome, PackedObjects, Revision, Step};
 
 #[test]
 fn prune_definition_with_instances_is_kept() {
@@ -109,7 +109,7 @@ fn uninstall_with_volumes_deletes_nothing_prune_of_csi_only_leaves_cpi() {
     ]);
     let mut workload = stored(object(at("Deployment", "controller"), 0, true), "start", false).into_value();
     workload["spec"] = serde_json::json!({"template": {"spec": {}}});
-    let workload = vdo::manifest::Object::new(workload).expect("an object");
+    let workload = vdo_core::manifest::Object::new(workload).expect("an object");
     case.world.inventory.objects.insert(
         workload.id(),
         Entry {
@@ -328,18 +328,18 @@ fn plan_change_says_why_object_is_written() {
         };
         whole.writes().map(word).collect::<Vec<_>>().join(", ")
     };
-    let applied_of = |content: u8| vdo::plan::applied(&object(map, content, true)).map(str::to_owned);
+    let applied_of = |content: u8| vdo_core::plan::applied(&object(map, content, true)).map(str::to_owned);
     let with_value = |change: &dyn Fn(&mut serde_json::Value)| {
         let mut value = stored(object(map, 0, true), "start", false).into_value();
         change(&mut value);
-        vdo::manifest::Object::new(value).expect("an object")
+        vdo_core::manifest::Object::new(value).expect("an object")
     };
     let unmarked = with_value(&|value| {
         let annotations = value["metadata"]["annotations"].as_object_mut().expect("annotations");
-        annotations.remove(vdo::api::APPLIED_ANNOTATION);
+        annotations.remove(vdo_api::api::APPLIED_ANNOTATION);
     });
     let edited = with_value(&|value| value["data"]["content"] = 7.into());
-    let mark = format!("metadata.annotations[{}]", vdo::api::APPLIED_ANNOTATION);
+    let mark = format!("metadata.annotations[{}]", vdo_api::api::APPLIED_ANNOTATION);
     let keep = |_: &mut super::simulation::Case| ();
     for (what, found, expected) in [
         ("in sync", reported(same, &keep), String::new()),
@@ -437,12 +437,12 @@ fn inventory_change_is_recorded_first_and_deployed_at_the_end() {
     let id = new.id();
     let of = |number: u64, object| Revision::of(number, PackedObjects::of([object].into_iter()));
     case.world.inventory.history.insert(CPI.into(), vec![of(7, &old)]);
-    case.world.inventory.objects.get_mut(&id).expect("listed").applied = vdo::plan::applied(&old).map(str::to_owned);
+    case.world.inventory.objects.get_mut(&id).expect("listed").applied = vdo_core::plan::applied(&old).map(str::to_owned);
     let recorded = case.plan(&case.world).steps.into_iter().find_map(|step| match step {
         Step::Record(inventory) => Some(inventory),
         _ => None,
     });
-    let reported = |inventory: &vdo::plan::Inventory| -> Vec<(u64, Outcome, PackedObjects)> {
+    let reported = |inventory: &vdo_core::plan::Inventory| -> Vec<(u64, Outcome, PackedObjects)> {
         let all = inventory.history[CPI].iter();
         all.map(|revision| (revision.number, revision.outcome, revision.objects.clone()))
             .collect()
@@ -455,7 +455,7 @@ fn inventory_change_is_recorded_first_and_deployed_at_the_end() {
     );
     let end = case.converge(None).0.inventory;
     assert_eq!(reported(&end), [(7, Outcome::Superseded, first), (8, Outcome::Deployed, second)]);
-    assert_eq!(end.objects[&id].applied.as_deref(), vdo::plan::applied(&new));
+    assert_eq!(end.objects[&id].applied.as_deref(), vdo_core::plan::applied(&new));
 }
 
 /// A state with less objects than the one before is a revision, too.

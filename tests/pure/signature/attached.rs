@@ -4,9 +4,9 @@ use super::{keys, private};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::{Value, json};
-use vdo::oci::{TITLE, media};
-use vdo::signature::{Form, PrivateKey, SignatureError, attached, pre_authenticated};
-use vdo::types::Digest;
+use vdo_api::types::Digest;
+use vdo_oci::oci::{TITLE, media};
+use vdo_source::signature::{Form, PrivateKey, SignatureError, attached, pre_authenticated};
 
 const INDEX: &[u8] = b"drivers: {}\n";
 

@@ -2,9 +2,9 @@
 
 use super::{at, cluster, failure, health, healthy, installing, lines, new, settled, wait};
 use std::sync::Arc;
-use vdo::api::{Class, ConditionType, Conditions, Health, Reason, VDOConfigStatus};
-use vdo::drivers::{CPI, CSI};
-use vdo::status::{Precondition, Report, fold};
+use vdo_api::api::{Class, ConditionType, Conditions, Health, Reason, VDOConfigStatus};
+use vdo_core::drivers::{CPI, CSI};
+use vdo_core::status::{Precondition, Report, fold};
 
 #[test]
 fn status_failing_pods_are_named_first() {

@@ -2,10 +2,10 @@
 
 use super::{at, cluster, driver, failure, health, healthy, installing, new, node, settled, wait};
 use std::sync::Arc;
-use vdo::api::{Class, ConditionType, Conditions, PlanStatus, Reason, VDOConfigStatus};
-use vdo::drivers::{CPI, CSI};
-use vdo::facts::{Cluster, Node};
-use vdo::status::{Precondition, Report, fold};
+use vdo_api::api::{Class, ConditionType, Conditions, PlanStatus, Reason, VDOConfigStatus};
+use vdo_api::facts::{Cluster, Node};
+use vdo_core::drivers::{CPI, CSI};
+use vdo_core::status::{Precondition, Report, fold};
 
 pub fn condition(status: &VDOConfigStatus, kind: ConditionType) -> String {
     let found = Conditions::find(&status.conditions, kind).expect("a condition");
@@ -113,7 +113,7 @@ fn status_network_not_ready_names_five_nodes() {
 /// A report that ended before the choice knows neither the chart nor the reason; they are still true of the same version.
 #[test]
 fn status_driver_keeps_facts_only_of_same_version_without_choice() {
-    let reported = |change: &dyn Fn(&mut vdo::status::DriverReport)| {
+    let reported = |change: &dyn Fn(&mut vdo_core::status::DriverReport)| {
         let mut report = healthy();
         let csi = &mut report.drivers[1];
         (csi.available, csi.chart, csi.because) = ("9.9.9".into(), String::new(), "installed".into());
@@ -333,7 +333,7 @@ fn status_of_options_without_effect_comes_and_goes() {
 /// The condition is there as long as a newer version fits that is not installed, and while nothing new is known of it. A removal ends it.
 #[test]
 fn status_of_newer_versions_comes_and_goes() {
-    let newer = |(reason, message): &(Reason, &str)| vdo::status::NewVersion {
+    let newer = |(reason, message): &(Reason, &str)| vdo_core::status::NewVersion {
         reason: *reason,
         message: (*message).to_owned(),
     };

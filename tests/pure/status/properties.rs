@@ -2,10 +2,10 @@
 
 use super::{at, cluster, connection, driver, failure, new, wait};
 use proptest::prelude::*;
-use vdo::api::{Class, ConditionType, Conditions, Health, Reason};
-use vdo::drivers::{CPI, CSI};
-use vdo::health::{DriverHealth, Pods};
-use vdo::status::{Failure, Report, fold};
+use vdo_api::api::{Class, ConditionType, Conditions, Health, Reason};
+use vdo_core::drivers::{CPI, CSI};
+use vdo_core::health::{DriverHealth, Pods};
+use vdo_core::status::{Failure, Report, fold};
 
 pub fn any_reason() -> impl Strategy<Value = Reason> {
     prop::sample::select(Reason::ALL)

@@ -3,10 +3,10 @@
 use super::parts::{condition, with_nodes};
 use super::{at, cluster, connection, driver, failure, health, healthy, new, node, settled, wait};
 use std::sync::Arc;
-use vdo::api::{Class, ConditionType, Conditions, Reason, VDOConfigStatus};
-use vdo::drivers::{CPI, CSI};
-use vdo::facts::Node;
-use vdo::status::{Precondition, Report, fold};
+use vdo_api::api::{Class, ConditionType, Conditions, Reason, VDOConfigStatus};
+use vdo_api::facts::Node;
+use vdo_core::drivers::{CPI, CSI};
+use vdo_core::status::{Precondition, Report, fold};
 
 /// The one word, and the condition Ready.
 fn ready(status: &VDOConfigStatus) -> String {

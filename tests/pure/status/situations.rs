@@ -1,12 +1,12 @@
 //! What is said while drivers come, run and go.
 
 use super::{at, cluster, connection, driver, failure, health, healthy, installing, lines, new, settled, wait};
-use vdo::api::{Class, ConditionType, Conditions, Health, Reason, VDOConfigStatus};
-use vdo::drivers::{CPI, CSI};
-use vdo::facts::Connection;
-use vdo::plan::Drift;
-use vdo::status::{DriverReport, Precondition, Report, fold};
-use vdo::types::ObjectId;
+use vdo_api::api::{Class, ConditionType, Conditions, Health, Reason, VDOConfigStatus};
+use vdo_api::facts::Connection;
+use vdo_api::types::ObjectId;
+use vdo_core::drivers::{CPI, CSI};
+use vdo_core::plan::Drift;
+use vdo_core::status::{DriverReport, Precondition, Report, fold};
 
 /// Of three connections, the bad one is named, with those who use it.
 #[test]

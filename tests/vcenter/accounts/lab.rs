@@ -3,19 +3,20 @@
 use anyhow::Result;
 use std::collections::BTreeSet;
 use std::sync::Arc;
-use vdo::accounts::{
+use vdo::reconcile::connection::examine;
+use vdo_admin::accounts::{
     Authorization, ChangeError, Consent, Grant, Mark, Principal, Review, Step, Unused, grants, plan_create, plan_delete, review,
 };
-use vdo::drivers::{CPI, CSI};
-use vdo::facts::{Credentials, Node};
-use vdo::reconcile::connection::examine;
-use vdo::types::{Secret, Trust};
-use vdo::vcenter::{Administrator, Budget, Endpoint};
-use vdo::vsphere::{
+use vdo_admin::administrator::Administrator;
+use vdo_api::facts::{Credentials, Node};
+use vdo_api::types::{Secret, Trust};
+use vdo_core::drivers::{CPI, CSI};
+use vdo_testbed::{Vcenter, VcenterOptions};
+use vdo_vsphere::vcenter::{Budget, Endpoint};
+use vdo_vsphere::vsphere::{
     ConnectionReport, Feature, InspectionRequest, Inventory, ManagedObject, RequiredPrivilege, Requirements, SessionError, match_vms,
     required_privileges,
 };
-use vdo_testbed::{Vcenter, VcenterOptions};
 
 pub const NODES: [(&str, &str); 3] = [("n-1", "10.0.0.1"), ("n-2", "10.0.0.2"), ("n-3", "10.0.0.3")];
 pub const NOW: jiff::Timestamp = jiff::Timestamp::UNIX_EPOCH;

@@ -3,10 +3,10 @@
 use super::lab::{Lab, NODES, NOW, administrator, mark, user};
 use anyhow::{Result, ensure};
 use std::collections::BTreeSet;
-use vdo::accounts::{ChangeError, OwnRole, Person, Review, Step};
-use vdo::types::Remedy as _;
-use vdo::vsphere::{Feature, SessionError};
+use vdo_admin::accounts::{ChangeError, OwnRole, Person, Review, Step};
+use vdo_api::types::Remedy as _;
 use vdo_testbed::VcenterOptions;
+use vdo_vsphere::vsphere::{Feature, SessionError};
 
 /// A user who may not do something learns which privilege that needs, and where; nothing else is changed.
 #[tokio::test(flavor = "multi_thread")]

@@ -12,8 +12,8 @@ use std::convert::Infallible;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use tokio::net::TcpListener;
-use vdo::types::Trust;
-use vdo::vcenter::Endpoint;
+use vdo_api::types::Trust;
+use vdo_vsphere::vcenter::Endpoint;
 
 /// How one call is answered.
 #[derive(Clone)]

@@ -2,12 +2,12 @@
 
 use super::evil::endpoint;
 use std::sync::Arc;
-use vdo::facts::{Credentials, Node};
 use vdo::reconcile::connection::collect;
-use vdo::types::Secret;
-use vdo::vcenter::{Budget, Session, facts};
-use vdo::vsphere::{Feature, Requirements, SessionError, WantedPolicy};
-use vdo::vsphere::{InspectionRequest, Readings};
+use vdo_api::facts::{Credentials, Node};
+use vdo_api::types::Secret;
+use vdo_vsphere::vcenter::{Budget, Session, facts};
+use vdo_vsphere::vsphere::{Feature, Requirements, SessionError, WantedPolicy};
+use vdo_vsphere::vsphere::{InspectionRequest, Readings};
 
 pub(crate) fn credentials() -> Credentials {
     Credentials {

@@ -10,7 +10,7 @@ use std::process::Stdio;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use tokio::process::Command;
-use vdo::vcenter::{Inspections, Limits, Pool};
+use vdo_vsphere::vcenter::{Inspections, Limits, Pool};
 
 const HOSTILE: usize = 20;
 /// The variables that configure the process.

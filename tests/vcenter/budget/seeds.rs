@@ -4,7 +4,7 @@ use super::evil::{Evil, Reply};
 use super::inspect;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
-use vdo::vcenter::{Budget, Limits, Pool, fuzz};
+use vdo_vsphere::vcenter::{Budget, Limits, Pool, fuzz};
 
 fn seeds() -> Vec<PathBuf> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("fuzz/seeds/answer");

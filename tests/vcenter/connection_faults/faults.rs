@@ -3,10 +3,10 @@
 use super::inside;
 use super::world::{Case, Change, Elsewhere, Other, Setting, locks, no_ca};
 use std::time::Duration;
-use vdo::api::ConditionType::{self, Authenticated, Connected, CredentialsFound, IsVCenter, Resolved, Trusted};
-use vdo::api::Reason::{self, *};
 use vdo::reconcile::ReconcileError;
-use vdo::types::{Secret, Thumbprint, Trust};
+use vdo_api::api::ConditionType::{self, Authenticated, Connected, CredentialsFound, IsVCenter, Resolved, Trusted};
+use vdo_api::api::Reason::{self, *};
+use vdo_api::types::{Secret, Thumbprint, Trust};
 use vdo_testbed::Validity;
 use vdo_testbed::soap::{Act, Greeting, Rule};
 

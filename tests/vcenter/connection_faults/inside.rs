@@ -3,11 +3,11 @@
 use super::faults::{OVERLOADED, case, rule, status};
 use super::world::{Case, Change, Other, Setting, node};
 use std::sync::Arc;
-use vdo::api::ConditionType::{self, Authorized, DatacentersFound, Distinct, NodesFound, StorageFound, TopologyConsistent};
-use vdo::api::Reason::{self, *};
-use vdo::facts::Node;
-use vdo::vsphere::{WantedDatastore, WantedPolicy};
+use vdo_api::api::ConditionType::{self, Authorized, DatacentersFound, Distinct, NodesFound, StorageFound, TopologyConsistent};
+use vdo_api::api::Reason::{self, *};
+use vdo_api::facts::Node;
 use vdo_testbed::soap::Act;
+use vdo_vsphere::vsphere::{WantedDatastore, WantedPolicy};
 
 pub fn all() -> Vec<Case> {
     let parts = [inventory(), storage(), privileges(), machines(), topology(), tags(), several()];
@@ -311,7 +311,7 @@ fn topology() -> Vec<Case> {
     let zones = |name, reason, says, changes: &'static [Change], label: Option<&'static str>| {
         case(name, TopologyConsistent, reason, says, move |s| {
             s.changes = changes.to_vec();
-            s.requirements.features.insert(vdo::vsphere::Feature::Topology);
+            s.requirements.features.insert(vdo_vsphere::vsphere::Feature::Topology);
             s.requirements.categories = vec!["k8s-zone".into()];
             if let Some(zone) = label {
                 first(s).place.labels = [("topology.csi.vmware.com/k8s-zone", zone)].into_iter().collect();
@@ -357,7 +357,7 @@ fn tags() -> Vec<Case> {
         case(name, TopologyConsistent, reason, says, move |s| {
             s.proxy.modern = modern;
             s.rules.push(vdo_testbed::soap::Rule::on(call, act.clone()));
-            s.requirements.features.insert(vdo::vsphere::Feature::Topology);
+            s.requirements.features.insert(vdo_vsphere::vsphere::Feature::Topology);
             s.requirements.categories = vec!["k8s-zone".into()];
         })
     };

@@ -8,20 +8,20 @@ use kube::api::ObjectMeta;
 use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
-use vdo::api::{ConditionType, Reason, VsphereCloudConfig, VsphereCloudConfigSpec};
-use vdo::drivers::{CPI, CSI};
-use vdo::facts::StoredCredentials;
-use vdo::facts::{Credentials, Node};
-use vdo::fetch::{ChartRepository, MatrixSource};
-use vdo::matrix::Index;
 use vdo::reconcile::ReconcileError;
 use vdo::reconcile::connection::{Inputs, Permission, inspect, known_index};
-use vdo::types::{Secret, Trust};
-use vdo::vcenter::Budget;
-use vdo::vsphere::{Feature, Requirements};
-use vdo::vsphere::{Inspection, InspectionRequest, coverage, cross_checks, fold_status};
+use vdo_api::api::{ConditionType, Reason, VsphereCloudConfig, VsphereCloudConfigSpec};
+use vdo_api::facts::StoredCredentials;
+use vdo_api::facts::{Credentials, Node};
+use vdo_api::types::{Secret, Trust};
+use vdo_core::drivers::{CPI, CSI};
+use vdo_core::matrix::Index;
+use vdo_source::fetch::{ChartRepository, MatrixSource};
 use vdo_testbed::soap::{Lockout, Rule, SoapOptions, SoapProxy};
 use vdo_testbed::{Vcenter, VcenterOptions};
+use vdo_vsphere::vcenter::Budget;
+use vdo_vsphere::vsphere::{Feature, Requirements};
+use vdo_vsphere::vsphere::{Inspection, InspectionRequest, coverage, cross_checks, fold_status};
 
 /// A fault, and what must be found.
 pub struct Case {

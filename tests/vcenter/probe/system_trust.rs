@@ -3,8 +3,8 @@
 use super::ask;
 use super::server::{Authority, serve, soap};
 use std::process::Command;
-use vdo::types::Trust;
-use vdo::vsphere::ProbeError;
+use vdo_api::types::Trust;
+use vdo_vsphere::vsphere::ProbeError;
 
 /// The environment belongs to a whole process, so the test runs itself once more with it.
 #[test]

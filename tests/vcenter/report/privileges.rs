@@ -2,8 +2,8 @@
 
 use super::{Bed, reported};
 use anyhow::{Context, Result, ensure};
-use vdo::api::{ConditionType, Reason};
-use vdo::vsphere::{Feature, Requirements};
+use vdo_api::api::{ConditionType, Reason};
+use vdo_vsphere::vsphere::{Feature, Requirements};
 
 /// Each privilege of each feature, taken away alone, is named with object and user, and no other.
 #[tokio::test(flavor = "multi_thread")]

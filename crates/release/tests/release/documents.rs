@@ -133,7 +133,7 @@ fn install_yaml_has_the_objects_of_the_kustomization() {
     let file = folder.path().join("install.yaml");
     let image = "ghcr.io/vdo-project/vdo-operator:v9@sha256:00";
     done(&["install-yaml", "--output", text(&file), "--image", image]);
-    let objects = |content: &str| vdo::yaml::load_all(content).expect("YAML");
+    let objects = |content: &str| vdo_api::yaml::load_all(content).expect("YAML");
     let id = |object: &Value| format!("{}/{}", object["kind"], object["metadata"]["name"]);
     let installed = objects(&fs::read_to_string(&file).expect("a file"));
     let list = fs::read_to_string(root().join("deploy/kustomization.yaml")).expect("a file");
@@ -270,7 +270,7 @@ fn krew_manifest_has_the_sum_of_each_archive() {
         "--output",
         &at("vdo.yaml"),
     ]);
-    let manifest = vdo::yaml::load_value(&fs::read_to_string(at("vdo.yaml")).expect("a file")).expect("YAML");
+    let manifest = vdo_api::yaml::load_value(&fs::read_to_string(at("vdo.yaml")).expect("a file")).expect("YAML");
     let platform = &manifest["spec"]["platforms"][0];
     assert_eq!(platform["uri"], "https://example.test/v1/vdoctl-v1-linux-amd64.tar.gz");
     assert_eq!(

@@ -4,9 +4,9 @@ use super::{done, root, text};
 use std::fs;
 use std::path::Path;
 use std::process::Command;
-use vdo::fetch::{Access, MatrixSource};
-use vdo::matrix::Index;
-use vdo::signature::PublicKeys;
+use vdo_core::matrix::Index;
+use vdo_source::fetch::{Access, MatrixSource};
+use vdo_source::signature::PublicKeys;
 
 fn files(folder: &Path, below: &str) -> Vec<(String, Vec<u8>)> {
     let mut all = Vec::new();

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
 use std::process::Command;
-use vdo::signature::PublicKeys;
+use vdo_source::signature::PublicKeys;
 
 const TEST: &str = "release_built_twice_is_the_same_and_its_programs_start";
 

@@ -1,0 +1,36 @@
+//! The accounts of the drivers in a vCenter: which roles and permissions they need, and the steps from what is there to that.
+//!
+//! ```text
+//! grants       what the features in use need, on which objects
+//! roles        one role for each set of privileges, named by its content
+//! plan         the steps: create, shrink, delete
+//! review       what an account lacks, and what it has beyond its needs
+//! commands     the same steps for govc and PowerCLI
+//! ```
+//!
+//! Nothing that writes to a vCenter can be opened without [`Consent`], and the operator's rooms may not use this one: the operator only
+//! reads.
+
+mod account;
+mod authorization;
+mod commands;
+mod consent;
+mod error;
+mod grants;
+mod password;
+mod plan;
+mod principal;
+mod review;
+mod step;
+
+pub use account::Mark;
+pub use authorization::{Authorization, OwnRole, Permission, Role, role_name};
+pub use commands::{Language, commands};
+pub use consent::Consent;
+pub use error::ChangeError;
+pub use grants::{Grant, GrantError, grants, is_covered, is_of_every_role};
+pub use password::{PasswordPolicy, PolicyError, password};
+pub use plan::{Conflict, Unused, plan_create, plan_delete, plan_shrink};
+pub use principal::{ParsePrincipalError, Person, Principal};
+pub use review::{Lack, Review, Surplus, Via, held_by_group, review};
+pub use step::Step;

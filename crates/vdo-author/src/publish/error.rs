@@ -1,0 +1,84 @@
+use std::borrow::Cow;
+use vdo_api::types::{Digest, DriverName, DriverVersion, Remedy};
+use vdo_core::matrix::IndexError;
+
+/// Why a matrix cannot be published. Nothing was written.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum PublishError {
+    /// What is there is no index.
+    #[error(transparent)]
+    Index(#[from] IndexError),
+    /// It is in the format of the original operator, which names no charts.
+    #[error("the matrix is in the format of the original operator, which has no place for charts and their digests")]
+    Original,
+    /// The last index is from the future.
+    #[error("the last version of the matrix was published at {0}, which is later than now")]
+    Clock(jiff::Timestamp),
+    /// The driver has no such version.
+    #[error("{driver} has no version {version} in this matrix")]
+    NotListed {
+        /// The driver.
+        driver: DriverName,
+        /// The version.
+        version: DriverVersion,
+    },
+    /// The version is there with another chart.
+    #[error("{driver} {version} was published with the chart {listed}, and this one is {given}; what was published is never changed")]
+    Published {
+        /// The driver.
+        driver: DriverName,
+        /// The version.
+        version: DriverVersion,
+        /// The digest in the index.
+        listed: Digest,
+        /// The digest of the package.
+        given: Digest,
+    },
+    /// The driver is known with another role.
+    #[error("{driver} has the role {listed} in this matrix, and its chart says {given}")]
+    Role {
+        /// The driver.
+        driver: DriverName,
+        /// By the index.
+        listed: String,
+        /// By the chart.
+        given: String,
+    },
+    /// The file with facts says something else than facts.
+    #[error("the facts cannot be used: {0}")]
+    Facts(String),
+    /// It is not known what the version supports.
+    #[error("nothing says which {what} {driver} {version} supports, and there is no older version of {minor} to go by")]
+    NotStated {
+        /// The driver.
+        driver: DriverName,
+        /// The version.
+        version: DriverVersion,
+        /// Major and minor of the version.
+        minor: String,
+        /// Kubernetes or vSphere.
+        what: &'static str,
+    },
+    /// The next index would have mistakes.
+    #[error("the matrix would have mistakes: {}", .0.join("; "))]
+    Mistakes(Vec<String>),
+}
+
+impl Remedy for PublishError {
+    fn remedy(&self) -> Option<Cow<'static, str>> {
+        match self {
+            Self::Index(error) => error.remedy(),
+            Self::Original => Some("Begin a new one with vdoctl matrix init, and publish the charts into it.".into()),
+            Self::Clock(_) => Some("Set the clock of this machine.".into()),
+            Self::NotListed { .. } => Some("Name one of those that vdoctl matrix list shows for it.".into()),
+            Self::Published { .. } => Some("Give the chart a new version.".into()),
+            Self::Role { .. } => Some("Correct the annotation vdo.vmware.com/role of the chart, or give the driver another name.".into()),
+            Self::Facts(_) => Some("Write the fields of a version as docs/matrix.md lists them, without version, chart and images.".into()),
+            Self::NotStated { what, .. } => Some(match *what {
+                "Kubernetes" => "Name them with --kubernetes MIN..MAX, or in a file with --facts.".into(),
+                _ => "Name them with --vsphere MIN..MAX, or in a file with --facts.".into(),
+            }),
+            Self::Mistakes(_) => Some("Correct the facts that were given.".into()),
+        }
+    }
+}

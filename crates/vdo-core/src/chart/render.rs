@@ -1,0 +1,267 @@
+use super::context::Context;
+use super::document::{self, DocumentError};
+use super::engine::{self, Limited, OUTPUT_LIMIT};
+use super::model::Chart;
+use super::suggest;
+use super::values::{self, ValuesError};
+use minijinja_budget::minijinja::{
+    self,
+    value::{Serde, Value as TemplateValue},
+};
+use serde_json::{Map, Value, json};
+use std::borrow::Cow;
+use std::error::Error as _;
+use vdo_api::types::{ELEMENTS, Remedy};
+use vdo_api::yaml::{self, YamlError};
+
+/// The chart could not be turned into objects.
+#[derive(Debug, thiserror::Error)]
+pub enum RenderError {
+    /// The values are not acceptable.
+    #[error("the values for {chart} are not accepted")]
+    Values {
+        /// The chart.
+        chart: String,
+        /// Which ones and why.
+        #[source]
+        source: ValuesError,
+    },
+    /// The chart refuses what it was asked for, in its author's words.
+    #[error("{chart}: {message}")]
+    Refused {
+        /// The chart.
+        chart: String,
+        /// Why.
+        message: String,
+    },
+    /// A template failed.
+    #[error("{chart}: {file}:{line}: {message}\n    {text}")]
+    Template {
+        /// The chart.
+        chart: String,
+        /// The template.
+        file: String,
+        /// The line in the template, from 1; 0 when it is not known.
+        line: usize,
+        /// What went wrong.
+        message: String,
+        /// The line itself, as the chart's author wrote it.
+        text: String,
+    },
+    /// A template wrote more than the limit.
+    #[error("{chart}: {file} takes what the templates write above {} MiB; the chart is broken or hostile", OUTPUT_LIMIT >> 20)]
+    TooLarge {
+        /// The chart.
+        chart: String,
+        /// The template.
+        file: String,
+    },
+    /// What a template wrote is not YAML.
+    #[error("{chart}: what {file} renders is not YAML")]
+    Yaml {
+        /// The chart.
+        chart: String,
+        /// The template.
+        file: String,
+        /// Where in the rendered text, and why.
+        #[source]
+        source: YamlError,
+    },
+    /// A rendered document is not a Kubernetes object.
+    #[error("{chart}: document {number} of {file} is not a Kubernetes object")]
+    Document {
+        /// The chart.
+        chart: String,
+        /// The template.
+        file: String,
+        /// Which document of the file, from 1; empty ones do not count.
+        number: usize,
+        /// What it lacks.
+        #[source]
+        source: DocumentError,
+    },
+    /// Two documents are the same object.
+    #[error("{chart}: {file} renders {object}, which was rendered before; an object belongs to one place")]
+    Twice {
+        /// The chart.
+        chart: String,
+        /// The template of the second.
+        file: String,
+        /// The object.
+        object: Box<vdo_api::types::ObjectId>,
+    },
+}
+
+impl Remedy for RenderError {
+    fn remedy(&self) -> Option<Cow<'static, str>> {
+        match self {
+            Self::Values { source, .. } => source.remedy(),
+            // Its author says what to do.
+            Self::Refused { .. } => None,
+            Self::Template { .. } | Self::TooLarge { .. } | Self::Yaml { .. } | Self::Document { .. } | Self::Twice { .. } => {
+                Some("Correct it in the source of the chart, or use another release.".into())
+            }
+        }
+    }
+}
+
+/// The values that a render uses: the chart's defaults with the user's on top.
+///
+/// # Errors
+/// When they do not fit the schema; the error names the chart, and every place with what is allowed.
+pub fn accepted(chart: &Chart, user_values: &Value) -> Result<Value, RenderError> {
+    values::effective(chart, user_values).map_err(|source| RenderError::Values {
+        chart: chart.label(),
+        source,
+    })
+}
+
+/// Renders a chart: the user's values over the defaults, checked, then every template.
+///
+/// The objects come in the order of the template files' names and of the documents in them. The same arguments give the same
+/// objects; `render` reads nothing else.
+///
+/// # Errors
+/// When the values do not fit the schema, a template fails, or what comes out is not a list of distinct Kubernetes objects.
+pub fn render(chart: &Chart, user_values: &Value, context: &Context) -> Result<Vec<Value>, RenderError> {
+    let values = accepted(chart, user_values)?;
+    let environment = engine::environment(chart, &values).map_err(|error| failure(chart, "templates/", &Map::new(), &error))?;
+    let variables = variables(chart, values, context);
+    // Once for all templates: a clone shares it.
+    let root = TemplateValue::from(Serde(&variables));
+    let (mut left, mut nodes) = (OUTPUT_LIMIT, ELEMENTS);
+    let mut objects = Vec::new();
+    let mut seen = std::collections::BTreeSet::new();
+    for path in chart.templates.keys().filter(|path| is_rendered(path)) {
+        let text = write(chart, &environment, path, (&variables, root.clone()), left)?;
+        left = left.saturating_sub(text.len());
+        let documents = yaml::load_all_within(&text, nodes).map_err(|source| RenderError::Yaml {
+            chart: chart.label(),
+            file: path.clone(),
+            source,
+        })?;
+        nodes = nodes.saturating_sub(documents.iter().map(values_in).sum());
+        for (index, object) in documents.into_iter().enumerate() {
+            let id = document::object_id(&object).map_err(|source| RenderError::Document {
+                chart: chart.label(),
+                file: path.clone(),
+                number: index + 1,
+                source,
+            })?;
+            if !seen.insert(id.clone()) {
+                return Err(RenderError::Twice {
+                    chart: chart.label(),
+                    file: path.clone(),
+                    object: Box::new(id),
+                });
+            }
+            objects.push(object);
+        }
+    }
+    Ok(objects)
+}
+
+/// How many values a document has.
+fn values_in(document: &Value) -> usize {
+    1 + match document {
+        Value::Array(items) => items.iter().map(values_in).sum(),
+        Value::Object(fields) => fields.values().map(values_in).sum(),
+        _ => 0,
+    }
+}
+
+/// Files whose name starts with an underscore hold macros, as in Helm.
+fn is_rendered(path: &str) -> bool {
+    let name = path.rsplit('/').next().unwrap_or(path);
+    !name.starts_with('_') && (name.ends_with(".yaml") || name.ends_with(".yml"))
+}
+
+fn variables(chart: &Chart, values: Value, context: &Context) -> Map<String, Value> {
+    let mut all = match serde_json::to_value(context) {
+        Ok(Value::Object(fields)) => fields,
+        _ => Map::new(), // a struct of strings and numbers is always an object
+    };
+    all.insert("values".to_owned(), values);
+    all.insert("release".to_owned(), chart.release_data.clone());
+    all.insert(
+        "chart".to_owned(),
+        json!({
+            "name": chart.metadata.name,
+            "version": chart.metadata.version,
+            "appVersion": chart.metadata.app_version,
+        }),
+    );
+    all
+}
+
+fn write(
+    chart: &Chart,
+    environment: &minijinja::Environment<'_>,
+    path: &str,
+    (variables, root): (&Map<String, Value>, TemplateValue),
+    limit: usize,
+) -> Result<String, RenderError> {
+    let failed = |error: &minijinja::Error| failure(chart, path, variables, error);
+    let template = environment.get_template(path).map_err(|error| failed(&error))?;
+    let mut out = Limited::new(limit);
+    let result = template.render_captured_to(root, &mut out).map(drop);
+    if out.full {
+        return Err(RenderError::TooLarge {
+            chart: chart.label(),
+            file: path.to_owned(),
+        });
+    }
+    result.map_err(|error| failed(&error))?;
+    Ok(String::from_utf8(out.bytes).unwrap_or_else(|error| String::from_utf8_lossy(error.as_bytes()).into_owned()))
+}
+
+/// The innermost error that knows its place: an error in a macro is reported in the macro's file.
+fn failure(chart: &Chart, path: &str, variables: &Map<String, Value>, error: &minijinja::Error) -> RenderError {
+    let mut deepest = error;
+    let mut next = error.source();
+    while let Some(source) = next {
+        if let Some(inner) = source.downcast_ref::<minijinja::Error>().filter(|inner| inner.line().is_some()) {
+            deepest = inner;
+        }
+        next = source.source();
+    }
+    if let Some(message) = deepest
+        .detail()
+        .filter(|_| deepest.source().is_some_and(|source| source.is::<engine::Said>()))
+    {
+        return RenderError::Refused {
+            chart: chart.label(),
+            message: message.to_owned(),
+        };
+    }
+    let file = deepest.name().unwrap_or(path);
+    let line = deepest.line().unwrap_or(0);
+    let source = chart
+        .templates
+        .get(file)
+        .and_then(|source| source.lines().nth(line.checked_sub(1)?));
+    let kind = deepest.kind().to_string();
+    let whole = chart.templates.get(file).map_or("", String::as_str);
+    let hint = (deepest.kind() == minijinja::ErrorKind::UndefinedError)
+        .then(|| suggest::hint(source.unwrap_or_default(), whole, variables))
+        .flatten()
+        .map_or(String::new(), |hint| format!("; {hint}"));
+    RenderError::Template {
+        chart: chart.label(),
+        file: file.to_owned(),
+        line,
+        message: match deepest.detail() {
+            Some(detail) => format!("{kind}: {detail}{hint}"),
+            None => format!("{kind}{hint}"),
+        },
+        text: source.unwrap_or_default().trim().to_owned(),
+    }
+}
+/// Values with which a chart renders the objects that it leaves out otherwise, and the others as with its defaults.
+#[must_use]
+pub fn everything(chart: &Chart) -> Value {
+    match chart.values.get("webhook") {
+        Some(_) => json!({"webhook": {"enabled": true, "caBundle": "Q0E="}}),
+        None => Value::Null,
+    }
+}

@@ -1,0 +1,417 @@
+//! `csi-vsphere.conf`, the file of the CSI driver.
+
+use super::check::{connections, unlistable};
+use super::gcfg::File;
+use super::{ConfigError, Connection, Trust, at_least};
+use std::collections::{BTreeMap, BTreeSet};
+use vdo_api::types::{DriverVersion, Secret};
+
+/// The key of the Secret that holds the file.
+pub const FILE: &str = "csi-vsphere.conf";
+/// The driver refuses more `VirtualCenter` sections than this.
+pub const MAX_VCENTERS: usize = 5;
+/// The driver refuses more topology categories than this.
+pub const MAX_CATEGORIES: usize = 5;
+/// The first version that reads the trust of each vCenter from its own section, and that compares SHA-256 thumbprints.
+const TRUST_PER_VCENTER: &str = "3.3.0";
+/// The driver refuses a longer cluster id.
+pub const MAX_CLUSTER_ID: usize = 64;
+
+/// The cluster id in a file of the driver, whatever tool wrote it; `None` when it names none.
+#[must_use]
+pub fn cluster_id(text: &str) -> Option<String> {
+    let mut global = false;
+    for line in text.lines().map(str::trim) {
+        if let Some(header) = line.strip_prefix('[') {
+            global = header
+                .split(']')
+                .next()
+                .is_some_and(|name| name.trim().eq_ignore_ascii_case("global"));
+        } else if let Some((key, value)) = line.split_once('=')
+            && global
+            && key.trim().eq_ignore_ascii_case("cluster-id")
+        {
+            return Some(unquoted(value.trim())).filter(|id| !id.is_empty());
+        }
+    }
+    None
+}
+
+/// A value without its quotes, escapes and comment.
+fn unquoted(value: &str) -> String {
+    let Some(quoted) = value.strip_prefix('"') else {
+        return value.split([';', '#']).next().unwrap_or_default().trim().to_owned();
+    };
+    let (mut text, mut letters) = (String::new(), quoted.chars());
+    while let Some(letter) = letters.next() {
+        match letter {
+            '"' => break,
+            '\\' => text.extend(letters.next()),
+            other => text.push(other),
+        }
+    }
+    text
+}
+
+/// What the CSI driver gets besides the connections. [`CsiOptions::new`] is the ten-line case.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct CsiOptions {
+    /// Marks this cluster's volumes in vCenter; unique in every vCenter, and never changed while volumes exist.
+    pub cluster_id: String,
+    /// The label vCenter shows for the cluster, for example `OpenShift`.
+    pub cluster_distribution: Option<String>,
+    /// Tag categories by which volumes are placed, outermost first.
+    pub topology_categories: Vec<String>,
+    /// Who may mount file volumes; empty leaves the driver's default (everyone, read and write).
+    pub net_permissions: Vec<NetPermission>,
+    /// vSAN datastores for file volumes; drivers before 3.2.0 only.
+    pub file_share_datastore_urls: Vec<String>,
+    /// Limits of snapshots per volume.
+    pub snapshots: SnapshotLimits,
+}
+
+impl CsiOptions {
+    /// Options with nothing but the cluster id.
+    pub fn new(cluster_id: impl Into<String>) -> Self {
+        Self {
+            cluster_id: cluster_id.into(),
+            ..Self::default()
+        }
+    }
+}
+
+/// Who may mount file volumes, and how.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct NetPermission {
+    /// An address, a range or a subnet; `*` for everyone.
+    pub ips: String,
+    /// What they may do.
+    pub access: Access,
+    /// Whether root of a client is treated as an anonymous user.
+    pub root_squash: bool,
+}
+
+/// What a client of a file volume may do.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Access {
+    /// `READ_WRITE`
+    #[default]
+    ReadWrite,
+    /// `READ_ONLY`
+    ReadOnly,
+    /// `NO_ACCESS`
+    None,
+}
+
+impl Access {
+    /// The word of the driver's file.
+    #[must_use]
+    pub const fn word(self) -> &'static str {
+        match self {
+            Self::ReadWrite => "READ_WRITE",
+            Self::ReadOnly => "READ_ONLY",
+            Self::None => "NO_ACCESS",
+        }
+    }
+}
+
+/// How many snapshots one block volume may have; `None` leaves the driver's default.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct SnapshotLimits {
+    /// On any datastore.
+    pub per_volume: Option<u32>,
+    /// On vSAN.
+    pub vsan: Option<u32>,
+    /// On vVol.
+    pub vvol: Option<u32>,
+}
+
+/// An option that a version of the driver does not know, so it is left out of the file.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Ignored {
+    /// The option, as the API spells it.
+    pub option: &'static str,
+    /// The sentence for people.
+    pub because: &'static str,
+}
+
+/// Whether this version reads which datastores file shares are put on; later ones choose for themselves.
+#[must_use]
+pub fn reads_file_share_datastores(version: &DriverVersion) -> bool {
+    !at_least(version, "3.2.0")
+}
+
+/// The options that are set and that this version of the driver would not honour. They are not an error, because a pinned
+/// old driver still works; they must be shown.
+#[must_use]
+pub fn ignored(version: &DriverVersion, options: &CsiOptions) -> Vec<Ignored> {
+    let before = |since| !at_least(version, since);
+    let candidates = [
+        (
+            !options.file_share_datastore_urls.is_empty() && !reads_file_share_datastores(version),
+            "fileVolumes.vsanDataStoreUrl",
+            "CSI 3.2.0 and later choose file-share datastores by the clusters with file service",
+        ),
+        (
+            options.snapshots != SnapshotLimits::default() && before("2.4.0"),
+            "snapshots",
+            "CSI knows snapshots from 2.4.0 on",
+        ),
+        (
+            !options.topology_categories.is_empty() && before("2.4.0"),
+            "topologyCategories",
+            "CSI knows topology categories from 2.4.0 on",
+        ),
+        (
+            options.cluster_distribution.is_some() && before("2.2.0"),
+            "clusterDistribution",
+            "CSI knows the distribution of a cluster from 2.2.0 on",
+        ),
+    ];
+    candidates
+        .into_iter()
+        .filter(|(set, ..)| *set)
+        .map(|(_, option, because)| Ignored { option, because })
+        .collect()
+}
+
+/// The data of the driver's Secret: [`FILE`], and one `<connection>.ca.pem` for every CA bundle.
+///
+/// # Errors
+/// When a value cannot be expressed in the file, or this version of the driver would refuse it.
+pub fn render(version: &DriverVersion, options: &CsiOptions, given: &[Connection]) -> Result<BTreeMap<String, Secret>, ConfigError> {
+    let connections = connections(given)?;
+    check_options(version, options, connections.len())?;
+    let leave_out: BTreeSet<_> = ignored(version, options).into_iter().map(|ignored| ignored.option).collect();
+    let keep = |option| !leave_out.contains(option);
+
+    let mut file = File::default();
+    let mut data = BTreeMap::new();
+
+    file.section("Global");
+    file.text("the options", "cluster id", "cluster-id", &options.cluster_id)?;
+    if let Some(distribution) = options.cluster_distribution.as_deref().filter(|_| keep("clusterDistribution")) {
+        file.text("the options", "cluster distribution", "cluster-distribution", distribution)?;
+    }
+    let per_vcenter = at_least(version, TRUST_PER_VCENTER);
+    if !per_vcenter {
+        write_trust(&mut file, &mut data, version, only_trust(version, &connections)?)?;
+    } else if differing_trust(given).is_empty() {
+        // Upstream's syncer connects on two concurrent paths, and one of them reads this section alone.
+        write_trust(&mut file, &mut data, version, connections[0])?;
+        if connections[0].trust == Trust::Insecure {
+            file.plain("insecure-flag", true);
+        }
+    }
+
+    for connection in &connections {
+        let place = format!("connection {:?}", connection.name);
+        check_user(version, connection)?;
+        file.subsection("VirtualCenter", &connection.server);
+        file.text(&place, "user", "user", &connection.user)?;
+        file.text(&place, "password", "password", connection.password.expose())?;
+        file.plain("port", connection.port);
+        file.plain("insecure-flag", connection.trust == Trust::Insecure);
+        if per_vcenter {
+            write_trust(&mut file, &mut data, version, connection)?;
+        }
+        if !connection.datacenters.is_empty() {
+            file.text(&place, "datacenters", "datacenters", &connection.datacenters.join(","))?;
+        }
+        if !options.file_share_datastore_urls.is_empty() && keep("fileVolumes.vsanDataStoreUrl") {
+            let urls = options.file_share_datastore_urls.join(",");
+            file.text(&place, "datastore URLs", "targetvSANFileShareDatastoreURLs", &urls)?;
+        }
+    }
+
+    for (i, permission) in options.net_permissions.iter().enumerate() {
+        file.subsection("NetPermissions", &format!("permission-{i}"));
+        file.text("the options", "net permission", "ips", &permission.ips)?;
+        file.plain("permissions", permission.access.word());
+        file.plain("rootsquash", permission.root_squash);
+    }
+    if !options.topology_categories.is_empty() && keep("topologyCategories") {
+        file.section("Labels");
+        file.text(
+            "the options",
+            "topology categories",
+            "topology-categories",
+            &options.topology_categories.join(","),
+        )?;
+    }
+    if options.snapshots != SnapshotLimits::default() && keep("snapshots") {
+        file.section("Snapshot");
+        for (key, limit) in [
+            ("global-max-snapshots-per-block-volume", options.snapshots.per_volume),
+            ("granular-max-snapshots-per-block-volume-vsan", options.snapshots.vsan),
+            ("granular-max-snapshots-per-block-volume-vvol", options.snapshots.vvol),
+        ] {
+            if let Some(limit) = limit {
+                file.plain(key, limit);
+            }
+        }
+    }
+
+    data.insert(FILE.to_owned(), Secret::new(file.finish()));
+    Ok(data)
+}
+
+/// The names of the connections when they are trusted in different ways, which no one place in the file can say; else none.
+#[must_use]
+pub fn differing_trust(connections: &[Connection]) -> Vec<&str> {
+    match connections.iter().all(|connection| connection.trust == connections[0].trust) {
+        true => Vec::new(),
+        false => connections.iter().map(|connection| connection.name.as_str()).collect(),
+    }
+}
+
+fn write_trust(
+    file: &mut File,
+    data: &mut BTreeMap<String, Secret>,
+    version: &DriverVersion,
+    connection: &Connection,
+) -> Result<(), ConfigError> {
+    match &connection.trust {
+        Trust::CaBundle(pem) => {
+            file.plain("ca-file", connection.ca_path());
+            data.insert(connection.ca_key(), Secret::new(pem));
+        }
+        Trust::Thumbprint(print) => file.plain("thumbprint", connection.comparable(print, "CSI", version, TRUST_PER_VCENTER)?),
+        Trust::SystemRoots | Trust::Insecure => {}
+    }
+    Ok(())
+}
+
+/// The connection whose trust stands for all, for drivers that have only one place to write it.
+fn only_trust<'a>(version: &DriverVersion, connections: &[&'a Connection]) -> Result<&'a Connection, ConfigError> {
+    let secure: Vec<_> = connections
+        .iter()
+        .filter(|connection| connection.trust != Trust::Insecure)
+        .collect();
+    let first = secure.first().copied().unwrap_or(&connections[0]);
+    let same = secure.iter().all(|connection| connection.trust == first.trust);
+    same.then_some(*first).ok_or_else(|| ConfigError::OneTrustForAll {
+        version: version.clone(),
+        count: connections.len(),
+    })
+}
+
+fn check_options(version: &DriverVersion, options: &CsiOptions, count: usize) -> Result<(), ConfigError> {
+    let id = &options.cluster_id;
+    let wrong_id = if id.is_empty() {
+        Some("is empty")
+    } else if id.len() > MAX_CLUSTER_ID {
+        Some("is too long")
+    } else if id.chars().any(char::is_control) {
+        Some("contains a control character")
+    } else {
+        None
+    };
+    if let Some(because) = wrong_id {
+        return Err(ConfigError::ClusterId { id: id.clone(), because });
+    }
+    let categories = &options.topology_categories;
+    let wrong_category = categories.iter().find_map(|category| unlistable(category));
+    let too_many = (categories.len() > MAX_CATEGORIES).then_some("there are too many");
+    if let Some(because) = wrong_category.or(too_many) {
+        return Err(ConfigError::Topology {
+            categories: categories.clone(),
+            because,
+        });
+    }
+    let nets = options
+        .net_permissions
+        .iter()
+        .map(|permission| ("the address of a net permission", &permission.ips));
+    let urls = options.file_share_datastore_urls.iter().map(|url| ("the datastore URL", url));
+    for (field, text) in nets.chain(urls) {
+        if let Some(because) = unlistable(text) {
+            return Err(ConfigError::Text {
+                field,
+                text: text.clone(),
+                because,
+            });
+        }
+    }
+    if count > MAX_VCENTERS {
+        return Err(ConfigError::TooManyConnections { count });
+    }
+    if count > 1 && !at_least(version, "3.0.0") {
+        return Err(ConfigError::OneVcenterOnly {
+            version: version.clone(),
+            count,
+        });
+    }
+    if count > 1 && categories.is_empty() {
+        return Err(ConfigError::TopologyNeeded { count });
+    }
+    Ok(())
+}
+
+fn check_user(version: &DriverVersion, connection: &Connection) -> Result<(), ConfigError> {
+    if at_least(version, "3.1.2") && !is_principal(&connection.user) {
+        return Err(ConfigError::User {
+            name: connection.name.clone(),
+            user: connection.user.clone(),
+            version: version.clone(),
+        });
+    }
+    Ok(())
+}
+
+/// The driver's own rule: `[a-zA-Z0-9.-]+\[a-zA-Z0-9._-]+` or `[a-zA-Z0-9._-]+@[a-zA-Z0-9.-]+`.
+fn is_principal(user: &str) -> bool {
+    let domain = |text: &str| !text.is_empty() && text.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '.' | '-'));
+    let account = |text: &str| !text.is_empty() && text.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '.' | '-' | '_'));
+    user.split_once('\\').is_some_and(|(left, right)| domain(left) && account(right))
+        || user.split_once('@').is_some_and(|(left, right)| account(left) && domain(right))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{CsiOptions, MAX_CATEGORIES, MAX_CLUSTER_ID, check_options, cluster_id, is_principal};
+
+    #[test]
+    fn csi_config_user_is_account_and_domain() {
+        for (user, expected) in [
+            ("vsphere.local\\csi_user", true),
+            ("csi_user@vsphere.local", true),
+            ("vsphere_local\\csi", false),
+            ("csi@vsphere_local", false),
+            ("\\csi", false),
+            ("csi@", false),
+            ("@vsphere.local", false),
+            ("vsphere.local\\", false),
+            ("c si@vsphere.local", false),
+            ("csi", false),
+        ] {
+            assert_eq!(is_principal(user), expected, "{user}");
+        }
+    }
+
+    #[test]
+    fn csi_config_limits_are_inclusive() {
+        let version = "3.7.3".parse().expect("a version");
+        let with = |id: usize, categories: usize| {
+            let mut options = CsiOptions::new("a".repeat(id));
+            options.topology_categories = (0..categories).map(|i| format!("c{i}")).collect();
+            check_options(&version, &options, 1).is_ok()
+        };
+        assert!(with(MAX_CLUSTER_ID, MAX_CATEGORIES));
+        assert!(!with(MAX_CLUSTER_ID + 1, 1) && !with(1, MAX_CATEGORIES + 1));
+    }
+
+    #[test]
+    fn csi_config_cluster_id_any_spelling_is_found() {
+        for (text, id) in [
+            ("[Global]\ncluster-id = \"a b\"\n", Some("a b")),
+            ("[global]\n  Cluster-ID=plain ; a comment\n", Some("plain")),
+            ("[Global]\ncluster-id = \"a\\\"b\" # c\n", Some("a\"b")),
+            ("[VirtualCenter \"v\"]\ncluster-id = \"no\"\n[Global]\nuser = x\n", None),
+            ("[Global]\ncluster-id = \"\"\n", None),
+            ("", None),
+        ] {
+            assert_eq!(cluster_id(text).as_deref(), id, "{text}");
+        }
+    }
+}

@@ -1,0 +1,209 @@
+use std::borrow::Cow;
+use vdo_api::types::{DriverVersion, Remedy};
+
+/// The drivers' files cannot express what the connections and options say. Terminal: only other input helps.
+///
+/// Every sentence names the connection and the way out. Passwords are never part of it.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum ConfigError {
+    /// There is nothing to connect to.
+    #[error("no vSphere connection is given")]
+    NoConnection,
+
+    /// The CSI driver has a limit.
+    #[error("{count} vSphere connections are given and the CSI driver takes at most {max}", max = super::csi::MAX_VCENTERS)]
+    TooManyConnections {
+        /// How many there are.
+        count: usize,
+    },
+
+    /// Connection names become keys of Secrets.
+    #[error("connection {name:?} cannot be part of a Secret key")]
+    ConnectionName {
+        /// The name.
+        name: String,
+    },
+
+    /// Two connections of one name.
+    #[error("connection {name:?} is given twice")]
+    SameName {
+        /// The name.
+        name: String,
+    },
+
+    /// Two connections to one address: a driver would use one of the two at random.
+    #[error("connections {first:?} and {second:?} both have the address {server}")]
+    SameServer {
+        /// The address.
+        server: String,
+        /// One connection.
+        first: String,
+        /// The other.
+        second: String,
+    },
+
+    /// The address cannot be dialled or written down.
+    #[error("connection {name:?}: {server:?} is not an address")]
+    Server {
+        /// The connection.
+        name: String,
+        /// Its address.
+        server: String,
+    },
+
+    /// A user or a password is missing.
+    #[error("connection {name:?}: the {field} is empty")]
+    Missing {
+        /// The connection.
+        name: String,
+        /// What is missing.
+        field: &'static str,
+    },
+
+    /// The grammar has no way to write this character.
+    #[error("{place}: the {field} contains {character}, which the CSI driver's file cannot carry")]
+    Character {
+        /// The connection or the part of the options.
+        place: String,
+        /// Which value.
+        field: &'static str,
+        /// The character, in words.
+        character: &'static str,
+    },
+
+    /// CSI 3.1.2 and later take only two forms of a user name.
+    #[error("connection {name:?}: CSI {version} does not accept the user {user:?}")]
+    User {
+        /// The connection.
+        name: String,
+        /// The user.
+        user: String,
+        /// The driver.
+        version: DriverVersion,
+    },
+
+    /// Datacenters are written as one comma-separated list.
+    #[error("connection {name:?}: the datacenter {datacenter:?} cannot be named in a driver's list, because {because}")]
+    Datacenter {
+        /// The connection.
+        name: String,
+        /// The datacenter.
+        datacenter: String,
+        /// What is wrong with it.
+        because: &'static str,
+    },
+
+    /// The bundle is no bundle.
+    #[error("connection {name:?}: the CA bundle {because}")]
+    CaBundle {
+        /// The connection.
+        name: String,
+        /// What is wrong with it.
+        because: &'static str,
+    },
+
+    /// The driver compares SHA-1 thumbprints alone, and the connection has one of SHA-256.
+    #[error(
+        "connection {name:?}: {driver} {version} compares SHA-1 thumbprints only, and that of the certificate is not known before the connection was checked"
+    )]
+    Sha1Unknown {
+        /// The connection.
+        name: String,
+        /// CPI or CSI.
+        driver: &'static str,
+        /// Its version.
+        version: DriverVersion,
+    },
+
+    /// Before 3.3.0 the CSI driver has one `ca-file` and one `thumbprint` for all vCenters.
+    #[error("CSI {version} checks the certificates of all vCenters in one way, and the {count} connections differ")]
+    OneTrustForAll {
+        /// The driver.
+        version: DriverVersion,
+        /// How many connections.
+        count: usize,
+    },
+
+    /// Before 3.0.0 the CSI driver knows one vCenter only.
+    #[error("CSI {version} knows one vCenter and {count} are given")]
+    OneVcenterOnly {
+        /// The driver.
+        version: DriverVersion,
+        /// How many connections.
+        count: usize,
+    },
+
+    /// With several vCenters volumes are placed by topology.
+    #[error("{count} vCenters are given without topology categories, which the CSI driver needs to choose between them")]
+    TopologyNeeded {
+        /// How many connections.
+        count: usize,
+    },
+
+    /// Too many, or one that cannot be written down.
+    #[error("the topology categories {categories:?} cannot be used, because {because}")]
+    Topology {
+        /// The categories.
+        categories: Vec<String>,
+        /// What is wrong with them.
+        because: &'static str,
+    },
+
+    /// The cluster id marks volumes in vCenter.
+    #[error("the cluster id {id:?} {because}")]
+    ClusterId {
+        /// The id.
+        id: String,
+        /// What is wrong with it.
+        because: &'static str,
+    },
+
+    /// A text of the options that no driver list can carry.
+    #[error("{field} {text:?} cannot be used, because {because}")]
+    Text {
+        /// Which option.
+        field: &'static str,
+        /// Its text.
+        text: String,
+        /// What is wrong with it.
+        because: &'static str,
+    },
+
+    /// Not what the driver reads as a subnet; it would take no address at all.
+    #[error("the subnet {text:?} is not in CIDR form")]
+    Subnet {
+        /// The text.
+        text: String,
+    },
+}
+
+impl Remedy for ConfigError {
+    fn remedy(&self) -> Option<Cow<'static, str>> {
+        Some(match self {
+            Self::NoConnection => "Name at least one.".into(),
+            Self::TooManyConnections { .. } => "Use fewer.".into(),
+            Self::ConnectionName { .. } => "Use letters, digits, '-' and '.', at most 200 of them.".into(),
+            Self::SameName { .. } => "Name each once.".into(),
+            Self::SameServer { .. } => "Drop one of them.".into(),
+            Self::Server { .. } => "Write a host name or an IP address, without scheme, port or brackets.".into(),
+            Self::Missing { .. } => "Set it in the Secret of the connection.".into(),
+            Self::Character { .. } => "Choose one without it.".into(),
+            Self::User { .. } => "Write it as user@domain or DOMAIN\\user, in letters, digits, '.', '-' and '_'.".into(),
+            Self::Datacenter { .. } => "Rename it in vCenter, or list no datacenters to use all.".into(),
+            Self::CaBundle { .. } => "Give the certificates of the authority in PEM form, and nothing else.".into(),
+            Self::Sha1Unknown { .. } => "Wait for the check, or write the SHA-1 thumbprint or a CA bundle.".into(),
+            Self::OneTrustForAll { .. } => "Use CSI 3.3.0 or later, or give all of them the same CA bundle.".into(),
+            Self::OneVcenterOnly { .. } => "Use CSI 3.0.0 or later, or one connection.".into(),
+            Self::TopologyNeeded { .. } => "Set topologyCategories and tag every vCenter with them.".into(),
+            Self::Topology { .. } => format!("Name at most {max} tag categories of vCenter.", max = super::csi::MAX_CATEGORIES).into(),
+            Self::ClusterId { .. } => format!(
+                "Use 1 to {max} printable characters, unique in every vCenter.",
+                max = super::csi::MAX_CLUSTER_ID
+            )
+            .into(),
+            Self::Subnet { .. } => "Write an address and the length of its prefix, such as 192.168.10.0/24 or fd00:10::/64.".into(),
+            Self::Text { .. } => "Write another.".into(),
+        })
+    }
+}

@@ -1,0 +1,167 @@
+//! What the operator knows of single drivers, in one table. Everything else treats drivers alike, or asks this table.
+//!
+//! A driver that is not in the table works from its chart and its matrix entry alone: it has no configuration of the operator's, waits for
+//! no nodes, and is requested by `spec.drivers`.
+
+mod cpi;
+mod csi;
+mod request;
+mod setup;
+
+pub use crate::driverconfig::csi::reads_file_share_datastores;
+pub use cpi::CPI;
+pub use csi::{CSI, CSI_DRIVER, Material, SERVED, cluster_id, cluster_id_places};
+pub use request::{Request, Uses, requests};
+pub use setup::{Setup, connection, values};
+
+use crate::chart::Chart;
+use crate::driverconfig::ConfigError;
+use crate::manifest::ManifestError;
+use serde_json::{Map, Value};
+use std::borrow::Cow;
+use vdo_api::api::{ConditionType, NodesStatus, Reason};
+use vdo_api::facts::Node;
+use vdo_api::types::{DriverRole, Remedy};
+
+/// A driver that the operator knows.
+pub struct Driver {
+    /// Its name in the matrix.
+    pub name: &'static str,
+    /// What people call it.
+    pub short: &'static str,
+    /// What it is, in a sentence.
+    pub what: &'static str,
+    /// What it does for the cluster.
+    pub role: DriverRole,
+    /// The field of the specification that requests it.
+    pub field: &'static str,
+    /// The condition that says how it is.
+    pub condition: ConditionType,
+    /// What it calls itself in CSIDriver, CSINode, VolumeAttachment and PersistentVolume objects, where it provides volumes.
+    pub csi_driver: Option<&'static str>,
+    /// Where its objects are, by API version, kind and namespace; where its inventory is lost they are found there.
+    pub places: &'static [(&'static str, &'static str, &'static str)],
+    /// The namespace of its configuration.
+    pub namespace: &'static str,
+    /// The Secrets and ConfigMaps with its configuration, by kind and name.
+    pub written: &'static [(&'static str, &'static str)],
+    /// Kinds in which other tools run what is a workload of the same name here.
+    pub also_runs_as: &'static [(&'static str, &'static str)],
+    /// What it does on each node.
+    pub on_nodes: OnNodes,
+    request: fn(&vdo_api::api::VDOConfigSpec) -> Option<Request>,
+    values: fn(&vdo_api::api::VDOConfigSpec, Option<&Material>, &mut Setter<'_>) -> Map<String, Value>,
+    /// The options that are set and that this version cannot use, each with the reason.
+    ignored: fn(&vdo_api::api::VDOConfigSpec, &Chart) -> Vec<(String, String)>,
+    write: fn(&Setup<'_>) -> Result<Vec<Value>, SetupError>,
+}
+
+/// Sets a value of a chart, by its path.
+type Setter<'a> = dyn FnMut(&[&str], Value) + 'a;
+
+/// What a driver does on each node, by which it is known to work.
+pub struct OnNodes {
+    /// What a node waits for until it is done there.
+    pub waits_for: fn(&Node) -> Option<&'static str>,
+    /// The reason of the condition until then.
+    pub reason: Reason,
+    /// What the nodes are afterwards.
+    pub done: &'static str,
+    /// How many nodes are done.
+    pub count: fn(&NodesStatus) -> i64,
+}
+
+/// The configuration of a driver cannot be written.
+#[derive(Debug, thiserror::Error)]
+pub enum SetupError {
+    /// A setting does not fit the driver's grammar.
+    #[error(transparent)]
+    Config(#[from] ConfigError),
+    /// What was written is no object.
+    #[error(transparent)]
+    Manifest(#[from] ManifestError),
+}
+
+impl Remedy for SetupError {
+    fn remedy(&self) -> Option<Cow<'static, str>> {
+        match self {
+            Self::Config(error) => error.remedy(),
+            Self::Manifest(error) => error.remedy(),
+        }
+    }
+}
+
+/// The table.
+pub const KNOWN: [&Driver; 2] = [&cpi::DRIVER, &csi::DRIVER];
+
+/// The driver that initialises nodes.
+pub const CLOUD_PROVIDER: &Driver = &cpi::DRIVER;
+
+/// The driver that provides volumes.
+pub const STORAGE: &Driver = &csi::DRIVER;
+
+/// The entry of a driver.
+#[must_use]
+pub fn known(name: &str) -> Option<&'static Driver> {
+    KNOWN.into_iter().find(|driver| driver.name == name)
+}
+
+/// What people call a driver.
+#[must_use]
+pub fn short(name: &str) -> &str {
+    known(name).map_or(name, |driver| driver.short)
+}
+
+/// The field of the specification that requests a driver.
+#[must_use]
+pub fn field(name: &str) -> String {
+    known(name).map_or_else(|| format!("spec.drivers[{name}]"), |driver| format!("spec.{}", driver.field))
+}
+
+/// The options that are set and that the version of the chart cannot use, in sentences. They are no errors, because the driver works
+/// without them.
+#[must_use]
+pub fn ignored(spec: &vdo_api::api::VDOConfigSpec, chart: &Chart) -> Vec<String> {
+    let Some(driver) = known(&chart.metadata.name) else {
+        return Vec::new();
+    };
+    let sentence = |(option, because): (String, String)| {
+        let (field, short, version) = (driver.field, driver.short, &chart.metadata.version);
+        format!("spec.{field}.{option} has no effect with {short} {version}: {because}")
+    };
+    (driver.ignored)(spec, chart).into_iter().map(sentence).collect()
+}
+
+/// What a driver does for the cluster, as far as the table says.
+#[must_use]
+pub fn role(name: &str) -> DriverRole {
+    known(name).map_or(DriverRole::Other, |driver| driver.role)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn known_drivers_each_have_an_own_name_role_field_and_condition() {
+        let all = |text: fn(&Driver) -> String| KNOWN.into_iter().map(text).collect::<std::collections::BTreeSet<_>>().len();
+        for text in [
+            |d: &Driver| d.name.to_owned(),
+            |d: &Driver| d.short.to_owned(),
+            |d: &Driver| d.field.to_owned(),
+            |d: &Driver| d.role.to_string(),
+            |d: &Driver| format!("{:?}", d.condition),
+        ] {
+            assert_eq!(all(text), KNOWN.len());
+        }
+        assert_eq!(
+            (CLOUD_PROVIDER.role, STORAGE.role),
+            (DriverRole::CloudProvider, DriverRole::Storage)
+        );
+        assert_eq!((short("antrea"), role("antrea")), ("antrea", DriverRole::Other));
+        assert_eq!(
+            (field("antrea").as_str(), field(CPI).as_str()),
+            ("spec.drivers[antrea]", "spec.cloudProvider")
+        );
+    }
+}

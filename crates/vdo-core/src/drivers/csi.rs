@@ -1,0 +1,233 @@
+//! The vSphere CSI driver.
+
+use super::setup::secret;
+use super::{Driver, OnNodes, Request, Setter, Setup, SetupError, Uses};
+use crate::chart::Chart;
+use crate::driverconfig::csi;
+use crate::manifest::Object;
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use serde_json::{Map, Value, json};
+use std::collections::BTreeMap;
+use vdo_api::api::{ConditionType, Permission, Reason, StorageProvider, VDOConfigSpec};
+use vdo_api::types::{DriverRole, Secret};
+
+/// Its name in the matrix.
+pub const CSI: &str = "vsphere-csi";
+
+/// The name that CSIDriver and CSINode objects give it.
+pub const CSI_DRIVER: &str = "csi.vsphere.vmware.com";
+
+/// The Secret that the chart mounts into the webhook.
+pub const SERVED: &str = "vsphere-webhook-certs";
+
+const NAMESPACE: &str = "vmware-system-csi";
+const SECRET: &str = "vsphere-config-secret";
+
+pub(super) const DRIVER: Driver = Driver {
+    name: CSI,
+    short: "CSI",
+    what: "the driver",
+    role: DriverRole::Storage,
+    field: "storageProvider",
+    condition: ConditionType::StorageReady,
+    csi_driver: Some(CSI_DRIVER),
+    places: &[
+        ("v1", "ConfigMap", NAMESPACE),
+        ("v1", "Service", NAMESPACE),
+        ("v1", "ServiceAccount", NAMESPACE),
+        ("apps/v1", "Deployment", NAMESPACE),
+        ("apps/v1", "DaemonSet", NAMESPACE),
+        ("storage.k8s.io/v1", "CSIDriver", ""),
+        ("storage.k8s.io/v1", "StorageClass", ""),
+        ("admissionregistration.k8s.io/v1", "ValidatingWebhookConfiguration", ""),
+    ],
+    namespace: NAMESPACE,
+    written: &[("Secret", SECRET), ("Secret", SERVED)],
+    also_runs_as: &[],
+    on_nodes: OnNodes {
+        waits_for: |node| (node.linux && !node.csi_registered).then_some("CSI registration"),
+        reason: Reason::WaitingForCsiNodes,
+        done: "registered with the CSI driver",
+        count: |nodes| nodes.csi_registered,
+    },
+    request,
+    values,
+    ignored,
+    write,
+};
+
+/// What its webhook serves with, and what the API server trusts.
+#[derive(Debug, Clone)]
+pub struct Material {
+    /// The authorities that the API server trusts, PEM.
+    pub bundle: String,
+    /// What the webhook serves with, PEM.
+    pub certificate: String,
+    /// Its key, PEM.
+    pub key: Secret,
+}
+
+fn request(spec: &VDOConfigSpec) -> Option<Request> {
+    let csi = spec.storage_provider.clone()?;
+    let features = features(&csi);
+    let mut connections = csi.vsphere_cloud_configs;
+    connections.extend(csi.vsphere_cloud_config);
+    Some(Request {
+        state: csi.management_state,
+        version: csi.version,
+        allow_incompatible: csi.allow_incompatible,
+        uses: Uses::of(connections),
+        features,
+        states: csi.features,
+        ..Request::of(CSI)
+    })
+}
+
+/// What a version must be able to do, by the names of features in a matrix, each with the field that asks for it.
+fn features(csi: &StorageProvider) -> BTreeMap<String, String> {
+    /// Feature states of the driver that are of no use where the vCenter cannot do what they switch on.
+    const STATES: [(&str, &str); 6] = [
+        ("block-volume-snapshot", "snapshots"),
+        ("csi-migration", "inTreeMigration"),
+        ("csi-transaction-support", "transactions"),
+        ("high-pv-node-density", "manyVolumesPerNode"),
+        ("multi-vcenter-csi-topology", "multiVcenter"),
+        ("online-volume-extend", "onlineExpansion"),
+    ];
+    let mut asked = BTreeMap::new();
+    for (state, feature) in STATES {
+        if csi.features.get(state) == Some(&true) {
+            asked.insert(feature.to_owned(), format!("spec.storageProvider.features[{state}]"));
+        }
+    }
+    if let Some(class) = csi.storage_classes.iter().find(|class| class.file_share == Some(true)) {
+        let by = format!("spec.storageProvider.storageClasses[{}].fileShare", class.name);
+        asked.insert("fileVolumes".to_owned(), by);
+    }
+    if csi.file_volumes.is_some() {
+        asked.insert("fileVolumes".to_owned(), "spec.storageProvider.fileVolumes".to_owned());
+    }
+    if csi.snapshots.is_some() {
+        asked.insert("snapshots".to_owned(), "spec.storageProvider.snapshots".to_owned());
+    }
+    asked
+}
+
+fn values(spec: &VDOConfigSpec, webhook: Option<&Material>, set: &mut Setter<'_>) -> Map<String, Value> {
+    let csi = spec.storage_provider.clone().unwrap_or_default();
+    // One replica for each control-plane node, up to the three that upstream wants: more would stay pending for ever.
+    set(&["controller", "replicas"], "auto".into());
+    if let Some(path) = &csi.custom_kubelet_path {
+        set(&["kubeletPath"], path.clone().into());
+    }
+    if !csi.topology_categories.is_empty() {
+        set(&["topology", "enabled"], true.into());
+    }
+    if let Some(windows) = csi.windows {
+        set(&["windows", "enabled"], windows.into());
+    }
+    if let Some(material) = webhook {
+        set(&["webhook", "enabled"], true.into());
+        set(&["webhook", "secretName"], SERVED.into());
+        set(&["webhook", "caBundle"], STANDARD.encode(&material.bundle).into());
+    }
+    if !csi.storage_classes.is_empty() {
+        set(&["storageClasses"], json!(csi.storage_classes));
+    }
+    for (feature, on) in &csi.features {
+        set(&["featureStates", feature], (*on).into());
+    }
+    csi.values
+}
+
+/// Options that the configuration of this version has no place for, and feature states that are switched on and that it does not know.
+fn ignored(spec: &VDOConfigSpec, chart: &Chart) -> Vec<(String, String)> {
+    let csi = spec.storage_provider.clone().unwrap_or_default();
+    let options = csi::ignored(&chart.metadata.version, &options("", &csi));
+    let mut all: Vec<(String, String)> = options.into_iter().map(|one| (one.option.into(), one.because.into())).collect();
+    if let Some(known) = chart.release_data.get("featureStates").and_then(Value::as_object) {
+        let fields = csi
+            .features
+            .iter()
+            .filter(|(_, on)| **on)
+            .map(|(state, _)| (state, format!("features[{state}]")));
+        let free = csi.values.get("featureStates").and_then(Value::as_object).into_iter().flatten();
+        let free = free
+            .filter(|(_, on)| **on == json!(true))
+            .map(|(state, _)| (state, format!("values.featureStates[{state}]")));
+        let unknown = fields.chain(free).filter(|(state, _)| !known.contains_key(*state));
+        all.extend(unknown.map(|(_, option)| (option, "it has no feature state of this name".into())));
+    }
+    all
+}
+
+/// The configuration in a Secret, because it holds the passwords; and what the webhook serves with.
+fn write(setup: &Setup<'_>) -> Result<Vec<Value>, SetupError> {
+    let options = options(setup.cluster_id, &setup.spec.storage_provider.clone().unwrap_or_default());
+    let data = csi::render(setup.version, &options, &setup.connections)?;
+    let mut secrets = vec![secret(setup.namespace, SECRET, &data)];
+    secrets.extend(setup.webhook.map(|material| secret(setup.namespace, SERVED, &served(material))));
+    Ok(secrets)
+}
+
+/// Where the identity is under which a driver that was installed before us, or whose inventory is lost, registers its volumes: kind,
+/// namespace and name of its configuration, and of where it keeps the one that it made up.
+#[must_use]
+pub fn cluster_id_places() -> [(&'static str, &'static str, &'static str); 2] {
+    [("Secret", NAMESPACE, SECRET), ("ConfigMap", NAMESPACE, "vsphere-csi-cluster-id")]
+}
+
+/// That identity, from what is in one of these places.
+#[must_use]
+pub fn cluster_id(found: &Object) -> Option<String> {
+    let id = match found.is_secret() {
+        true => {
+            let file = STANDARD.decode(found.text(&format!("/data/{}", csi::FILE))).ok()?;
+            csi::cluster_id(&String::from_utf8_lossy(&file))?
+        }
+        false => found.text("/data/clusterID").to_owned(),
+    };
+    Some(id).filter(|id| !id.is_empty())
+}
+
+/// What the webhook reads at its start.
+fn served(material: &Material) -> BTreeMap<String, Secret> {
+    const CONFIG: &str =
+        "[WebHookConfig]\nport = \"8443\"\ncert-file = \"/run/secrets/tls/tls.crt\"\nkey-file = \"/run/secrets/tls/tls.key\"\n";
+    [
+        ("tls.crt", Secret::new(material.certificate.clone())),
+        ("tls.key", material.key.clone()),
+        ("webhook.config", Secret::new(CONFIG)),
+    ]
+    .map(|(key, value)| (key.to_owned(), value))
+    .into()
+}
+
+fn options(cluster_id: &str, spec: &StorageProvider) -> csi::CsiOptions {
+    let mut options = csi::CsiOptions::new(cluster_id);
+    options.cluster_distribution.clone_from(&spec.cluster_distribution);
+    options.topology_categories.clone_from(&spec.topology_categories);
+    if let Some(files) = &spec.file_volumes {
+        options.file_share_datastore_urls.clone_from(&files.vsan_data_store_url);
+        options.net_permissions = files
+            .net_permissions
+            .iter()
+            .map(|p| csi::NetPermission {
+                ips: p.ips.clone(),
+                access: match p.permissions {
+                    None | Some(Permission::ReadWrite) => csi::Access::ReadWrite,
+                    Some(Permission::ReadOnly) => csi::Access::ReadOnly,
+                    Some(Permission::NoAccess) => csi::Access::None,
+                },
+                root_squash: p.root_squash.unwrap_or(false),
+            })
+            .collect();
+    }
+    options.snapshots.per_volume = spec
+        .snapshots
+        .as_ref()
+        .and_then(|s| s.max_per_volume)
+        .and_then(|n| u32::try_from(n).ok());
+    options
+}

@@ -1,0 +1,20 @@
+//! Whether an object is as it should be, judged from the object alone (the rules of kstatus), and from there whether a
+//! driver works.
+
+mod driver;
+mod kstatus;
+mod log_excerpt;
+mod missing;
+mod pods;
+mod rollout;
+mod scheduling;
+mod webhook_endpoints;
+
+pub use driver::{DriverHealth, driver_health};
+pub use kstatus::{assess, is_judged};
+pub use log_excerpt::log_excerpt;
+pub use missing::{MissingWorkload, without};
+pub use pods::{ContainerFailure, Ended, PodFailure, worst_pod};
+pub use rollout::{Pods, Verdict};
+pub use scheduling::{Placement, placement};
+pub use webhook_endpoints::{slices_of, unserved};

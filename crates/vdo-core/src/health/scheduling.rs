@@ -1,0 +1,254 @@
+use crate::manifest::{Object, UNINITIALIZED};
+use serde_json::{Map, Value};
+use std::sync::Arc;
+use vdo_api::facts::Node;
+
+/// Whether a workload with a number of pods finds enough nodes.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Placement {
+    /// How many nodes it needs: one for each pod when they must be apart, else one.
+    pub needed: usize,
+    /// How many nodes its pods may run on.
+    pub eligible: usize,
+    /// Why other nodes do not do: the first few, each with its reason.
+    pub refused: Vec<(String, String)>,
+}
+
+/// Taints that go away by themselves, and of which other conditions tell.
+const PASSING: [&str; 5] = [
+    UNINITIALIZED,
+    "node.kubernetes.io/not-ready",
+    "node.kubernetes.io/unreachable",
+    "node.kubernetes.io/network-unavailable",
+    "node.kubernetes.io/memory-pressure",
+];
+
+/// Nodes that a message names.
+const NAMED: usize = 3;
+
+/// On which nodes the pods of a Deployment may run: node selector, required node affinity, taints and tolerations, as the
+/// scheduler judges them. What changes by the minute (load, free memory) is left out. `None` for other kinds: a DaemonSet
+/// wants as many nodes as there are.
+#[must_use]
+pub fn placement(workload: &Object, nodes: &[Arc<Node>]) -> Option<Placement> {
+    let pod = workload.pod_spec().filter(|_| workload.kind() == "Deployment")?;
+    let replicas = workload.number("/spec/replicas").unwrap_or(1).max(0);
+    let replicas = usize::try_from(replicas).unwrap_or(0);
+    let needed = if is_apart(workload) { replicas } else { replicas.min(1) };
+    let (mut eligible, mut refused) = (0, Vec::new());
+    for node in nodes {
+        match refusal(pod, node) {
+            None => eligible += 1,
+            Some(why) if refused.len() < NAMED => refused.push((node.name.clone(), why)),
+            Some(_) => {}
+        }
+    }
+    Some(Placement { needed, eligible, refused })
+}
+
+/// Whether each pod must be on a node of its own.
+fn is_apart(workload: &Object) -> bool {
+    let terms = workload
+        .pod_spec()
+        .and_then(|pod| pod.pointer("/affinity/podAntiAffinity/requiredDuringSchedulingIgnoredDuringExecution"));
+    terms
+        .and_then(Value::as_array)
+        .is_some_and(|terms| terms.iter().any(|term| text(term, "topologyKey") == "kubernetes.io/hostname"))
+}
+
+/// Why the pod may not run on the node.
+pub(super) fn refusal(pod: &Value, node: &Node) -> Option<String> {
+    let selector = pod.get("nodeSelector").and_then(Value::as_object);
+    for (key, wanted) in selector.into_iter().flatten() {
+        let wanted = wanted.as_str().unwrap_or_default();
+        if node.place.labels.get(key) != Some(wanted) {
+            return Some(format!("it lacks the label {key}={wanted}"));
+        }
+    }
+    let terms = pod.pointer("/affinity/nodeAffinity/requiredDuringSchedulingIgnoredDuringExecution/nodeSelectorTerms");
+    if let Some(terms) = terms.and_then(Value::as_array)
+        && !terms.iter().any(|term| term_fits(term, node))
+    {
+        return Some(format!("its labels do not fit the node affinity{}", wanted_labels(terms)));
+    }
+    let tolerations: Vec<&Value> = pod.get("tolerations").and_then(Value::as_array).into_iter().flatten().collect();
+    node.place
+        .taints
+        .iter()
+        .filter(|(key, ..)| !PASSING.contains(&key.as_str()))
+        .find(|taint| !tolerations.iter().any(|toleration| tolerates(toleration, taint)))
+        .map(|(key, value, effect)| {
+            let value = if value.is_empty() { String::new() } else { format!("={value}") };
+            format!("its taint {key}{value}:{effect} is not tolerated")
+        })
+}
+
+/// A term fits when all of its expressions do; one without any fits nothing.
+fn term_fits(term: &Value, node: &Node) -> bool {
+    let list = |key: &str| term.get(key).and_then(Value::as_array).cloned().unwrap_or_default();
+    let (expressions, fields) = (list("matchExpressions"), list("matchFields"));
+    let name = |key: &str| (key == "metadata.name").then_some(node.name.as_str());
+    !(expressions.is_empty() && fields.is_empty())
+        && expressions
+            .iter()
+            .all(|e| expression_fits(e, node.place.labels.get(text(e, "key"))))
+        && fields.iter().all(|e| expression_fits(e, name(text(e, "key"))))
+}
+
+fn expression_fits(expression: &Value, found: Option<&str>) -> bool {
+    let values = expression.get("values").and_then(Value::as_array);
+    let values: Vec<&str> = values.into_iter().flatten().filter_map(Value::as_str).collect();
+    let number = |text: Option<&str>| text.and_then(|text| text.parse::<i64>().ok());
+    let bound = number(values.first().copied());
+    match text(expression, "operator") {
+        "In" => found.is_some_and(|found| values.contains(&found)),
+        "NotIn" => found.is_none_or(|found| !values.contains(&found)),
+        "Exists" => found.is_some(),
+        "DoesNotExist" => found.is_none(),
+        "Gt" => matches!((number(found), bound), (Some(found), Some(bound)) if found > bound),
+        "Lt" => matches!((number(found), bound), (Some(found), Some(bound)) if found < bound),
+        _ => false,
+    }
+}
+
+fn tolerates(toleration: &Value, (key, value, effect): &(String, String, String)) -> bool {
+    let (own_key, own_effect) = (text(toleration, "key"), text(toleration, "effect"));
+    let exists = text(toleration, "operator") == "Exists";
+    (own_effect.is_empty() || own_effect == effect)
+        && ((own_key.is_empty() && exists) || own_key == key)
+        && (exists || text(toleration, "value") == value)
+}
+
+/// The labels that the terms ask for, for a message.
+fn wanted_labels(terms: &[Value]) -> String {
+    let expressions = terms.iter().filter_map(|term| term.get("matchExpressions")?.as_array()).flatten();
+    let keys: Vec<&str> = expressions.map(|e| text(e, "key")).collect();
+    if keys.is_empty() {
+        String::new()
+    } else {
+        format!(" (a label of {})", keys.join(", "))
+    }
+}
+
+fn text<'a>(value: &'a Value, key: &str) -> &'a str {
+    let map: Option<&Map<String, Value>> = value.as_object();
+    map.and_then(|map| map.get(key)).and_then(Value::as_str).unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+    use vdo_api::facts::Place;
+
+    fn node(name: &str, labels: &[(&str, &str)], taints: &[(&str, &str, &str)]) -> Arc<Node> {
+        let own = |text: &&str| (*text).to_owned();
+        let place = Place {
+            labels: labels.iter().copied().collect(),
+            taints: taints
+                .iter()
+                .map(|(key, value, effect)| (own(key), own(value), own(effect)))
+                .collect(),
+        };
+        Arc::new(Node {
+            name: name.into(),
+            place,
+            ..Node::default()
+        })
+    }
+
+    fn found(replicas: i64, pod: Value, nodes: &[Arc<Node>]) -> String {
+        let object = json!({"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "x", "namespace": "n"}, "spec": {"replicas": replicas, "template": {"spec": pod}}});
+        let found = placement(&Object::new(object).expect("an object"), nodes).expect("a Deployment");
+        let refused: Vec<String> = found.refused.iter().map(|(name, why)| format!("{name}: {why}")).collect();
+        format!("{} of {}; {}", found.eligible, found.needed, refused.join("; "))
+    }
+
+    #[test]
+    fn placement_deployment_matches_scheduler_rules() {
+        const ROLE: &str = "node-role.kubernetes.io/control-plane";
+        let nodes = [
+            node("cp-1", &[(ROLE, ""), ("n", "3")], &[(ROLE, "", "NoSchedule")]),
+            node(
+                "cp-2",
+                &[(ROLE, "true")],
+                &[
+                    (ROLE, "", "NoSchedule"),
+                    ("node.cloudprovider.kubernetes.io/uninitialized", "true", "NoSchedule"),
+                ],
+            ),
+            node("w-1", &[("zone", "a")], &[]),
+            node("w-2", &[("zone", "b")], &[("dedicated", "db", "NoExecute")]),
+        ];
+        let tolerant = json!([{"key": ROLE, "operator": "Exists", "effect": "NoSchedule"}]);
+        let on = |expressions: Value| json!({"affinity": {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": [{"matchExpressions": expressions}]}}}, "tolerations": [{"operator": "Exists"}]});
+        for (replicas, pod, expected) in [
+            (
+                1,
+                json!({}),
+                "1 of 1; cp-1: its taint node-role.kubernetes.io/control-plane:NoSchedule is not tolerated; cp-2: its taint node-role.kubernetes.io/control-plane:NoSchedule is not tolerated; w-2: its taint dedicated=db:NoExecute is not tolerated",
+            ),
+            // The label of the original has no value; some distributions write one. A passing taint keeps no node out.
+            (
+                2,
+                json!({"nodeSelector": {ROLE: ""}, "tolerations": tolerant}),
+                "1 of 1; cp-2: it lacks the label node-role.kubernetes.io/control-plane=; w-1: it lacks the label node-role.kubernetes.io/control-plane=; w-2: it lacks the label node-role.kubernetes.io/control-plane=",
+            ),
+            (
+                3,
+                json!({"tolerations": [{"operator": "Exists"}], "affinity": {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [{"topologyKey": "kubernetes.io/hostname"}]}}}),
+                "4 of 3; ",
+            ),
+            (
+                0,
+                json!({"nodeSelector": {"none": "x"}}),
+                "0 of 0; cp-1: it lacks the label none=x; cp-2: it lacks the label none=x; w-1: it lacks the label none=x",
+            ),
+            (
+                1,
+                json!({"tolerations": [{"key": "dedicated", "value": "db", "effect": "NoExecute"}, {"key": ROLE, "operator": "Exists"}]}),
+                "4 of 1; ",
+            ),
+            (
+                1,
+                json!({"tolerations": [{"key": "dedicated", "value": "other"}, {"key": ROLE, "operator": "Exists"}]}),
+                "3 of 1; w-2: its taint dedicated=db:NoExecute is not tolerated",
+            ),
+            (
+                1,
+                on(json!([{"key": ROLE, "operator": "Exists"}])),
+                "2 of 1; w-1: its labels do not fit the node affinity (a label of node-role.kubernetes.io/control-plane); w-2: its labels do not fit the node affinity (a label of node-role.kubernetes.io/control-plane)",
+            ),
+            (
+                1,
+                on(json!([{"key": "zone", "operator": "In", "values": ["a"]}])),
+                "1 of 1; cp-1: its labels do not fit the node affinity (a label of zone); cp-2: its labels do not fit the node affinity (a label of zone); w-2: its labels do not fit the node affinity (a label of zone)",
+            ),
+            (
+                1,
+                on(json!([{"key": "zone", "operator": "NotIn", "values": ["a"]}])),
+                "3 of 1; w-1: its labels do not fit the node affinity (a label of zone)",
+            ),
+            (
+                1,
+                on(json!([{"key": "zone", "operator": "DoesNotExist"}, {"key": "n", "operator": "Gt", "values": ["2"]}])),
+                "1 of 1; cp-2: its labels do not fit the node affinity (a label of zone, n); w-1: its labels do not fit the node affinity (a label of zone, n); w-2: its labels do not fit the node affinity (a label of zone, n)",
+            ),
+            (
+                1,
+                on(json!([])),
+                "0 of 1; cp-1: its labels do not fit the node affinity; cp-2: its labels do not fit the node affinity; w-1: its labels do not fit the node affinity",
+            ),
+        ] {
+            assert_eq!(found(replicas, pod.clone(), &nodes), expected, "{pod}");
+        }
+    }
+
+    #[test]
+    fn placement_daemonset_is_not_judged() {
+        let nodes = [node("w-1", &[], &[])];
+        let daemon_set =
+            json!({"apiVersion": "apps/v1", "kind": "DaemonSet", "metadata": {"name": "x"}, "spec": {"template": {"spec": {}}}});
+        assert_eq!(placement(&Object::new(daemon_set).expect("an object"), &nodes), None);
+    }
+}

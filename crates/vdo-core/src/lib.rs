@@ -1,0 +1,29 @@
+//! The decisions of VDO, as functions of data: the same input gives the same result on every machine.
+//!
+//! ```text
+//! matrix        index x cluster -> versions
+//! chart         package x values -> objects
+//! plan          desired x live x inventory -> steps
+//! health        live objects -> verdicts
+//! status        a report -> conditions
+//! ```
+//!
+//! The other modules serve these five: [`drivers`] and [`driverconfig`] know the two drivers, [`manifest`] an object, [`rbac`] and
+//! [`admission`] what an account may write, [`certificate`] the webhook's, [`install`] the operator's own manifests, [`lock`] a mirror's.
+//!
+//! There is no client, clock, environment, file or await; who calls brings what was read, and the time.
+#![cfg_attr(not(test), warn(clippy::arithmetic_side_effects))]
+
+pub mod admission;
+pub mod certificate;
+pub mod chart;
+pub mod driverconfig;
+pub mod drivers;
+pub mod health;
+pub mod install;
+pub mod lock;
+pub mod manifest;
+pub mod matrix;
+pub mod plan;
+pub mod rbac;
+pub mod status;

@@ -1,0 +1,15 @@
+//! Kubernetes objects as data: identity, ownership, what they mount, and how a wanted object differs from a live one.
+
+mod diff;
+mod early_start;
+mod labels;
+mod managed_fields;
+mod object;
+mod patch;
+
+pub use diff::{Difference, changes, differences, object_differences};
+pub use early_start::{UNINITIALIZED, start_early};
+pub use labels::{Owner, apply_set_id, is_owned, is_sealed, remember_configuration, stamp};
+pub use managed_fields::{handed_over, is_installer};
+pub use object::{ManifestError, Object};
+pub use patch::merge_patch;

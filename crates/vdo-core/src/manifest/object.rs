@@ -1,0 +1,500 @@
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use serde_json::{Map, Value};
+use std::borrow::Cow;
+use std::fmt;
+use std::sync::{Arc, OnceLock};
+use vdo_api::api::{APPLIED_ANNOTATION, MANAGED_BY, MANAGED_BY_LABEL, PART_OF_LABEL};
+use vdo_api::types::{Digest, ObjectId, Remedy};
+
+/// A Kubernetes object: a JSON object that has `apiVersion`, `kind` and `metadata.name`.
+///
+/// It is namespaced exactly when `metadata.namespace` is set; charts always write it. `Debug` and `Display` show the
+/// identity only, so that the content of a Secret cannot reach a log. A clone shares the content until one of the two is changed.
+#[derive(Clone)]
+pub struct Object(Arc<Content>);
+
+/// A tree of texts lies scattered in memory, and every pass asks every object the same few questions: their answers are kept beside it.
+#[derive(Clone)]
+struct Content {
+    id: ObjectId,
+    api_version: Box<str>,
+    uid: Box<str>,
+    resource_version: Box<str>,
+    traits: Traits,
+    /// The value as text, of an object at rest.
+    text: Option<Box<str>>,
+    value: OnceLock<Value>,
+}
+
+/// What is asked of every object in every pass and changes with its content.
+#[derive(Clone)]
+struct Traits {
+    /// The apply set whose marks it bears, see [`Object::owner`].
+    owner: Option<Box<str>>,
+    /// The digest of what was applied last.
+    applied: Option<Box<str>>,
+    terminating: bool,
+    status: bool,
+    pods: bool,
+}
+
+impl Traits {
+    fn of(value: &Value) -> Self {
+        let metadata = value.get("metadata");
+        let text = |map: &str, key: &str| metadata?.get(map)?.get(key)?.as_str();
+        let label = |key: &str| text("labels", key);
+        let deletion = metadata.and_then(|metadata| metadata.get("deletionTimestamp"));
+        Self {
+            owner: label(MANAGED_BY_LABEL)
+                .filter(|manager| *manager == MANAGED_BY)
+                .and_then(|_| label(PART_OF_LABEL))
+                .map(Into::into),
+            applied: text("annotations", APPLIED_ANNOTATION).map(Into::into),
+            terminating: deletion.and_then(Value::as_str).is_some_and(|time| !time.is_empty()),
+            status: value.get("status").is_some(),
+            pods: value.pointer("/spec/template/spec").is_some(),
+        }
+    }
+}
+
+impl Content {
+    /// An object at rest was written by us, so it can be read.
+    fn read(&self) -> Value {
+        self.text
+            .as_ref()
+            .and_then(|text| serde_json::from_str(text).ok())
+            .unwrap_or_default()
+    }
+}
+
+impl PartialEq for Object {
+    fn eq(&self, other: &Self) -> bool {
+        self.is_same(other) || self.look() == other.look()
+    }
+}
+
+/// The value is not a Kubernetes object.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("an object lacks {missing}")]
+pub struct ManifestError {
+    missing: &'static str,
+}
+
+impl Remedy for ManifestError {
+    fn remedy(&self) -> Option<Cow<'static, str>> {
+        Some("Write it there: every Kubernetes object needs apiVersion, kind and metadata.name.".into())
+    }
+}
+
+impl Object {
+    /// Checks and wraps a value.
+    ///
+    /// # Errors
+    /// When `apiVersion`, `kind` or `metadata.name` is missing or not a string.
+    pub fn new(value: Value) -> Result<Self, ManifestError> {
+        for (pointer, missing) in [
+            ("/apiVersion", "apiVersion"),
+            ("/kind", "kind"),
+            ("/metadata/name", "metadata.name"),
+        ] {
+            if value.pointer(pointer).and_then(Value::as_str).is_none_or(str::is_empty) {
+                return Err(ManifestError { missing });
+            }
+        }
+        let text = |value: &Value, key: &str| value.get(key).and_then(Value::as_str).unwrap_or_default().to_owned();
+        let metadata = &value["metadata"];
+        let version = text(&value, "apiVersion");
+        let group = version.rsplit_once('/').map_or("", |(group, _)| group);
+        Ok(Self(Arc::new(Content {
+            id: ObjectId::new(group, text(&value, "kind"), text(metadata, "namespace"), text(metadata, "name")),
+            uid: text(metadata, "uid").into(),
+            resource_version: text(metadata, "resourceVersion").into(),
+            api_version: version.into(),
+            traits: Traits::of(&value),
+            text: None,
+            value: OnceLock::from(value),
+        })))
+    }
+
+    /// The JSON value.
+    #[must_use]
+    pub fn value(&self) -> &Value {
+        self.0.value.get_or_init(|| self.0.read())
+    }
+
+    /// The JSON value, for one use: of an object at rest it is not kept.
+    #[must_use]
+    pub fn look(&self) -> Cow<'_, Value> {
+        match self.0.value.get() {
+            Some(value) => Cow::Borrowed(value),
+            None => Cow::Owned(self.0.read()),
+        }
+    }
+
+    /// The same object at rest: its content is text until it is needed for more than one use. A tree takes ten times the memory, and
+    /// most objects are looked into once.
+    #[must_use]
+    pub fn at_rest(&self) -> Self {
+        let own = &self.0;
+        Self(Arc::new(Content {
+            id: own.id.clone(),
+            api_version: own.api_version.clone(),
+            uid: own.uid.clone(),
+            resource_version: own.resource_version.clone(),
+            traits: own.traits.clone(),
+            text: Some(self.look().to_string().into()),
+            value: OnceLock::new(),
+        }))
+    }
+
+    /// The JSON value, owned.
+    #[must_use]
+    pub fn into_value(self) -> Value {
+        match Arc::try_unwrap(self.0) {
+            Ok(mut own) => own.value.take().unwrap_or_else(|| own.read()),
+            Err(shared) => Self(shared).look().into_owned(),
+        }
+    }
+
+    /// Whether the two are one, not only alike: one is a clone of the other, and neither has been changed.
+    #[must_use]
+    pub fn is_same(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.0, &other.0)
+    }
+
+    /// Changes the content, without touching its identity.
+    fn change(&mut self, what: impl FnOnce(&mut Value)) {
+        let content = Arc::make_mut(&mut self.0);
+        let mut value = content.value.take().unwrap_or_else(|| content.read());
+        what(&mut value);
+        content.traits = Traits::of(&value);
+        content.value = OnceLock::from(value);
+        content.text = None;
+    }
+
+    /// A field by JSON pointer, as text; empty when absent.
+    #[must_use]
+    pub fn text(&self, pointer: &str) -> &str {
+        self.value().pointer(pointer).and_then(Value::as_str).unwrap_or_default()
+    }
+
+    /// A field by JSON pointer, as a whole number; `None` when absent.
+    #[must_use]
+    pub fn number(&self, pointer: &str) -> Option<i64> {
+        self.value().pointer(pointer).and_then(Value::as_i64)
+    }
+
+    /// `apiVersion`, for example `apps/v1`.
+    #[must_use]
+    pub fn api_version(&self) -> &str {
+        &self.0.api_version
+    }
+
+    /// `kind`.
+    #[must_use]
+    pub fn kind(&self) -> &str {
+        self.0.id.kind()
+    }
+
+    /// `metadata.name`.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        &self.0.id.name
+    }
+
+    /// `metadata.namespace`; empty for objects that have none.
+    #[must_use]
+    pub fn namespace(&self) -> &str {
+        &self.0.id.namespace
+    }
+
+    /// `metadata.uid`; empty for objects that have not been stored.
+    #[must_use]
+    pub fn uid(&self) -> &str {
+        &self.0.uid
+    }
+
+    /// `metadata.resourceVersion`; empty for objects that have not been stored.
+    #[must_use]
+    pub fn resource_version(&self) -> &str {
+        &self.0.resource_version
+    }
+
+    /// Group, kind, namespace and name.
+    #[must_use]
+    pub fn id(&self) -> ObjectId {
+        self.0.id.clone()
+    }
+
+    /// The same, for one use.
+    #[must_use]
+    pub fn identity(&self) -> &ObjectId {
+        &self.0.id
+    }
+
+    /// The apply set that it belongs to, of an object that bears the mark of this operator.
+    #[must_use]
+    pub fn owner(&self) -> Option<&str> {
+        self.0.traits.owner.as_deref()
+    }
+
+    /// The digest of the content that was applied last: of an object that is wanted, of its own.
+    #[must_use]
+    pub fn applied(&self) -> Option<&str> {
+        self.0.traits.applied.as_deref()
+    }
+
+    /// Whether its deletion was asked for.
+    #[must_use]
+    pub fn is_terminating(&self) -> bool {
+        self.0.traits.terminating
+    }
+
+    /// Whether its status is reported.
+    #[must_use]
+    pub fn has_status(&self) -> bool {
+        self.0.traits.status
+    }
+
+    /// A label.
+    #[must_use]
+    pub fn label(&self, key: &str) -> Option<&str> {
+        self.value().get("metadata")?.get("labels")?.get(key)?.as_str()
+    }
+
+    /// An annotation.
+    #[must_use]
+    pub fn annotation(&self, key: &str) -> Option<&str> {
+        self.value().get("metadata")?.get("annotations")?.get(key)?.as_str()
+    }
+
+    /// Sets a label.
+    pub fn set_label(&mut self, key: &str, text: &str) {
+        self.change(|value| set(value, &["metadata", "labels"], key, text.into()));
+    }
+
+    /// Sets an annotation.
+    pub fn set_annotation(&mut self, key: &str, text: &str) {
+        self.change(|value| set(value, &["metadata", "annotations"], key, text.into()));
+    }
+
+    /// Takes an annotation away.
+    pub fn remove_annotation(&mut self, key: &str) {
+        self.change(|value| {
+            if let Some(annotations) = value.pointer_mut("/metadata/annotations").and_then(Value::as_object_mut) {
+                annotations.shift_remove(key);
+            }
+        });
+    }
+
+    /// Sets an annotation on the pod template of a workload.
+    pub fn set_pod_annotation(&mut self, key: &str, text: &str) {
+        self.change(|value| set(value, &["spec", "template", "metadata", "annotations"], key, text.into()));
+    }
+
+    /// Adds a toleration to the pods of a workload.
+    pub fn add_toleration(&mut self, toleration: Value) {
+        self.change(|value| {
+            let pod = &mut value["spec"]["template"]["spec"];
+            match pod["tolerations"].as_array_mut() {
+                Some(tolerations) => tolerations.push(toleration),
+                None => pod["tolerations"] = [toleration].into(),
+            }
+        });
+    }
+
+    /// An annotation of the pod template of a workload.
+    #[must_use]
+    pub fn pod_annotation(&self, key: &str) -> Option<&str> {
+        self.value().pointer("/spec/template/metadata/annotations")?.get(key)?.as_str()
+    }
+
+    /// The pod specification of a workload.
+    #[must_use]
+    pub fn pod_spec(&self) -> Option<&Value> {
+        self.0.traits.pods.then(|| self.value())?.pointer("/spec/template/spec")
+    }
+
+    /// Whether this is a Secret: its content is never shown.
+    #[must_use]
+    pub fn is_secret(&self) -> bool {
+        self.kind() == "Secret" && self.api_version() == "v1"
+    }
+
+    /// Writes `stringData` of a Secret as `data`, which is what the API server keeps of it.
+    pub fn encode_strings(&mut self) {
+        if !self.is_secret() {
+            return;
+        }
+        if self.value().get("stringData").is_none() {
+            return;
+        }
+        self.change(|value| {
+            let texts = value.as_object_mut().and_then(|map| map.shift_remove("stringData"));
+            for (key, text) in texts.as_ref().and_then(Value::as_object).into_iter().flatten() {
+                let text = text.as_str().unwrap_or_default();
+                set(value, &["data"], key, STANDARD.encode(text).into());
+            }
+        });
+    }
+
+    /// A digest of the whole object, independent of the order of keys. The salt keeps the digest of a Secret from being
+    /// looked up in a prepared table.
+    #[must_use]
+    pub fn digest(&self, salt: &str) -> Digest {
+        let mut text = String::from(salt);
+        canonical(&self.look(), &mut text);
+        Digest::of(text.as_bytes())
+    }
+
+    /// The object with every value of a Secret replaced by `******`.
+    #[must_use]
+    pub fn masked(&self) -> Value {
+        let mut value = self.look().into_owned();
+        if self.is_secret() {
+            for field in ["data", "stringData"] {
+                if let Some(Value::Object(entries)) = value.get_mut(field) {
+                    entries.values_mut().for_each(|entry| *entry = "******".into());
+                }
+            }
+        }
+        value
+    }
+}
+
+fn set(value: &mut Value, path: &[&str], key: &str, new: Value) {
+    let mut at = value;
+    for step in path {
+        if !at.get(*step).is_some_and(Value::is_object) {
+            at[*step] = Value::Object(Map::new());
+        }
+        at = &mut at[*step];
+    }
+    at[key] = new;
+}
+
+/// JSON with sorted keys.
+fn canonical(value: &Value, out: &mut String) {
+    match value {
+        Value::Object(map) => {
+            out.push('{');
+            let mut keys: Vec<&String> = map.keys().collect();
+            keys.sort();
+            for key in keys {
+                quoted(key, out);
+                out.push(':');
+                canonical(&map[key], out);
+                out.push(',');
+            }
+            out.push('}');
+        }
+        Value::Array(items) => {
+            out.push('[');
+            for item in items {
+                canonical(item, out);
+                out.push(',');
+            }
+            out.push(']');
+        }
+        Value::String(text) => quoted(text, out),
+        other => out.push_str(&other.to_string()),
+    }
+}
+
+/// A text as JSON. Most hold nothing that has to be escaped.
+fn quoted(text: &str, out: &mut String) {
+    if text.bytes().all(|byte| byte >= b' ' && byte != b'"' && byte != b'\\') {
+        out.push('"');
+        out.push_str(text);
+        out.push('"');
+    } else {
+        out.push_str(&Value::String(text.to_owned()).to_string());
+    }
+}
+
+impl fmt::Display for Object {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.id().fmt(f)
+    }
+}
+
+impl fmt::Debug for Object {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.id().fmt(f)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn object_without_kind_or_name_is_rejected() {
+        for value in [
+            json!(null),
+            json!({}),
+            json!({"apiVersion": "v1", "kind": "Pod"}),
+            json!({"apiVersion": "v1", "kind": "", "metadata": {"name": "x"}}),
+        ] {
+            assert!(Object::new(value.clone()).is_err(), "{value} was accepted");
+        }
+    }
+
+    #[test]
+    fn object_at_rest_equals_original() {
+        let value = json!({"apiVersion": "apps/v1", "kind": "DaemonSet", "metadata": {"name": "a", "namespace": "n", "uid": "u",
+            "labels": {MANAGED_BY_LABEL: MANAGED_BY, PART_OF_LABEL: "set"}, "annotations": {APPLIED_ANNOTATION: "d"}, "deletionTimestamp": "now"},
+            "spec": {"template": {"spec": {"b": 1, "a": [null, 1.5, "ä\n"]}}}, "status": {}});
+        let busy = Object::new(value.clone()).expect("an object");
+        let resting = busy.at_rest();
+        assert!(resting == busy && !resting.is_same(&busy) && resting.clone().is_same(&resting));
+        let asked = |o: &Object| {
+            (
+                o.id(),
+                o.api_version().to_owned(),
+                o.uid().to_owned(),
+                o.owner().map(str::to_owned),
+                o.applied().map(str::to_owned),
+            )
+        };
+        assert_eq!(asked(&resting), asked(&busy));
+        assert!(resting.is_terminating() && resting.has_status() && resting.pod_spec() == busy.pod_spec());
+        assert_eq!(resting.look().to_string(), value.to_string(), "the order of the fields as well");
+        for at_rest in [busy.at_rest(), resting] {
+            let mut changed = at_rest.clone();
+            changed.set_label(PART_OF_LABEL, "another");
+            assert_eq!((changed.owner(), at_rest.owner()), (Some("another"), Some("set")));
+            assert_eq!(changed.look()["metadata"]["labels"][PART_OF_LABEL], "another");
+            assert_eq!(at_rest.into_value(), value);
+        }
+    }
+
+    #[test]
+    fn object_digest_ignores_key_order_only() {
+        let digest = |text: &str| {
+            Object::new(serde_json::from_str(text).expect("json"))
+                .expect("an object")
+                .digest("salt")
+        };
+        let one = digest(r#"{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"a"},"data":{"x":"1","y":"2"}}"#);
+        assert_eq!(
+            one,
+            digest(r#"{"data":{"y":"2","x":"1"},"metadata":{"name":"a"},"kind":"ConfigMap","apiVersion":"v1"}"#)
+        );
+        assert_ne!(
+            one,
+            digest(r#"{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"a"},"data":{"x":"1","y":"3"}}"#)
+        );
+    }
+
+    #[test]
+    fn object_secret_printed_masks_data() {
+        let secret = Object::new(json!({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "s", "namespace": "n"}, "data": {"password": "aHVudGVyMg=="}}))
+            .expect("an object");
+        let prints = format!("{secret} {secret:?} {}", secret.masked());
+        assert!(!prints.contains("aHVudGVyMg"), "{prints}");
+        assert!(prints.contains("password"), "keys are no secret: {prints}");
+    }
+}

@@ -1,0 +1,168 @@
+use super::conditions::{connections, drivers};
+use super::confirmed::last_confirmed;
+use super::preconditions::preconditions;
+use super::progress::{is_over, waiting_since};
+use super::ready::{Summary, running, summary};
+use super::rows::{count, driver, nodes, vcenter};
+use super::{Failure, Report};
+use crate::plan::Wait;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
+use vdo_api::api::{
+    Class, ConditionType, Conditions, DriftStatus, Health, InventoryStatus, KubernetesStatus, NextAttempt, Reason, VDOConfigStatus,
+};
+
+/// The next status. Parts that this reconcile did not reach keep what the last one knew.
+#[must_use]
+pub fn fold(old: &VDOConfigStatus, report: &Report, now: &Time) -> VDOConfigStatus {
+    let mut conditions = Conditions::new(old.conditions.clone(), report.generation, now.clone());
+    let failure = report.failures.first();
+    let connections = connections(&mut conditions, report);
+    drivers(&mut conditions, report);
+    preconditions(&mut conditions, report);
+    match &report.upgradeable {
+        Some(next) => conditions.set(ConditionType::Upgradeable, Some(next.fits), next.reason, next.message.clone()),
+        None => conditions.keep(ConditionType::Upgradeable, Reason::NotChecked, "not looked at yet"),
+    }
+    newer(&mut conditions, old, report);
+    if let Some(back) = report.failures.iter().find(|failure| failure.reason == Reason::RolledBack) {
+        conditions.set(ConditionType::RolledBack, Some(true), back.reason, back.message.clone());
+    }
+    const OPTIONS: ConditionType = ConditionType::OptionsSupported;
+    match &report.ignored {
+        Some(ignored) if ignored.is_empty() => {}
+        Some(ignored) => conditions.set(OPTIONS, Some(false), Reason::OptionNotSupported, ignored.join("; ")),
+        None if Conditions::find(&old.conditions, OPTIONS).is_none() => {}
+        None => conditions.keep(OPTIONS, Reason::NotChecked, "not looked at yet"),
+    }
+    let mut next = VDOConfigStatus {
+        observed_generation: report.generation,
+        kubernetes: report
+            .cluster
+            .as_ref()
+            .map(|c| KubernetesStatus {
+                version: c.version.raw().to_owned(),
+            })
+            .or_else(|| old.kubernetes.clone()),
+        vcenters: if report.connections.is_empty() {
+            old.vcenters.clone()
+        } else {
+            report.connections.iter().map(vcenter).collect()
+        },
+        matrix: report.matrix.clone().or_else(|| old.matrix.clone()),
+        drivers: if report.drivers.is_empty() && !report.uninstalling() {
+            old.drivers.clone()
+        } else {
+            report.drivers.iter().map(|d| driver(d, report, old)).collect()
+        },
+        nodes: report
+            .cluster
+            .as_ref()
+            .map(|c| nodes(&c.nodes, &report.drivers))
+            .or_else(|| old.nodes.clone()),
+        plan: report.plan.clone().or_else(|| old.plan.clone().filter(|_| failure.is_some())),
+        inventory: report
+            .inventory
+            .clone()
+            .map(|(name, objects)| InventoryStatus {
+                name,
+                objects: count(objects),
+            })
+            .or_else(|| old.inventory.clone().filter(|_| !report.removed)),
+        cluster_id: report
+            .cluster_id
+            .clone()
+            .or_else(|| old.cluster_id.clone().filter(|_| !report.removed)),
+        drift: drift(old, report, now),
+        next_attempt: failure.filter(|t| t.class == Class::Retry).and_then(|t| {
+            Some(NextAttempt {
+                at: report.next_attempt.clone()?,
+                because: t.reason.as_str().into(),
+            })
+        }),
+        ..VDOConfigStatus::default()
+    };
+    let mut summary = summary(report, failure, connections, running(old, report));
+    let approval = report
+        .waiting
+        .first()
+        .filter(|w| w.reason == Reason::ApprovalRequired && failure.is_none());
+    // What waits for a person is not late.
+    let waits = summary.ready == Some(false) && failure.is_none() && report.paused.is_none() && approval.is_none();
+    next.waiting_since = waits.then(|| waiting_since(old, &next, now));
+    let over = next.waiting_since.clone().filter(|since| is_over(since, now));
+    if over.is_some() && summary.health == Health::Progressing {
+        summary.health = Health::Blocked;
+    }
+    conditions.set(ConditionType::Ready, summary.ready, summary.reason, summary.message.clone());
+    activity(&mut conditions, report, (failure, approval), &summary, over.as_ref());
+    next.health = Some(summary.health);
+    next.conditions = conditions.finish();
+    next.last_confirmed = last_confirmed(old, &next, now);
+    next
+}
+
+/// UpgradeAvailable, while that is so.
+fn newer(conditions: &mut Conditions, old: &VDOConfigStatus, report: &Report) {
+    const AVAILABLE: ConditionType = ConditionType::UpgradeAvailable;
+    match report.newer.as_deref() {
+        Some([]) => {}
+        Some([first, rest @ ..]) => {
+            let all = rest
+                .iter()
+                .fold(first.message.clone(), |all, next| format!("{all}; {}", next.message));
+            conditions.set(AVAILABLE, Some(true), first.reason, all);
+        }
+        None if report.uninstalling() || Conditions::find(&old.conditions, AVAILABLE).is_none() => {}
+        None => conditions.keep(AVAILABLE, Reason::NotChecked, "not looked at yet"),
+    }
+}
+
+/// Reconciling and Stalled, of which never both are True. What is stuck is so by a failure, or for want of an approval.
+fn activity(
+    conditions: &mut Conditions,
+    report: &Report,
+    (failure, approval): (Option<&Failure>, Option<&Wait>),
+    summary: &Summary,
+    over: Option<&Time>,
+) {
+    let (working, stuck) = (ConditionType::Reconciling, ConditionType::Stalled);
+    let terminal = failure.filter(|t| t.class == Class::Terminal);
+    if let Some(wait) = approval {
+        conditions.set(working, Some(false), wait.reason, wait.message.clone());
+    } else if report.paused.is_some() {
+        conditions.set(working, Some(false), Reason::Paused, "management is paused; nothing is written");
+    } else if summary.ready != Some(true) && terminal.is_none() && over.is_none() {
+        conditions.set(working, Some(true), summary.reason, summary.message.clone());
+    } else {
+        conditions.set(working, Some(false), Reason::Idle, "nothing is under way");
+    }
+    let known = terminal
+        .map(|t| (t.reason, &t.message))
+        .or(approval.map(|w| (w.reason, &w.message)));
+    match (known, over) {
+        (Some((reason, message)), _) => conditions.set(stuck, Some(true), reason, message.clone()),
+        (None, Some(since)) => {
+            let message = format!("nothing has moved on since {}; Ready says what is waited for", since.0);
+            conditions.set(stuck, Some(true), Reason::DeadlineExceeded, message);
+        }
+        (None, None) => conditions.set(stuck, Some(false), Reason::Idle, "nothing is stuck"),
+    }
+}
+
+/// How many changes by others are kept.
+const DRIFT_KEPT: usize = 10;
+
+/// What was brought back, the newest last.
+fn drift(old: &VDOConfigStatus, report: &Report, now: &Time) -> Vec<DriftStatus> {
+    let new = report.drift.iter().map(|drift| DriftStatus {
+        object: drift.id.to_string(),
+        path: drift.path.clone(),
+        wanted: drift.wanted.clone(),
+        found: drift.found.clone(),
+        by: drift.manager.clone(),
+        changed: drift.at.map(Time),
+        repaired: now.clone(),
+    });
+    let all: Vec<DriftStatus> = old.drift.iter().cloned().chain(new).collect();
+    all[all.len().saturating_sub(DRIFT_KEPT)..].to_vec()
+}

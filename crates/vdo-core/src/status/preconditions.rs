@@ -1,0 +1,98 @@
+//! What must hold before the drivers can work.
+
+use super::{Precondition, Report};
+use vdo_api::api::{ConditionType, Conditions, Reason};
+use vdo_api::facts::Cluster;
+use vdo_api::types::name_list;
+
+/// As many nodes as a message names.
+const NAMED: usize = 5;
+
+/// One condition for each precondition.
+pub(super) fn preconditions(conditions: &mut Conditions, report: &Report) {
+    let found = found(report);
+    for kind in ConditionType::PRECONDITIONS {
+        match worst(&found, *kind) {
+            Some(p) => conditions.set(p.kind, p.holds, p.reason, p.message.clone()),
+            None => conditions.keep(*kind, Reason::NotChecked, "not looked at yet"),
+        }
+    }
+}
+
+/// The precondition that keeps pods from starting, if one is known to fail: it is the cause, and that pods are not ready is
+/// its effect.
+pub(super) fn hindrance(report: &Report) -> Option<Precondition> {
+    let found = found(report);
+    let failing = |kind: &ConditionType| worst(&found, *kind).filter(|p| p.holds == Some(false)).cloned();
+    [ConditionType::NetworkReady, ConditionType::ControlPlaneEligible]
+        .iter()
+        .find_map(failing)
+}
+
+/// Everything that is known of preconditions: what was put into the report, and what the nodes say.
+fn found(report: &Report) -> Vec<Precondition> {
+    let nodes = report.cluster.iter().flat_map(|cluster| [initialized(cluster), network(cluster)]);
+    nodes.chain(report.preconditions.iter().cloned()).collect()
+}
+
+/// Of several answers to the same question: a no before "is unknown", and that before a yes.
+fn worst(found: &[Precondition], kind: ConditionType) -> Option<&Precondition> {
+    found.iter().filter(|p| p.kind == kind).min_by_key(|p| match p.holds {
+        Some(false) => 0,
+        None => 1,
+        Some(true) => 2,
+    })
+}
+
+fn initialized(cluster: &Cluster) -> Precondition {
+    let kind = ConditionType::NodesInitialized;
+    let total = cluster.nodes.len();
+    let left: Vec<_> = cluster.nodes.iter().filter(|node| node.is_left_alone()).collect();
+    if let Some(first) = left.first() {
+        // No cloud provider will ever look at them, so there is nothing to wait for.
+        let names: Vec<&str> = left.iter().map(|node| node.name.as_str()).collect();
+        let kind_of = first.distribution();
+        let message = format!(
+            "{} of {total} nodes have neither a provider ID nor the taint that waits for one: {}; run their kubelets with --cloud-provider=external: {}: {}",
+            left.len(),
+            name_list(&names),
+            kind_of.place(),
+            kind_of.stanza().join(", ")
+        );
+        return Precondition::fails(kind, Reason::KubeletNotExternal, message);
+    }
+    let mut waiting = cluster.nodes.iter().filter_map(|n| Some((n, n.lacks()?)));
+    match waiting.next() {
+        None => Precondition::holds(kind, format!("all {total} nodes are initialised")),
+        Some((first, lacks)) => {
+            let message = format!(
+                "{} of {total} nodes are not initialised; {} waits for {lacks}",
+                waiting.count() + 1,
+                first.name
+            );
+            Precondition::fails(kind, Reason::WaitingForNodes, message)
+        }
+    }
+}
+
+fn network(cluster: &Cluster) -> Precondition {
+    let kind = ConditionType::NetworkReady;
+    let without: Vec<_> = cluster.nodes.iter().filter(|n| n.network.is_some()).collect();
+    match without.as_slice() {
+        [] => Precondition::holds(kind, format!("no node of {} waits for its pod network", cluster.nodes.len())),
+        [first, ..] => {
+            let names: Vec<&str> = without.iter().take(NAMED).map(|n| n.name.as_str()).collect();
+            let more = without.len().saturating_sub(NAMED);
+            let message = format!(
+                "the pod network is not ready on {} of {} nodes: {}{}; {} says {}; look at the pods of the network plugin there",
+                without.len(),
+                cluster.nodes.len(),
+                names.join(", "),
+                if more > 0 { format!(" and {more} more") } else { String::new() },
+                first.name,
+                first.network.as_deref().unwrap_or_default()
+            );
+            Precondition::fails(kind, Reason::NetworkNotReady, message)
+        }
+    }
+}

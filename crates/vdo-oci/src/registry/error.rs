@@ -1,0 +1,222 @@
+//! What a registry did not do.
+
+use crate::oci::BlobError;
+use crate::web::{AccessError, WebError};
+use reqwest::StatusCode;
+use serde::Deserialize;
+use std::borrow::Cow;
+use std::time::Duration;
+use vdo_api::types::{Digest, Remedy, from_json};
+
+/// A registry did not give or take something.
+#[derive(Debug, thiserror::Error)]
+#[error("{what}")]
+pub struct RegistryError {
+    what: String,
+    #[source]
+    fault: Box<Fault>,
+}
+
+/// Why.
+#[derive(Debug, thiserror::Error)]
+pub enum Fault {
+    /// It cannot be asked, or refuses.
+    #[error(transparent)]
+    Web(#[from] WebError),
+    /// What comes is not what was asked for.
+    #[error(transparent)]
+    Blob(#[from] BlobError),
+    /// The service for tokens does not give one.
+    #[error("{realm} gives no token for it")]
+    Token {
+        /// The service, without what follows its path.
+        realm: String,
+        /// Why.
+        #[source]
+        source: WebError,
+    },
+    /// Anyone on the way could read the credentials.
+    #[error("the registry sends its clients to {0} for a token, which is not https; nothing was sent there")]
+    Realm(String),
+    /// The registry sends its clients far away for a token, and no one has allowed that.
+    #[error("the registry sends its clients to {host} for a token, which is in another domain; the credentials were not sent there")]
+    FarRealm {
+        /// The host of the service.
+        host: String,
+    },
+    /// It is something else, such as a login page in front.
+    #[error("what answers is not a registry: {0}")]
+    NotRegistry(String),
+    /// It is another kind of artifact.
+    #[error("it is {found}, and not {expected}")]
+    Kind {
+        /// What was asked for.
+        expected: &'static str,
+        /// What is there.
+        found: String,
+    },
+    /// Another publisher was faster.
+    #[error("{}; another publisher writes there as well", moved(before.as_ref(), found.as_ref()))]
+    Moved {
+        /// What was there when the publisher began.
+        before: Option<Digest>,
+        /// What is there now.
+        found: Option<Digest>,
+    },
+    /// It deletes nothing.
+    #[error("the registry does not delete manifests: it answers with HTTP status {0}")]
+    Keeps(StatusCode),
+    /// An upload cannot go on.
+    #[error("the registry has {has} bytes of an upload, of which {sent} were sent")]
+    Upload {
+        /// What it has.
+        has: u64,
+        /// What it was sent.
+        sent: u64,
+    },
+}
+
+fn moved(before: Option<&Digest>, found: Option<&Digest>) -> String {
+    match (before, found) {
+        (None, Some(found)) => format!("the tag leads to {found} now, and led nowhere before"),
+        (Some(before), None) => format!("the tag leads nowhere now, and led to {before} before"),
+        (Some(before), Some(found)) => format!("the tag leads to {found} now, and led to {before} before"),
+        (None, None) => "the tag leads nowhere, although it was written".into(),
+    }
+}
+
+impl RegistryError {
+    /// An error of a registry: what was not possible, and why.
+    pub fn new(what: impl Into<String>, fault: impl Into<Fault>) -> Self {
+        Self {
+            what: what.into(),
+            fault: Box::new(fault.into()),
+        }
+    }
+
+    /// Why.
+    #[must_use]
+    pub fn fault(&self) -> &Fault {
+        &self.fault
+    }
+
+    /// Whether the registry says that there is no such thing.
+    #[must_use]
+    pub fn is_missing(&self) -> bool {
+        matches!(&*self.fault, Fault::Web(WebError::Status { code, .. }) if *code == StatusCode::NOT_FOUND)
+    }
+
+    /// Whether the bytes that came are wrong, and not the way to them.
+    #[must_use]
+    pub fn is_content(&self) -> bool {
+        matches!(&*self.fault, Fault::Blob(_) | Fault::NotRegistry(_) | Fault::Kind { .. })
+    }
+
+    /// Whether what was read before may be what is wrong: the whole has another digest, or there is no such rest of it.
+    #[must_use]
+    pub fn is_of_rest(&self) -> bool {
+        let no_such_rest =
+            |fault: &Fault| matches!(fault, Fault::Web(WebError::Status { code, .. }) if *code == StatusCode::RANGE_NOT_SATISFIABLE);
+        self.is_content() || no_such_rest(&self.fault)
+    }
+
+    /// Whether it is worth to ask again: the registry is busy, or the connection broke off.
+    #[must_use]
+    pub fn may_pass(&self) -> bool {
+        may_pass(&self.fault)
+    }
+
+    /// How long the registry asks to be left alone.
+    #[must_use]
+    pub fn wait(&self) -> Option<Duration> {
+        match &*self.fault {
+            Fault::Web(WebError::Status { wait, .. })
+            | Fault::Token {
+                source: WebError::Status { wait, .. },
+                ..
+            } => *wait,
+            _ => None,
+        }
+    }
+}
+
+impl From<AccessError> for Fault {
+    fn from(error: AccessError) -> Self {
+        Self::Web(error.into())
+    }
+}
+
+impl Remedy for RegistryError {
+    fn remedy(&self) -> Option<Cow<'static, str>> {
+        let of_web = |error: &WebError| match error {
+            WebError::Status { code, .. } => match *code {
+                StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN => {
+                    "Check the credentials for this registry, and that they may do this in this repository."
+                }
+                StatusCode::NOT_FOUND => "Correct the reference, or publish it there.",
+                StatusCode::TOO_MANY_REQUESTS => "Wait, and try again.",
+                StatusCode::PROXY_AUTHENTICATION_REQUIRED => "Put the credentials of the proxy into HTTPS_PROXY.",
+                _ => "Look into the log of the registry, and try again.",
+            },
+            WebError::Asked(_) => "Check the address, the proxy and the certificate authorities.",
+            WebError::Access(_) => "Correct the credentials for this registry.",
+            WebError::Redirect(_) => "Name the registry that it leads to, if you trust it.",
+            WebError::TooLarge { .. } | WebError::TooSlow { .. } | WebError::Damaged => {
+                "Check that the registry is the right one, and try again."
+            }
+        };
+        if let Fault::FarRealm { host } = &*self.fault {
+            let text = format!(
+                "If {host} belongs to the registry, allow it: --registry-token-realm {host}, or the key tokenRealms in the credentials."
+            );
+            return Some(text.into());
+        }
+        Some(Cow::Borrowed(match &*self.fault {
+            Fault::Web(error) => of_web(error),
+            Fault::Token { source, .. } => of_web(source),
+            Fault::Blob(_) => "Publish it again; what is in the registry was changed.",
+            // Named above, with its host.
+            Fault::FarRealm { .. } => return None,
+            Fault::Realm(_) => "Ask who runs the registry for a service for tokens by https.",
+            Fault::NotRegistry(_) => "Check the address, and whether something in front of the registry wants a login.",
+            Fault::Kind { .. } => "Correct the reference.",
+            Fault::Moved { .. } => "Read what is there now, and publish again on top of it.",
+            Fault::Keeps(_) => "Let the registry delete (distribution: storage.delete.enabled), or delete there what --dry-run lists.",
+            Fault::Upload { .. } => "Try again.",
+        }))
+    }
+}
+
+/// Whether it is worth to ask again.
+pub(super) fn may_pass(fault: &Fault) -> bool {
+    match fault {
+        Fault::Web(error) | Fault::Token { source: error, .. } => match error {
+            WebError::Status { code, .. } => code.is_server_error() || *code == StatusCode::TOO_MANY_REQUESTS,
+            WebError::Asked(_) | WebError::TooSlow { .. } => true,
+            _ => false,
+        },
+        _ => false,
+    }
+}
+
+#[derive(Deserialize)]
+struct Errors {
+    errors: Vec<Reported>,
+}
+
+#[derive(Deserialize)]
+struct Reported {
+    code: String,
+    #[serde(default)]
+    message: String,
+}
+
+/// What a registry says in the form of the specification.
+pub(super) fn said(body: &[u8]) -> Option<String> {
+    let reported: Errors = from_json(body).ok()?;
+    let reported = reported.errors.into_iter().next()?;
+    Some(match reported.message.is_empty() {
+        true => reported.code,
+        false => format!("{}: {}", reported.code, reported.message),
+    })
+}

@@ -1,0 +1,60 @@
+//! HTTPS as every port speaks it: whose certificate is believed, what is sent to whom, how much is read and how long it may take (effects).
+//!
+//! # Guarantees
+//! Nothing is followed to plain http, unless the caller asked for plain http itself. Credentials reach the server that they are meant for and
+//! no other, wherever that server redirects to; so does a client certificate. Every answer is bounded in bytes and in time.
+
+mod access;
+mod client;
+mod clock;
+mod error;
+mod headers;
+
+pub use access::{Access, AccessError};
+pub use client::{Client, Follow};
+pub use clock::Clock;
+pub use error::{Led, WebError};
+pub use headers::{good_for, header, retry_after, wait};
+
+use reqwest::header::{AUTHORIZATION, HeaderValue};
+use reqwest::{Response, Url};
+use std::net::IpAddr;
+
+/// Bytes that are read of what a server says beside a refusal.
+const ERROR_BODY: usize = 64 << 10;
+
+/// Credentials as the header `Authorization`, which no log shows.
+///
+/// # Errors
+/// When they have characters that no header can have.
+pub fn authorization(value: &vdo_api::types::Secret) -> Result<(reqwest::header::HeaderName, HeaderValue), WebError> {
+    let mut value = HeaderValue::from_str(value.expose()).map_err(|_| WebError::Asked("the credentials fit into no header".into()))?;
+    value.set_sensitive(true);
+    Ok((AUTHORIZATION, value))
+}
+
+/// Why a server refused, with what it said: what `said` finds in the body, or else its beginning.
+pub async fn refused(mut clock: Clock, response: Response, said: impl FnOnce(&[u8]) -> Option<String>) -> WebError {
+    let (code, wait) = (response.status(), wait(response.headers()));
+    if code.is_redirection() {
+        // Other than those that were followed: to something that is not even HTTP.
+        let to = header(response.headers(), &reqwest::header::LOCATION);
+        return Led::NotHttps {
+            to: to.unwrap_or_else(|| "nowhere".into()),
+        }
+        .into();
+    }
+    let body = clock.read(response, ERROR_BODY).await.unwrap_or_default();
+    WebError::Status {
+        code,
+        reported: error::quoted(&said(&body).unwrap_or_else(|| error::first_words(&body))),
+        wait,
+    }
+}
+
+/// Whether an address is one of this machine.
+#[must_use]
+pub fn is_loopback(url: &Url) -> bool {
+    let host = url.host_str().unwrap_or_default().trim_matches(['[', ']']);
+    host == "localhost" || host.parse::<IpAddr>().is_ok_and(|ip| ip.is_loopback())
+}

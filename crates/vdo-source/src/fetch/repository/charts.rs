@@ -1,0 +1,73 @@
+//! The charts of a source: opened once, and checked against the digest that the index promises.
+
+use super::{CHARTS, ChartRepository, Opened, lock};
+use crate::fetch::{FetchError, MatrixSource, RepositoryError};
+use std::sync::Arc;
+use vdo_api::types::{ChartRef, Digest};
+use vdo_core::chart::{self, Chart};
+
+impl ChartRepository {
+    /// A chart, opened.
+    ///
+    /// # Errors
+    /// When it is not there, its bytes are others than promised, or they are no chart.
+    pub async fn chart(&self, wanted: &ChartRef) -> Result<Arc<Chart>, RepositoryError> {
+        if let Some(known) = lock(&self.charts).get(&wanted.digest) {
+            return Ok(known.chart.clone());
+        }
+        let bytes = self.package(wanted).await?;
+        let chart = Arc::new(chart::open(&bytes)?);
+        let opened = Opened {
+            chart: chart.clone(),
+            bytes,
+        };
+        let mut charts = lock(&self.charts);
+        if charts.len() >= CHARTS {
+            charts.clear();
+        }
+        charts.insert(wanted.digest.clone(), opened);
+        Ok(chart)
+    }
+
+    /// The bytes of a chart, which are those that were promised.
+    ///
+    /// # Errors
+    /// When it is not there, or its bytes are others.
+    pub async fn package(&self, wanted: &ChartRef) -> Result<Vec<u8>, RepositoryError> {
+        let source = self.source();
+        let kept = lock(&self.state)
+            .kept
+            .as_ref()
+            .and_then(|kept| kept.charts.get(&wanted.digest).cloned());
+        let kept = kept.or_else(|| match &source {
+            MatrixSource::Kept(kept) => kept.packed(&wanted.digest).cloned(),
+            _ => None,
+        });
+        match kept.filter(|bytes| Digest::of(bytes) == wanted.digest) {
+            Some(bytes) => Ok(bytes),
+            None => match self.stock() {
+                // What is kept outlives what it was loaded from.
+                Some(Err(_)) if matches!(source, MatrixSource::Kept(_)) => Ok(source.chart(&self.access().await?, wanted).await?),
+                Some(stock) => Ok(stock.map_err(RepositoryError::Fetch)?.chart(wanted)?),
+                None => Ok(source.chart(&self.access().await?, wanted).await?),
+            },
+        }
+    }
+
+    /// A file beside the index; `None` where there is none of this name. Nothing vouches for it yet.
+    ///
+    /// # Errors
+    /// When it cannot be read, or has more bytes than `limit`.
+    pub async fn beside(&self, name: &str, limit: usize) -> Result<Option<Vec<u8>>, FetchError> {
+        self.source().beside(&self.access().await?, name, limit).await
+    }
+
+    /// The bytes of a chart that was opened, or is kept.
+    #[must_use]
+    pub fn packed(&self, digest: &Digest) -> Option<Vec<u8>> {
+        if let Some(known) = lock(&self.charts).get(digest) {
+            return Some(known.bytes.clone());
+        }
+        lock(&self.state).kept.as_ref()?.charts.get(digest).cloned()
+    }
+}

@@ -1,0 +1,10 @@
+//! Where a matrix and its charts come from, and who vouches for them.
+//!
+//! - [`fetch`]: embedded, folder, web server, registry or ConfigMaps; the last good matrix is kept where a source fails.
+//! - [`signature`]: signatures of a matrix, and whose keys count.
+//!
+//! A chart is opened only after its digest was compared, and an older matrix than the one before is refused.
+#![cfg_attr(not(test), warn(clippy::arithmetic_side_effects))]
+
+pub mod fetch;
+pub mod signature;

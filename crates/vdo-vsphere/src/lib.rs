@@ -1,0 +1,9 @@
+//! Reads vCenters, and judges what it reads. Nothing in this crate can change a vCenter: such calls are in `vdo-admin`, which the operator's
+//! package does not depend on.
+//!
+//! - [`vcenter`]: sessions, the protocol, and limits on answers.
+//! - [`vsphere`]: checks, lockouts and privileges, as functions of what was read.
+#![cfg_attr(not(test), warn(clippy::arithmetic_side_effects))]
+
+pub mod vcenter;
+pub mod vsphere;

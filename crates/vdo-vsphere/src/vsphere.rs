@@ -1,0 +1,67 @@
+//! A vCenter as data, and every check of it that needs no connection: what it reports about itself, what is in it, how asking it can
+//! fail, what the drivers require of it, whether a login may be tried, and the next status of a connection.
+//!
+//! ```text
+//! inspection            what was asked for, and what the probe and the login led to
+//! report                checks_before_login, then checks_after_login: match_vms, vm_checks, datastores, privileges, topology
+//! overlap               the checks that compare connections
+//! conditions            the next status of the connection
+//! lockout               when a login may be tried
+//! ```
+
+mod advice;
+mod check;
+mod checks_after_login;
+mod checks_before_login;
+mod cluster_id;
+mod conditions;
+mod connection_report;
+mod datacenters;
+mod datastores;
+mod facts;
+mod granted;
+mod inspection;
+mod inventory;
+mod kubelet;
+pub mod lockout;
+mod match_vms;
+mod node_report;
+mod node_topology;
+mod overlap;
+mod privileges;
+mod probe_error;
+mod report;
+mod required_privileges;
+mod requirements;
+mod session_error;
+mod tagging;
+mod topology;
+mod vm_checks;
+
+pub use advice::{Advice, AdviceLine};
+pub use check::{Check, Finding};
+pub use cluster_id::{Claim, RegisteredVolume, RegisteredVolumes, foreign_volumes, foreign_volumes_remedy, is_settled};
+pub use conditions::{credentials_check, fold_status, with_probe_times};
+pub use connection_report::ConnectionReport;
+pub use datacenters::{datacenters_of, find_datacenters};
+pub use datastores::{MissingStorage, SharedDatastores, missing_storage, no_shared_datastore, shared_datastores, storage_findings};
+pub use facts::VcenterFacts;
+pub use granted::Granted;
+pub use inspection::{Inspection, InspectionRequest, LoginOutcome, ProbeOutcome, Readings};
+pub use inventory::{Datastore, Entity, Host, Inventory, Machine, ManagedObject};
+pub use kubelet::kubelet_check;
+pub use match_vms::match_vms;
+pub use node_report::{NodeReport, machines_status, nodes_check};
+pub use node_topology::{NodeTopology, TagPlace, node_topology};
+pub use overlap::{Coverage, CrossChecks, coverage, cross_checks};
+pub use privileges::{
+    HeldPrivilege, MissingPrivilege, Privileges, SurplusPrivileges, compare_privileges, privileges_check, privileges_status,
+};
+pub use probe_error::{Excess, ProbeError, ProbeStage};
+pub use report::report;
+pub use required_privileges::{RequiredPrivilege, privilege_queries, required_privileges};
+pub use requirements::{Feature, Requirements, WantedDatastore, WantedPolicy, requirements};
+pub use session_error::SessionError;
+pub use tagging::{Policy, Tagging};
+pub use topology::{labels_of_category, tag_of_host, taggable, topology};
+pub use vm_checks::MINIMUM_HARDWARE;

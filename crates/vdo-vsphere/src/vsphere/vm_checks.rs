@@ -1,0 +1,348 @@
+use super::check::shell;
+use super::{Advice, Feature, Inventory, Machine, Requirements};
+use super::{Finding, NodeReport};
+use std::net::IpAddr;
+use vdo_api::api::Reason;
+use vdo_api::facts::Node;
+
+/// The oldest hardware version that the drivers work with.
+pub const MINIMUM_HARDWARE: u32 = 15;
+
+/// The oldest ESXi that the drivers work with.
+const ESXI: [u32; 2] = [6, 7];
+
+pub(super) fn no_vm(node: &Node) -> Finding {
+    Finding::new(
+        Reason::NodeNotFound,
+        format!(
+            "node {}: no virtual machine that can be seen has its UUID, name or address",
+            node.name
+        ),
+        "Give the user the role Read-only on the machine's folder, or add its datacenter to spec.datacenters.",
+    )
+}
+
+/// What keeps the drivers from working with a machine, the worst first.
+pub(super) fn check_vm(
+    node: &Node,
+    report: &NodeReport,
+    machine: &Machine,
+    inventory: &Inventory,
+    requirements: &Requirements,
+) -> Vec<Finding> {
+    let mut all = Vec::new();
+    let path = if machine.path.is_empty() { &machine.id } else { &machine.path };
+    let quoted = shell(path);
+    let mut add = |reason, what: String, remedy: Advice| all.push(Finding::new(reason, format!("node {}: {what}", node.name), remedy));
+    if machine.power != "poweredOn" && !machine.power.is_empty() {
+        add(
+            Reason::MachinePoweredOff,
+            format!("machine {path} is {}", machine.power),
+            Advice::run("Power it on, or remove the node:", format!("govc vm.power -on {quoted}")),
+        );
+    }
+    let number = machine.hardware.strip_prefix("vmx-").and_then(|text| text.parse::<u32>().ok());
+    if number.is_some_and(|version| version < MINIMUM_HARDWARE) {
+        add(
+            Reason::HardwareVersionTooOld,
+            format!(
+                "machine {path} has hardware version {}; the drivers need vmx-{MINIMUM_HARDWARE}",
+                machine.hardware
+            ),
+            Advice::run(
+                "Power it off and upgrade it:",
+                format!("govc vm.upgrade -version={MINIMUM_HARDWARE} -vm {quoted}"),
+            ),
+        );
+    }
+    if machine.disk_uuid != Some(true) {
+        let state = if machine.disk_uuid.is_some() { "FALSE" } else { "not set" };
+        add(
+            Reason::DiskUuidDisabled,
+            format!("machine {path} has disk.EnableUUID {state}; volumes cannot be mounted there"),
+            Advice::run(
+                "Power it off and set it:",
+                format!("govc vm.change -vm {quoted} -e disk.enableUUID=TRUE"),
+            ),
+        );
+    }
+    let off = machine.power == "poweredOff";
+    if !machine.tools_running && !off {
+        add(
+            Reason::ToolsNotRunning,
+            format!("VMware Tools do not run in machine {path}"),
+            "Install open-vm-tools in the guest and start its service vmtoolsd; the cloud provider learns the addresses from it.".into(),
+        );
+    } else if !off {
+        if machine.host_name.is_empty() {
+            add(
+                Reason::GuestNameMissing,
+                format!("VMware Tools report no host name of machine {path}"),
+                "Look at vmtoolsd in the guest; the cloud provider does not register a node without it.".into(),
+            );
+        } else if node.provider_id.is_empty() && machine.host_name != node.name {
+            add(
+                Reason::GuestNameDiffers,
+                format!(
+                    "machine {path} calls itself {:?}; the cloud provider compares letter by letter",
+                    machine.host_name
+                ),
+                format!(
+                    "Set the guest's host name to {:?}, or the kubelet's --hostname-override to the guest's.",
+                    node.name
+                )
+                .into(),
+            );
+        }
+        let usable: Vec<IpAddr> = machine.addresses.iter().filter_map(|address| usable(address)).collect();
+        // It is configured for its default, IPv4, and leaves a node as it is without an address of that family.
+        let for_provider = |address: &IpAddr| address.is_ipv4() || !requirements.features.contains(&Feature::CloudProvider);
+        if let Some(first) = usable.first().filter(|_| !usable.iter().any(for_provider)) {
+            add(
+                Reason::GuestAddressMissing,
+                format!("machine {path} has IPv6 addresses only, such as {first}; the cloud provider looks for an IPv4 address"),
+                "Give the machine an IPv4 address on one of its adapters.".into(),
+            );
+        } else if usable.is_empty() {
+            add(
+                Reason::GuestAddressMissing,
+                format!("VMware Tools report no usable address of machine {path}"),
+                "Connect its network adapter and look at vmtoolsd in the guest; loopback and link-local addresses do not count.".into(),
+            );
+        }
+    }
+    let expected = format!("vsphere://{}", machine.uuid.trim().to_lowercase());
+    if !node.provider_id.is_empty() && !machine.uuid.is_empty() && node.provider_id != expected {
+        add(
+            Reason::ProviderIdDiffers,
+            format!("its provider ID is {}, its machine {path} would be {expected}", node.provider_id),
+            Advice::run(
+                "The provider ID cannot be changed: delete the node and let it register again:",
+                format!("kubectl delete node {}", node.name),
+            ),
+        );
+    }
+    let host = inventory.hosts.get(&machine.host);
+    if host.is_some_and(|host| too_old(&host.version)) {
+        add(
+            Reason::HostVersionTooOld,
+            format!(
+                "machine {path} runs on host {} with ESXi {}; the drivers need {}.{}",
+                report.host, report.host_version, ESXI[0], ESXI[1]
+            ),
+            "Upgrade the host, or move the machine to a newer one.".into(),
+        );
+    }
+    if host.is_some_and(|host| !host.state.is_empty() && host.state != "connected") {
+        add(
+            Reason::HostDisconnected,
+            format!(
+                "machine {path} runs on host {}, which is {}",
+                report.host,
+                host.map_or("", |host| &host.state)
+            ),
+            "Reconnect the host in vCenter; until then nothing can be attached to the machine.".into(),
+        );
+    }
+    if machine.snapshot {
+        add(
+            Reason::SnapshotsPresent,
+            format!("machine {path} has a snapshot, which a node must not have"),
+            Advice::run("Remove it:", format!("govc snapshot.remove -vm {quoted} '*'")),
+        );
+    }
+    if machine
+        .controllers
+        .as_ref()
+        .is_some_and(|all| !all.iter().any(|kind| kind == "ParaVirtualSCSIController"))
+    {
+        add(
+            Reason::ParavirtualScsiMissing,
+            format!("machine {path} has no paravirtual SCSI controller; volumes are attached to no other kind"),
+            "Power it off and add a SCSI controller of type VMware Paravirtual.".into(),
+        );
+    }
+    all
+}
+
+/// The address, if other machines can reach it there.
+fn usable(address: &str) -> Option<IpAddr> {
+    let address: IpAddr = address.parse().ok()?;
+    let link_local = match address {
+        IpAddr::V4(address) => address.is_link_local(),
+        IpAddr::V6(address) => address.is_unicast_link_local(),
+    };
+    (!address.is_loopback() && !address.is_unspecified() && !link_local).then_some(address)
+}
+
+fn too_old(version: &str) -> bool {
+    let numbers: Option<Vec<u32>> = version.split('.').take(2).map(|part| part.parse().ok()).collect();
+    numbers.is_some_and(|numbers| numbers.len() == 2 && numbers.as_slice() < &ESXI[..])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::vsphere::Host;
+    use crate::vsphere::match_vms;
+    use std::sync::Arc;
+
+    const UUID: &str = "56492e42-22ad-3911-6d72-59cc8f26bc90";
+
+    fn machine() -> Machine {
+        Machine {
+            id: "vm-1".into(),
+            path: "/DC0/vm/n1".into(),
+            uuid: UUID.into(),
+            hardware: "vmx-19".into(),
+            disk_uuid: Some(true),
+            host_name: "n1".into(),
+            addresses: vec!["10.0.0.1".into()],
+            tools_running: true,
+            power: "poweredOn".into(),
+            host: "host-1".into(),
+            controllers: Some(vec!["ParaVirtualSCSIController".into()]),
+            ..Machine::default()
+        }
+    }
+
+    fn node(provider_id: &str) -> Node {
+        Node {
+            name: "n1".into(),
+            system_uuid: UUID.into(),
+            provider_id: provider_id.into(),
+            ..Node::default()
+        }
+    }
+
+    fn host(version: &str, state: &str) -> Host {
+        Host {
+            name: "esx-1".into(),
+            version: version.into(),
+            state: state.into(),
+            maintenance: false,
+        }
+    }
+
+    fn reported(node: &Node, machine: Machine, host: Host) -> Vec<(Reason, String)> {
+        let requirements = Requirements {
+            features: [Feature::CloudProvider].into(),
+            ..Requirements::default()
+        };
+        reported_with(&requirements, node, machine, host)
+    }
+
+    fn reported_with(requirements: &Requirements, node: &Node, machine: Machine, host: Host) -> Vec<(Reason, String)> {
+        let inventory = Inventory {
+            machines: vec![machine],
+            hosts: [("host-1".to_owned(), host)].into(),
+            ..Inventory::default()
+        };
+        let reports = match_vms(&[Arc::new(node.clone())], &inventory, &[], requirements);
+        assert!(reports[0].is_found());
+        let remedies_end = reports[0].findings.iter().all(|f| f.remedy.to_string().ends_with('.'));
+        assert!(remedies_end, "{reports:?}");
+        reports[0].findings.iter().map(|f| (f.reason, f.message.clone())).collect()
+    }
+
+    /// Each fault alone gives exactly its reason.
+    #[test]
+    fn machine_fitness_each_fault_gives_its_reason() {
+        type Change = fn(&mut Machine);
+        let rows: [(Change, &[Reason]); 21] = [
+            (|_| {}, &[]),
+            (|m| m.power = "suspended".into(), &[Reason::MachinePoweredOff]),
+            // Of a machine that is off, Tools say nothing; that is no fault of its own.
+            (
+                |m| (m.power, m.tools_running) = ("poweredOff".into(), false),
+                &[Reason::MachinePoweredOff],
+            ),
+            (|m| m.hardware = "vmx-13".into(), &[Reason::HardwareVersionTooOld]),
+            (|m| m.hardware = "vmx-15".into(), &[]),
+            (|m| m.hardware = "vmx-99x".into(), &[]),
+            (|m| m.disk_uuid = None, &[Reason::DiskUuidDisabled]),
+            (|m| m.disk_uuid = Some(false), &[Reason::DiskUuidDisabled]),
+            (|m| m.tools_running = false, &[Reason::ToolsNotRunning]),
+            (|m| m.host_name = String::new(), &[Reason::GuestNameMissing]),
+            (|m| m.host_name = "N1".into(), &[Reason::GuestNameDiffers]),
+            (|m| m.addresses = vec![], &[Reason::GuestAddressMissing]),
+            (
+                |m| m.addresses = ["127.0.0.1", "169.254.1.1", "fe80::1", "::1", "x"].map(String::from).to_vec(),
+                &[Reason::GuestAddressMissing],
+            ),
+            (|m| m.addresses.push("fe80::1".into()), &[]),
+            (|m| m.addresses.push("2001:db8::1".into()), &[]),
+            (|m| m.addresses = vec!["2001:db8::1".into()], &[Reason::GuestAddressMissing]),
+            (|m| m.snapshot = true, &[Reason::SnapshotsPresent]),
+            (
+                |m| m.controllers = Some(vec!["VirtualLsiLogicController".into()]),
+                &[Reason::ParavirtualScsiMissing],
+            ),
+            (|m| m.controllers = Some(vec![]), &[Reason::ParavirtualScsiMissing]),
+            (|m| m.controllers = None, &[]),
+            (
+                |m| (m.hardware, m.disk_uuid) = ("vmx-14".into(), Some(false)),
+                &[Reason::HardwareVersionTooOld, Reason::DiskUuidDisabled],
+            ),
+        ];
+        for (change, expected) in rows {
+            let mut changed = machine();
+            change(&mut changed);
+            let reported: Vec<Reason> = reported(&node(""), changed.clone(), host("8.0.3", "connected"))
+                .into_iter()
+                .map(|(r, _)| r)
+                .collect();
+            assert_eq!(reported, expected, "{changed:?}");
+        }
+    }
+
+    #[test]
+    fn machine_fitness_ipv6_only_without_cloud_provider_passes() {
+        // Without the cloud provider, the family does not matter.
+        let mut six = machine();
+        six.addresses = vec!["2001:db8::1".into()];
+        assert_eq!(
+            reported_with(&Requirements::default(), &node(""), six, host("8.0.3", "connected")),
+            []
+        );
+    }
+
+    #[test]
+    fn machine_fitness_old_or_disconnected_host_gives_reason() {
+        for (version, state, expected) in [
+            ("6.5.0", "connected", &[Reason::HostVersionTooOld][..]),
+            ("6.7.0", "connected", &[]),
+            ("10.0.0", "connected", &[]),
+            ("", "disconnected", &[Reason::HostDisconnected]),
+            ("8.0.3", "notResponding", &[Reason::HostDisconnected]),
+        ] {
+            let reported: Vec<Reason> = reported(&node(""), machine(), host(version, state))
+                .into_iter()
+                .map(|(r, _)| r)
+                .collect();
+            assert_eq!(reported, expected, "{version} {state}");
+        }
+    }
+
+    #[test]
+    fn machine_fitness_other_provider_id_gives_reason() {
+        let expected = format!("vsphere://{UUID}");
+        for (provider_id, host_name, reasons) in [
+            (expected.as_str(), "n1", &[][..]),
+            // Once it is registered, the name inside does not count any more.
+            (&expected, "other", &[]),
+            ("vsphere://422e4956-ad22-1139-6d72-59cc8f26bc90", "n1", &[Reason::ProviderIdDiffers]),
+            ("aws://i-1", "n1", &[Reason::ProviderIdDiffers]),
+        ] {
+            let machine = Machine {
+                host_name: host_name.into(),
+                ..machine()
+            };
+            let reported: Vec<Reason> = reported(&node(provider_id), machine, host("8.0.3", "connected"))
+                .into_iter()
+                .map(|(r, _)| r)
+                .collect();
+            assert_eq!(reported, reasons, "{provider_id}");
+        }
+    }
+}

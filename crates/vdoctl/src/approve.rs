@@ -1,0 +1,56 @@
+//! `vdoctl approve`: lets the operator carry out the plan that it waits with.
+
+use super::args::{Approve as Args, Global};
+use super::context::{Context, id};
+use super::status::{Kind, handed, needed};
+use super::{Answer, CliError, Exit};
+use serde_json::json;
+use vdo::reconcile;
+use vdo_api::api::{API_VERSION, APPROVE, Approval};
+use vdo_api::types::count;
+
+pub(super) async fn run(args: &Args, global: &Global) -> Result<Answer, CliError> {
+    let context = Context::open(global).await?;
+    let config = context.acting().await?;
+    let name = id(&config);
+    let Some(plan) = config
+        .status
+        .as_ref()
+        .and_then(|status| status.plan.clone())
+        .filter(|plan| !plan.approved)
+    else {
+        let why = match config.spec.approval {
+            Approval::Automatic => "spec.approval is Automatic, so no plan waits for approval",
+            Approval::Manual => "nothing waits for approval",
+        };
+        return Ok(Answer::text("").note(format!("VDOConfig {name}: {why}")));
+    };
+    match &args.hash {
+        Some(hash) if *hash == plan.hash => {}
+        Some(hash) => {
+            return Err(CliError::new(
+                Exit::Refused,
+                format!("VDOConfig {name} waits with plan {}, not with {hash}", plan.hash),
+                "The plan has changed. Look at it again with vdoctl plan.",
+            ));
+        }
+        None if args.yes => {}
+        None => {
+            return Err(CliError::new(
+                Exit::Refused,
+                format!(
+                    "VDOConfig {name} in cluster {} waits for approval of plan {} ({})",
+                    context.name,
+                    plan.hash,
+                    count(usize::try_from(plan.steps).unwrap_or(0), "step")
+                ),
+                format!("Look at it with vdoctl plan, then run: vdoctl approve {}", plan.hash),
+            ));
+        }
+    }
+    let change = json!({"metadata": {"annotations": {APPROVE: plan.hash}}});
+    let id = reconcile::id(&config);
+    context.ports.writer.merge(API_VERSION, &id, &change, false).await?;
+    let done = format!("plan {} of VDOConfig {name} is approved", plan.hash);
+    Ok(handed(&done, needed(&context).await, &[Kind::Approval, Kind::Fault]))
+}

@@ -1,0 +1,204 @@
+//! The verbs of `vdoctl matrix` that publish, as they are typed.
+
+use super::{MatrixFile, Output, RegistryArgs, Resolving};
+use clap::Args;
+use clap::builder::FalseyValueParser;
+use std::path::PathBuf;
+use vdo_api::types::{DriverVersion, VersionRange};
+use vdo_source::fetch::MatrixSource;
+
+/// Where a matrix is published, and how.
+#[derive(Debug, Clone, PartialEq, Args)]
+pub struct Publishing {
+    /// The matrix: a folder, or oci://HOST/REPOSITORY:TAG
+    #[arg(long, env = "VDO_TO", value_name = "DIR|oci://…", value_parser = target)]
+    pub to: MatrixSource,
+    /// A file with the private key that signs it (PEM, PKCS #8); - is stdin; needed where the matrix is signed
+    #[arg(long, env = "VDO_SIGNING_KEY_FILE", value_name = "FILE")]
+    pub key_file: Option<PathBuf>,
+    /// How long the new version is good, for example 180d; default: as long as the last one
+    #[arg(long, env = "VDO_VALID_FOR", value_name = "DAYS", value_parser = days)]
+    pub valid_for: Option<i64>,
+    /// Shows what would be written as a diff and writes nothing
+    #[arg(long, env = "VDO_DRY_RUN", value_parser = FalseyValueParser::new())]
+    pub dry_run: bool,
+    /// The registry.
+    #[command(flatten)]
+    pub registry: RegistryArgs,
+    /// The format.
+    #[command(flatten)]
+    pub output: Output,
+}
+
+/// Arguments of `matrix init`.
+#[derive(Debug, Clone, PartialEq, Args)]
+pub struct Init {
+    /// A folder that does not exist or is empty, or oci://HOST/REPOSITORY:TAG with a tag that does not exist
+    #[arg(value_name = "DIR|oci://…", value_parser = target)]
+    pub to: MatrixSource,
+    /// Begins with no driver, instead of with a copy of the matrix
+    #[arg(long, env = "VDO_EMPTY", value_parser = FalseyValueParser::new(), conflicts_with = "matrix")]
+    pub empty: bool,
+    /// A file with the private key that signs it (PEM, PKCS #8); - is stdin
+    #[arg(long, env = "VDO_SIGNING_KEY_FILE", value_name = "FILE")]
+    pub key_file: Option<PathBuf>,
+    /// The matrix to copy.
+    #[command(flatten)]
+    pub index: MatrixFile,
+    /// The registry.
+    #[command(flatten)]
+    pub registry: RegistryArgs,
+    /// The format.
+    #[command(flatten)]
+    pub output: Output,
+}
+
+/// Arguments of `matrix publish`.
+#[derive(Debug, Clone, PartialEq, Args)]
+pub struct Publish {
+    /// Packages of charts, or folders of chart sources: of these every release that the matrix does not list yet
+    #[arg(value_name = "CHART", required_unless_present = "resolve_digests")]
+    pub charts: Vec<PathBuf>,
+    /// Only this release of a chart source
+    #[arg(long, env = "VDO_VERSION", value_name = "VERSION")]
+    pub version: Option<DriverVersion>,
+    /// A YAML file with what is known of the versions: the fields of docs/matrix.md, and sources and preconditions that they name
+    #[arg(long, env = "VDO_FACTS", value_name = "FILE")]
+    pub facts: Option<PathBuf>,
+    /// The Kubernetes minors that the versions support, for example 1.33..1.35; default: those of the version before, of the same minor
+    #[arg(long, env = "VDO_KUBERNETES_RANGE", value_name = "MIN..MAX", value_parser = range)]
+    pub kubernetes: Option<VersionRange>,
+    /// The vSphere versions that they support, for example 7.0.. for 7.0 and newer; default: those of the version before
+    #[arg(long, env = "VDO_VSPHERE_RANGE", value_name = "MIN..MAX", value_parser = range)]
+    pub vsphere: Option<VersionRange>,
+    /// The oldest version from which they can be installed; default: as for the version before
+    #[arg(long, env = "VDO_UPGRADES_FROM", value_name = "VERSION")]
+    pub upgrades_from: Option<DriverVersion>,
+    /// Publishes a version although an upgrade to it breaks something: the list is shown
+    #[arg(long, env = "VDO_ALLOW_BREAKING", value_parser = FalseyValueParser::new())]
+    pub allow_breaking: bool,
+    /// What is asked of registries. Without a chart: of every version that the matrix lists.
+    #[command(flatten)]
+    pub resolving: Resolving,
+    /// Where and how.
+    #[command(flatten)]
+    pub publishing: Publishing,
+}
+
+/// Arguments of `matrix withdraw` and `matrix deprecate`.
+#[derive(Debug, Clone, PartialEq, Args)]
+pub struct Mark {
+    /// The driver: vsphere-cpi or cpi, vsphere-csi or csi
+    #[arg(value_name = "DRIVER")]
+    pub driver: String,
+    /// Its version, for example 3.7.4
+    #[arg(value_name = "VERSION")]
+    pub version: DriverVersion,
+    /// Why, in a sentence; administrators read it
+    #[arg(long, env = "VDO_REASON", value_name = "TEXT")]
+    pub reason: String,
+    /// The version to use instead
+    #[arg(long = "use", env = "VDO_USE", value_name = "VERSION")]
+    pub instead: Option<DriverVersion>,
+    /// Where and how.
+    #[command(flatten)]
+    pub publishing: Publishing,
+}
+
+/// Arguments of `matrix diff`.
+#[derive(Debug, Clone, PartialEq, Args)]
+pub struct MatrixDiff {
+    /// The old matrix: embedded, an index file, a folder with index.yaml, or an address with https://
+    #[arg(value_name = "OLD")]
+    pub old: MatrixSource,
+    /// The new one
+    #[arg(value_name = "NEW")]
+    pub new: MatrixSource,
+    /// Only clusters with these Kubernetes versions, for example 1.34; default: every minor that either of them knows
+    #[arg(long, env = "VDO_KUBERNETES", value_name = "VERSION", value_delimiter = ',')]
+    pub kubernetes: Vec<vdo_api::types::KubernetesVersion>,
+    /// Only vCenters of these versions, for example 8.0.3; default: every version at which a range of either begins or ends
+    #[arg(long, env = "VDO_VCENTER", value_name = "VERSION", value_delimiter = ',')]
+    pub vcenter: Vec<vdo_api::types::VcenterVersion>,
+    /// A file with public keys (PEM), or a folder of such files: a matrix that none of them has signed is refused
+    #[arg(long, env = "VDO_MATRIX_KEYS", value_name = "PATH")]
+    pub matrix_keys: Option<PathBuf>,
+    /// A folder with the files of a Secret for the addresses
+    #[arg(long, env = "VDO_MATRIX_CREDENTIALS", value_name = "FOLDER")]
+    pub matrix_credentials: Option<PathBuf>,
+    /// The format.
+    #[command(flatten)]
+    pub output: Output,
+}
+
+fn days(text: &str) -> Result<i64, String> {
+    let days = text.strip_suffix('d').and_then(|number| number.parse::<i64>().ok());
+    days.filter(|days| (1..=3650).contains(days))
+        .ok_or_else(|| format!("{text:?} is no number of days; write for example 180d, at most 3650d"))
+}
+
+/// `1.33..1.35`, `7.0..` or `..8.0`.
+pub(super) fn range(text: &str) -> Result<VersionRange, String> {
+    let wrong = || format!("{text:?} is no range; write for example 1.33..1.35, or 7.0.. for 7.0 and newer");
+    let (min, max) = text.split_once("..").ok_or_else(wrong)?;
+    let some = |text: &str| (!text.trim().is_empty()).then(|| text.trim().to_owned());
+    let (min, max) = (some(min), some(max));
+    let range = VersionRange::new(min.as_deref(), max.as_deref()).map_err(|error| error.to_string())?;
+    (!range.is_empty()).then_some(range).ok_or_else(wrong)
+}
+
+/// A place that can be written.
+fn target(text: &str) -> Result<MatrixSource, String> {
+    match text.parse()? {
+        source @ MatrixSource::Local(_) => Ok(source),
+        MatrixSource::Registry(source) if source.reference().digest.is_some() => {
+            Err(format!("{text} names a digest, and what has a digest cannot change; name a tag"))
+        }
+        source @ MatrixSource::Registry(_) => Ok(source),
+        MatrixSource::ConfigMaps(place) => Err(format!(
+            "a matrix is published to a folder and loaded from there into ConfigMaps: vdoctl matrix publish CHART --to FOLDER, then vdoctl \
+             matrix load FOLDER {place}"
+        )),
+        _ => Err(format!(
+            "a matrix cannot be published to {text}; name a folder, or oci://HOST/REPOSITORY:TAG"
+        )),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn publish_place_that_cannot_be_written_is_refused_with_the_way() {
+        for (text, said) in [
+            (
+                "configmap://vdo/matrix",
+                "vdoctl matrix publish CHART --to FOLDER, then vdoctl matrix load FOLDER configmap://vdo/matrix",
+            ),
+            ("https://a.test/index.yaml", "cannot be published to https://a.test/index.yaml"),
+            ("embedded", "cannot be published to embedded"),
+        ] {
+            let error = target(text).expect_err(text);
+            assert!(error.contains(said), "{error}");
+        }
+        assert!(target("folder").is_ok() && target("oci://a.test/b:stable").is_ok());
+    }
+
+    #[test]
+    fn publish_flags_with_ranges_and_days_are_read() {
+        for (text, expected) in [
+            ("1.33..1.35", Some("1.33 to 1.35")),
+            ("7.0..", Some("7.0 and newer")),
+            ("..8.0", Some("up to 8.0")),
+            ("1.35..1.33", None),
+            ("1.33", None),
+            ("a..b", None),
+        ] {
+            assert_eq!(range(text).ok().map(|range| range.to_string()).as_deref(), expected, "{text}");
+        }
+        for (text, expected) in [("180d", Some(180)), ("0d", None), ("180", None), ("9999d", None)] {
+            assert_eq!(days(text).ok(), expected, "{text}");
+        }
+    }
+}

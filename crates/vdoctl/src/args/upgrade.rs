@@ -1,0 +1,98 @@
+//! `vdoctl upgrade`, `pause`, `resume`, `reconcile` and `wait` as they are typed.
+
+use super::{DriverArg, MatrixFile, Output, Vcenter};
+use clap::builder::FalseyValueParser;
+use clap::{Args, Subcommand};
+use vdo_api::types::KubernetesVersion;
+
+/// Arguments of `upgrade`.
+#[derive(Debug, Clone, PartialEq, Args)]
+pub struct Upgrade {
+    /// What about the upgrade.
+    #[command(subcommand)]
+    pub verb: UpgradeVerb,
+}
+
+/// What about an upgrade.
+#[derive(Debug, Clone, PartialEq, Subcommand)]
+pub enum UpgradeVerb {
+    /// Shows what an upgrade would do: of the drivers, or of Kubernetes or a vCenter
+    ///
+    /// Without a flag, every driver goes to the newest version that fits. The plan of that is made and tried in the API server as if it were
+    /// asked for: steps, pods that restart, preconditions, what is in the way. Changes nothing. Ends with 0 when there is nothing to
+    /// upgrade, with 1 when there is.
+    Plan(UpgradePlan),
+    /// Upgrades the drivers, and waits until they are healthy
+    ///
+    /// Shows the plan and asks. Each driver is pinned to its version until it is healthy there; then the pin is lifted, unless there was one
+    /// before. Interrupted it goes on when it is run again.
+    Apply(UpgradeApply),
+    /// Tries a change once more that failed and was rolled back
+    Retry,
+}
+
+/// Arguments of `upgrade plan`.
+#[derive(Debug, Clone, PartialEq, Args)]
+pub struct UpgradePlan {
+    /// A driver and the version it goes to, for example csi=3.7.3; may be repeated; default: every driver to the newest that fits
+    #[arg(long, env = "VDO_TO", value_name = "DRIVER=VERSION", value_delimiter = ',')]
+    pub to: Vec<DriverArg>,
+    /// A Kubernetes version that the cluster is upgraded to, for example 1.35
+    #[arg(long, env = "VDO_WHAT_IF_KUBERNETES", value_name = "VERSION", conflicts_with = "to")]
+    pub kubernetes: Option<KubernetesVersion>,
+    /// A version that a vCenter is upgraded to, for example 9.0 or vc1=9.0; may be repeated
+    #[arg(
+        long,
+        env = "VDO_WHAT_IF_VCENTER",
+        value_name = "[NAME=]VERSION",
+        value_delimiter = ',',
+        conflicts_with = "to"
+    )]
+    pub vcenter: Vec<Vcenter>,
+    /// The index.
+    #[command(flatten)]
+    pub index: MatrixFile,
+    /// The format.
+    #[command(flatten)]
+    pub output: Output,
+}
+
+/// Arguments of `upgrade apply`.
+#[derive(Debug, Clone, PartialEq, Args)]
+pub struct UpgradeApply {
+    /// A driver and the version it goes to, for example csi=3.7.3; may be repeated; default: every driver to the newest that fits
+    #[arg(long, env = "VDO_TO", value_name = "DRIVER=VERSION", value_delimiter = ',')]
+    pub to: Vec<DriverArg>,
+    /// The index.
+    #[command(flatten)]
+    pub index: MatrixFile,
+    /// Does not ask; needed without a terminal
+    #[arg(long, short = 'y', env = "VDO_YES", value_parser = FalseyValueParser::new())]
+    pub yes: bool,
+    /// Ends when the upgrade is asked for, without waiting for it; the pins stay until the command is run again
+    #[arg(long, env = "VDO_NO_WAIT", value_parser = FalseyValueParser::new())]
+    pub no_wait: bool,
+    /// The format.
+    #[command(flatten)]
+    pub output: Output,
+}
+
+/// Arguments of `pause` and `resume`.
+#[derive(Debug, Clone, PartialEq, Eq, Args)]
+pub struct Manage {
+    /// The driver: cpi, csi, or the name of a further one; default: all
+    #[arg(value_name = "DRIVER")]
+    pub driver: Option<String>,
+}
+
+/// Arguments of `wait`.
+#[derive(Debug, Clone, PartialEq, Args)]
+pub struct Wait {
+    /// What is waited for: healthy, deleted, or a condition of the VDOConfig such as MatrixFresh or UpgradeAvailable=False; condition=NAME as kubectl wait has it
+    /// is the same
+    #[arg(long = "for", env = "VDO_WAIT_FOR", value_name = "WHAT", default_value = "healthy")]
+    pub what: String,
+    /// The format.
+    #[command(flatten)]
+    pub output: Output,
+}

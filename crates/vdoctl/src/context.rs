@@ -1,0 +1,334 @@
+//! The cluster of a command: found as kubectl finds it, and read once.
+
+use super::args::{Global, MatrixFile};
+use super::error::sentence;
+use super::matrix::{Choice, Used};
+use super::{CliError, Exit};
+use k8s_openapi::jiff::Timestamp;
+use kube::ResourceExt;
+use std::collections::BTreeSet;
+use std::ops::{Deref, DerefMut};
+use std::sync::{Arc, LazyLock};
+use vdo::cluster::{ClusterError, KubeOptions, Reader, Writer, get, server_version};
+use vdo::reconcile::Phase;
+use vdo::reconcile::{
+    self, ClusterState, Decision, DriverFailure, DryRunCache, Mode, Ports, ReconcileError, ReconcileInput, acting, configs,
+};
+use vdo_api::api::{API_VERSION, VDOConfig};
+use vdo_api::types::KubernetesVersion;
+use vdo_core::manifest::Object;
+use vdo_core::plan::{Plan, RepairHistory};
+use vdo_source::fetch::{ChartRepository, MatrixSource};
+use vdo_vsphere::vsphere::{Claim, Requirements};
+
+/// How to install, where nothing is installed.
+const INSTALL: &str = "Install it: vdoctl deploy --vcenter HOST --user NAME";
+
+/// A cluster that has answered.
+pub(super) struct Context {
+    /// What people call it: the context, or `in-cluster`.
+    pub name: String,
+    /// The address of the API server.
+    pub server: String,
+    /// The version of the API server.
+    pub kubernetes: KubernetesVersion,
+    /// The ports of the pipeline.
+    pub ports: Ports,
+    namespace: String,
+}
+
+/// What there is of VDO in a cluster.
+pub(super) enum Deployed {
+    /// Not even the definitions of its objects.
+    Nothing,
+    /// The definitions, but no VDOConfig in the namespace; those of other namespaces are named.
+    NoConfig(Vec<String>),
+    /// The VDOConfig that acts.
+    Config(Box<VDOConfig>),
+}
+
+/// Everything that was decided for a cluster.
+pub(super) struct Decided {
+    /// The object it was decided for.
+    pub config: VDOConfig,
+    /// What was found.
+    pub state: ClusterState,
+    /// Drivers of which it could not be decided what should exist, each with why.
+    pub left: Vec<String>,
+    /// Their names.
+    pub undecided: BTreeSet<String>,
+    /// What was decided.
+    pub decision: Decision,
+}
+
+/// A cluster, and the matrix that is decided with: nothing can be decided before one was chosen.
+pub(super) struct Deciding {
+    context: Context,
+    /// Which matrix it is.
+    pub used: Used,
+}
+
+impl Deref for Deciding {
+    type Target = Context;
+
+    fn deref(&self) -> &Context {
+        &self.context
+    }
+}
+
+impl DerefMut for Deciding {
+    fn deref_mut(&mut self) -> &mut Context {
+        &mut self.context
+    }
+}
+
+impl Context {
+    /// Finds the cluster and asks for its version.
+    pub(super) async fn open(global: &Global) -> Result<Self, CliError> {
+        let options = KubeOptions {
+            kubeconfig: global.kubeconfig.clone(),
+            context: global.context.clone(),
+            impersonate: global.impersonate.clone(),
+            // Before the time of the verb is over: this error says more than that one.
+            timeout: Some(global.timeout() * 9 / 10),
+        };
+        let found = options.connect().await?;
+        let server = found.config.cluster_url.to_string().trim_end_matches('/').to_owned();
+        let client = found.client;
+        let name = found.context.unwrap_or_else(|| "in-cluster".into());
+        let kubernetes = server_version(&client).await.map_err(|error| match &error {
+            ClusterError::Unavailable { source, .. } => out_of_reach(&name, &server, &sentence(source.as_ref())),
+            ClusterError::TimedOut { after, .. } => out_of_reach(&name, &server, &format!("no answer within {} s", after.as_secs())),
+            _ => CliError::cluster(&error),
+        })?;
+        let ports = Ports {
+            reader: Reader::Once(client.clone()),
+            writer: Writer::new(client.clone(), |_, _| {}),
+            renders: vdo::reconcile::RenderCache::default(),
+            permitted: vdo::reconcile::Permitted::default(),
+            contents: vdo::reconcile::SoundContents::default(),
+            evidence: vdo::reconcile::CrashLogs::default(),
+            repository: ChartRepository::new(MatrixSource::Embedded),
+            dry_runs: Some(DryRunCache::default()),
+            client,
+        };
+        Ok(Self {
+            name,
+            server,
+            kubernetes,
+            ports,
+            namespace: global.namespace.clone(),
+        })
+    }
+
+    /// Decides with the matrix that is named, else as the operator does.
+    pub(super) async fn choosing_from(self, named: &MatrixFile, global: &Global) -> Result<Deciding, CliError> {
+        let choice = Choice::in_cluster(named, &self, global).await?;
+        Ok(self.deciding_with(choice))
+    }
+
+    /// Decides as the operator does.
+    pub(super) async fn like_the_operator(self, global: &Global) -> Result<Deciding, CliError> {
+        self.choosing_from(&MatrixFile::default(), global).await
+    }
+
+    /// Decides with the matrix of this vdoctl, as an operator of this build is going to.
+    pub(super) async fn like_this_build(self) -> Result<Deciding, CliError> {
+        let choice = Choice::own("an operator of this version has the same".into(), None).await?;
+        Ok(self.deciding_with(choice))
+    }
+
+    /// Decides with this matrix.
+    pub(super) fn deciding_with(mut self, choice: Choice) -> Deciding {
+        self.ports.repository = choice.repository;
+        Deciding {
+            context: self,
+            used: choice.used,
+        }
+    }
+
+    /// The namespace of the operator.
+    pub(super) fn namespace(&self) -> &str {
+        &self.namespace
+    }
+
+    /// From now on the cluster is read as if these objects were there.
+    pub(super) fn suppose(&mut self, objects: Vec<Object>) {
+        self.ports.reader = Reader::Preview(self.ports.client.clone(), objects.into());
+    }
+
+    /// Whether it is read as if something were there.
+    pub(super) fn supposes(&self) -> bool {
+        matches!(self.ports.reader, Reader::Preview(..))
+    }
+
+    /// Looks for a VDOConfig.
+    pub(super) async fn deployed(&self) -> Result<Deployed, CliError> {
+        let reader = &self.ports.reader;
+        let all = match configs(reader, "").await {
+            Err(ClusterError::Forbidden { .. }) => configs(reader, &self.namespace).await,
+            result => result,
+        };
+        let all = match all {
+            Ok(all) => all,
+            Err(ClusterError::NotServed { .. }) => return Ok(Deployed::Nothing),
+            Err(error) => return Err(error.into()),
+        };
+        let here = acting(
+            all.iter()
+                .map(AsRef::as_ref)
+                .filter(|c: &&VDOConfig| c.namespace().as_deref() == Some(self.namespace.as_str())),
+        );
+        Ok(match here {
+            Some(config) => Deployed::Config(Box::new(config.clone())),
+            None => Deployed::NoConfig(all.iter().map(|config| id(config)).collect()),
+        })
+    }
+
+    /// The VDOConfig that acts.
+    pub(super) async fn acting(&self) -> Result<VDOConfig, CliError> {
+        match self.deployed().await? {
+            Deployed::Config(config) => Ok(*config),
+            other => Err(self.missing(&other)),
+        }
+    }
+
+    /// The same, as an object.
+    pub(super) async fn acting_object(&self) -> Result<Object, CliError> {
+        let id = reconcile::id(&self.acting().await?);
+        let found = get(&self.ports.client, API_VERSION, &id).await?;
+        found.ok_or_else(|| {
+            CliError::new(
+                Exit::NotFound,
+                format!("{id} was deleted just now"),
+                "vdoctl status says what is there.",
+            )
+        })
+    }
+
+    /// Every delete that the removal of the drivers leads to.
+    pub(super) async fn removal(&self, config: &VDOConfig) -> Result<(ClusterState, Plan), ReconcileError> {
+        reconcile::uninstallation(&self.input(config), &self.ports).await
+    }
+
+    /// What the pipeline knows when it begins for this VDOConfig.
+    pub(super) fn input<'a>(&self, config: &'a VDOConfig) -> ReconcileInput<'a> {
+        static NOTHING_FORCED: BTreeSet<String> = BTreeSet::new();
+        static NO_HISTORY: LazyLock<RepairHistory> = LazyLock::new(RepairHistory::default);
+        ReconcileInput {
+            mode: Mode::Command,
+            config,
+            acting: config.metadata.name.as_deref().unwrap_or_default(),
+            kubernetes: self.kubernetes.clone(),
+            now: now(),
+            force_reapply: &NOTHING_FORCED,
+            timeout: std::time::Duration::from_secs(300),
+            history: &NO_HISTORY,
+            due: true,
+        }
+    }
+
+    /// The cluster id that the CSI driver is about to use, if it uses the connection that this is required of, with the volumes that the
+    /// cluster knows. Where those cannot be read it is not checked; the operator does so before it writes.
+    pub(super) async fn claim(&self, config: &VDOConfig, requirements: &Requirements) -> Option<Arc<Claim>> {
+        let claim = reconcile::connection::claim(&self.ports.client, &self.ports.reader, config, requirements).await;
+        claim.ok().flatten().map(Arc::new)
+    }
+
+    /// Why there is nothing to look at.
+    pub(super) fn missing(&self, found: &Deployed) -> CliError {
+        match found {
+            Deployed::Nothing => CliError::new(
+                Exit::NotFound,
+                format!(
+                    "VDO is not deployed in cluster {} ({}): it has no VDOConfig definition",
+                    self.name, self.server
+                ),
+                INSTALL,
+            ),
+            Deployed::NoConfig(others) if others.is_empty() => CliError::new(
+                Exit::NotFound,
+                format!(
+                    "there is no VDOConfig in cluster {} ({}), so no driver is asked for",
+                    self.name, self.server
+                ),
+                format!("Create one in namespace {}; an empty spec installs both drivers.", self.namespace),
+            ),
+            Deployed::NoConfig(others) => CliError::new(
+                Exit::NotFound,
+                format!("there is no VDOConfig in namespace {} of cluster {}", self.namespace, self.name),
+                format!(
+                    "There is {}. An operator reads only its own namespace: name another with -n if one runs there.",
+                    others.join(" and ")
+                ),
+            ),
+            Deployed::Config(..) => CliError::new(Exit::Ok, "", ""),
+        }
+    }
+}
+
+impl Deciding {
+    /// Runs the pipeline up to the plan, for the VDOConfig that acts.
+    pub(super) async fn decide(&self) -> Result<Decided, CliError> {
+        let config = self.acting().await?;
+        let ((state, mut decision), _) = self.prepare(&config).await.map_err(|stopped| stopped.error)?;
+        let failures = std::mem::take(&mut decision.failures);
+        let left = failures.iter().map(left_alone).collect();
+        let undecided = failures
+            .iter()
+            .flat_map(|failure| &failure.drivers)
+            .map(ToString::to_string)
+            .collect();
+        if let Some(error) = failures.of_all(&decision.requested) {
+            return Err(error.into());
+        }
+        Ok(Decided {
+            config,
+            state,
+            decision,
+            left,
+            undecided,
+        })
+    }
+
+    /// The pipeline up to the plan.
+    pub(super) async fn prepare(&self, config: &VDOConfig) -> Phase<(ClusterState, Decision)> {
+        let state = reconcile::observe(&self.ports.reader, config, self.kubernetes.clone()).await?;
+        let (decision, found) = reconcile::decide(&self.input(config), &self.ports, &state).await?;
+        Ok(((state, decision), found))
+    }
+
+    /// Which matrix is decided with, for the header of an answer, and whether the operator may decide otherwise.
+    pub(super) fn matrix_lines(&self) -> impl Iterator<Item = String> {
+        [Some(self.used.line()), self.used.warning()].into_iter().flatten()
+    }
+}
+
+/// A driver that is left at what was applied last.
+fn left_alone(failure: &DriverFailure) -> String {
+    let drivers: Vec<&str> = failure.drivers.iter().map(String::as_str).collect();
+    format!(
+        "{}: {}; nothing new of it is applied",
+        drivers.join(" and "),
+        sentence(&failure.error)
+    )
+}
+
+/// namespace/name of a VDOConfig.
+pub(super) fn id(config: &VDOConfig) -> String {
+    format!("{}/{}", config.namespace().unwrap_or_default(), config.name_any())
+}
+
+fn out_of_reach(name: &str, server: &str, cause: &str) -> CliError {
+    CliError::new(
+        Exit::Cluster,
+        format!("cluster {name} at {server} cannot be reached: {cause}"),
+        "Check that it runs and that this machine may connect to it, or choose another with --kubeconfig or --context.",
+    )
+}
+
+/// The time, at the edge where it enters.
+#[expect(clippy::disallowed_methods, reason = "the clock enters the command here")]
+pub(super) fn now() -> Timestamp {
+    Timestamp::now()
+}

@@ -1,0 +1,256 @@
+//! `vdoctl delete`: the way back. Drivers first, while something can remove them, then what they were installed with.
+//!
+//! It keeps no state: every run looks at what is there and goes on from it.
+
+mod drivers;
+mod guards;
+mod remove;
+mod rights;
+mod target;
+
+use super::args::{Delete as Args, DryRun, Format, Global};
+use super::context::{Context, id, now};
+use super::operator::Presence;
+use super::output::document;
+use super::printer::Printer;
+use super::progress::{Mark, Progress};
+use super::{Answer, CliError, Exit, prompt};
+use remove::Stays;
+use serde_json::{Value, json};
+use std::io::{self, IsTerminal as _};
+use std::time::Duration;
+use target::{Scope, Target};
+use vdo::reconcile;
+use vdo_api::types::ObjectId;
+use vdo_core::chart::values::merge;
+use vdo_core::drivers::short;
+use vdo_core::manifest::Object;
+use vdo_core::plan::{Plan, StorageData};
+
+/// How often is looked at what is waited for.
+const PACE: Duration = Duration::from_secs(1);
+
+/// That the cluster does not answer once ends nothing that is under way.
+fn transient(error: &CliError) -> bool {
+    error.exit == Exit::Cluster
+}
+
+pub(super) async fn run(args: &Args, global: &Global, printer: &mut Printer) -> Result<Answer, CliError> {
+    let timeout = global.timeout_with_drivers();
+    let mut progress = Progress::new(printer, args.output.unwrap_or(Format::Table));
+    let looked = tokio::time::timeout(global.timeout(), look(args, global)).await;
+    let (mut context, target, data) = looked.map_err(|_| CliError::timed_out(global.timeout()))??;
+    if target.is_empty() {
+        return answer(&progress, &context, Stay::of(Vec::new(), data), "there is nothing of VDO to remove");
+    }
+    announce(&context, &target, &data, &mut progress);
+    if args.dry_run != DryRun::None {
+        if args.dry_run == DryRun::Server {
+            dry_run(&context, &target).await?;
+        }
+        return answer(
+            &progress,
+            &context,
+            Stay::of(Vec::new(), data),
+            "this was a dry run, and nothing was removed",
+        );
+    }
+    confirm(args, &context, &target)?;
+    let carried_out = tokio::time::timeout(timeout, carry_out(&mut context, &target, global, &mut progress)).await;
+    let stays = match carried_out {
+        Ok(stays) => stays?,
+        Err(_) => return Err(timed_out(timeout, &progress)),
+    };
+    progress.end();
+    let done = match target.scope {
+        Scope::Drivers => "the drivers are removed; the operator stays",
+        Scope::Operator => {
+            "the operator is removed; the drivers go on without it. To manage them again: install VDO and create a VDOConfig"
+        }
+        Scope::Everything => "VDO is removed",
+    };
+    let data = tokio::time::timeout(global.timeout(), guards::data(&context, false)).await;
+    let data = data.unwrap_or_else(|_| Err(CliError::timed_out(global.timeout())));
+    let unknown = data
+        .as_ref()
+        .err()
+        .map(|error| format!("  whether volumes or claims stay is not known: {}", error.what));
+    let answer = answer(&progress, &context, Stay::of(stays, data.unwrap_or_default()), done)?;
+    Ok(unknown.into_iter().fold(answer, Answer::note))
+}
+
+/// What is there, that it may be removed by this user, and what leads to data and stays.
+async fn look(args: &Args, global: &Global) -> Result<(Context, Target, StorageData), CliError> {
+    let context = Context::open(global).await?;
+    let target = Target::find(&context, &global.namespace, Scope::of(args)).await?;
+    let data = guards::data(&context, target.scope != Scope::Operator).await?;
+    if target.is_empty() && target.elsewhere.is_empty() {
+        return Ok((context, target, data));
+    }
+    guards::refuse(&target, &context.name)?;
+    let mut plan: Option<Plan> = None;
+    if let Some(acting) = reconcile::acting(target.configs.iter().map(AsRef::as_ref)) {
+        if target.scope != Scope::Operator {
+            let (state, removal) = context.removal(acting).await?;
+            guards::refuse_volumes(acting, &state.inventory, &data.volumes)?;
+            plan = Some(removal);
+        }
+        if Presence::find(&context, &global.namespace).await?.absence(now()).is_none() {
+            // The operator removes the drivers, with its own rights.
+            plan = None;
+        }
+    }
+    rights::require(&context, &target, plan.as_ref()).await?;
+    Ok((context, target, data))
+}
+
+/// Names the cluster, what is removed, and what of the storage driver's stays.
+fn announce(context: &Context, target: &Target, data: &StorageData, progress: &mut Progress) {
+    let drivers: Vec<String> = target
+        .configs
+        .iter()
+        .filter_map(|config| config.status.as_ref())
+        .flat_map(|status| &status.drivers)
+        .map(|driver| format!("driver {} {}", short(&driver.name), driver.version))
+        .collect();
+    let mut lines = vec![format!("cluster {} ({}): this is removed", context.name, context.server)];
+    lines.extend(target.summary(&drivers));
+    progress.step(Mark::Note, &lines.join("\n"));
+    let kept = data.lines();
+    if !kept.is_empty() {
+        progress.step(Mark::Note, &format!("this stays as it is\n{}", kept.join("\n")));
+    }
+    if let Some(release) = &target.release {
+        progress.step(
+            Mark::Note,
+            &format!("the operator itself belongs to Helm release {release} and is left to helm uninstall"),
+        );
+    }
+}
+
+/// Asks, unless the answer was given.
+fn confirm(args: &Args, context: &Context, target: &Target) -> Result<(), CliError> {
+    if args.yes {
+        return Ok(());
+    }
+    let what = match target.scope {
+        Scope::Drivers => "the drivers",
+        Scope::Operator => "the operator",
+        Scope::Everything => "all of this",
+    };
+    if !io::stdin().is_terminal() || !io::stderr().is_terminal() {
+        return Err(CliError::new(
+            Exit::Refused,
+            format!("nothing was removed from cluster {}: there is no terminal to ask on", context.name),
+            "Confirm the deletion with --yes.",
+        ));
+    }
+    match prompt::yes(&format!("Remove {what} from cluster {}?", context.name)) {
+        Ok(true) => Ok(()),
+        Ok(false) => Err(CliError::new(Exit::Refused, "nothing was removed", "")),
+        Err(error) => Err(CliError::internal(&error)),
+    }
+}
+
+/// Removes it all, in order. What stays, and why.
+async fn carry_out(context: &mut Context, target: &Target, global: &Global, progress: &mut Progress) -> Result<Stays, CliError> {
+    progress.step(Mark::Note, "Interrupting is safe: vdoctl delete goes on when it is run again.");
+    if !target.configs.is_empty() {
+        drivers::remove(context, target, &global.namespace, progress).await?;
+        let names: Vec<String> = target.configs.iter().map(|config| id(config)).collect();
+        let drivers = if target.scope == Scope::Operator {
+            "left its drivers to themselves"
+        } else {
+            "removed its drivers"
+        };
+        progress.step(Mark::Done, &format!("deleted VDOConfig {}, and {drivers}", names.join(", ")));
+    }
+    if target.scope == Scope::Drivers {
+        return Ok(Stays::new());
+    }
+    let configuration: Vec<Object> = target.connections.iter().chain(&target.secrets).cloned().collect();
+    remove::gone(context, &configuration, progress).await?;
+    match &target.release {
+        Some(release) => Ok(helm(release, target, &global.namespace)),
+        None => remove::all(context, &target.objects, progress).await,
+    }
+}
+
+/// What Helm keeps is removed by Helm: its record of the release would be wrong otherwise.
+fn helm(release: &str, target: &Target, namespace: &str) -> Stays {
+    let deployment = target.objects.iter().find(|object| object.kind() == "Deployment");
+    let because = format!(
+        "it belongs to a Helm release: run helm uninstall {release} --namespace {namespace}, then vdoctl delete again for the rest"
+    );
+    deployment.map(|deployment| (deployment.id(), because)).into_iter().collect()
+}
+
+/// Has the API server try every delete of this process.
+async fn dry_run(context: &Context, target: &Target) -> Result<(), CliError> {
+    for object in target.connections.iter().chain(&target.secrets).chain(&target.objects) {
+        let writer = &context.ports.writer;
+        writer.dry_run_delete(object.api_version(), &object.id(), object.uid()).await?;
+    }
+    Ok(())
+}
+
+fn timed_out(timeout: Duration, progress: &Progress) -> CliError {
+    let awaited = progress.awaited();
+    CliError::new(
+        Exit::TimedOut,
+        format!(
+            "vdoctl delete has not come to its end within {} s{}",
+            timeout.as_secs(),
+            if awaited.is_empty() {
+                String::new()
+            } else {
+                format!("; it waited for: {}", awaited.join("; "))
+            }
+        ),
+        "Run vdoctl delete again to go on; --timeout gives it longer.",
+    )
+}
+
+/// What stays: of VDO, each with why, and what leads to data.
+struct Stay {
+    objects: Stays,
+    data: StorageData,
+}
+
+impl Stay {
+    fn of(objects: Stays, data: StorageData) -> Self {
+        Self { objects, data }
+    }
+
+    fn json(&self) -> Value {
+        let names = |ids: &[ObjectId]| ids.iter().map(ToString::to_string).collect::<Vec<_>>();
+        json!({
+            "stays": self.objects.iter().map(|(id, because)| json!({"object": id.to_string(), "because": because})).collect::<Vec<_>>(),
+            "data": {
+                "volumes": self.data.volumes.count,
+                "named": self.data.volumes.named,
+                "pendingClaims": names(&self.data.pending),
+                "classes": names(&self.data.classes),
+            },
+        })
+    }
+}
+
+/// What was done, and what stays.
+fn answer(progress: &Progress, context: &Context, stay: Stay, done: &str) -> Result<Answer, CliError> {
+    let answer = match progress.is_data() {
+        true => {
+            let mut fields = json!({"cluster": context.name, "message": done});
+            merge(&mut fields, &stay.json());
+            progress.last(&document("Delete", fields))
+        }
+        false => Answer::text(""),
+    };
+    let answer = answer.note(format!("cluster {}: {done}", context.name));
+    let objects = stay.objects.iter().map(|(id, because)| format!("  {id} stays: {because}"));
+    let data = stay.data.lines().into_iter().map(|line| match line.split_once(": ") {
+        Some((what, names)) => format!("  {what} stay: {names}"),
+        None => line,
+    });
+    Ok(objects.chain(data).fold(answer, Answer::note))
+}

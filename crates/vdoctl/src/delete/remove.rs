@@ -1,0 +1,247 @@
+//! Deletes objects and waits until they are gone, kind after kind.
+
+use super::target::rank;
+use super::{PACE, transient};
+use crate::CliError;
+use crate::context::Context;
+use crate::progress::{Mark, Progress};
+use std::time::Duration;
+use vdo::cluster::{ClusterError, contents, get};
+use vdo_api::types::{ObjectId, count};
+use vdo_core::manifest::Object;
+
+/// How long after a delete it is looked for the first time.
+const FIRST: Duration = Duration::from_millis(200);
+/// How many of the objects that are left are named.
+const NAMED: usize = 3;
+/// How many objects of a namespace are named.
+const CONTENT: usize = 5;
+/// Where the drivers themselves keep what they work at. With them it has no use.
+const OF_THE_DRIVERS: &str = "cns.vmware.com/";
+
+/// What is not removed, and why.
+pub(super) type Stays = Vec<(ObjectId, String)>;
+
+/// Removes these objects, which are in the order of their ranks. Namespaces with anything else in them stay, and rights that others use.
+pub(super) async fn all(context: &Context, objects: &[Object], progress: &mut Progress) -> Result<Stays, CliError> {
+    let mut stays = Stays::new();
+    for wave in objects.chunk_by(|one, other| rank(one.kind()) == rank(other.kind())) {
+        let mut removed = Vec::new();
+        for object in wave {
+            let because = match object.kind() {
+                "Namespace" => kept_namespace(context, object).await?,
+                "ClusterRoleBinding" | "RoleBinding" => kept_binding(context, object).await?,
+                "ClusterRole" | "Role" => kept_role(context, object, objects, &stays).await?,
+                _ => None,
+            };
+            match because {
+                Some(because) => stays.push((object.id(), because)),
+                None => removed.push(object.clone()),
+            }
+        }
+        gone(context, &removed, progress).await?;
+    }
+    Ok(stays)
+}
+
+/// Deletes these objects and waits for their end.
+pub(super) async fn gone(context: &Context, objects: &[Object], progress: &mut Progress) -> Result<(), CliError> {
+    if objects.is_empty() {
+        return Ok(());
+    }
+    let mut left: Vec<&Object> = objects.iter().collect();
+    // Most objects are gone at once, and are not worth a line.
+    let mut pause = FIRST;
+    loop {
+        let mut still = Vec::new();
+        let mut lines = Vec::new();
+        for object in left {
+            match step(context, object).await {
+                Ok(None) => {}
+                Ok(Some(line)) => {
+                    lines.push(line);
+                    still.push(object);
+                }
+                Err(error) if transient(&error) => {
+                    lines.push(error.what);
+                    still.push(object);
+                }
+                Err(error) => return Err(error),
+            }
+        }
+        left = still;
+        if left.is_empty() {
+            break;
+        }
+        if lines.len() > NAMED {
+            let more = lines.len() - NAMED;
+            lines.truncate(NAMED);
+            lines.push(format!("and {}", count(more, "further object")));
+        }
+        if pause == PACE {
+            progress.waiting(&lines);
+        }
+        tokio::time::sleep(pause).await;
+        pause = PACE;
+    }
+    progress.step(Mark::Done, &deleted(objects));
+    Ok(())
+}
+
+/// Deletes an object unless it is being deleted. What is waited for; `None` when it is gone.
+async fn step(context: &Context, object: &Object) -> Result<Option<String>, CliError> {
+    let id = object.id();
+    let live = match get(&context.ports.client, object.api_version(), &id).await {
+        Err(ClusterError::NotServed { .. }) => None,
+        found => found?,
+    };
+    let Some(live) = live.filter(|live| live.uid() == object.uid()) else {
+        return Ok(None);
+    };
+    if !live.is_terminating() {
+        context.ports.writer.delete_as_seen(object.api_version(), &live, false).await?;
+    }
+    Ok(Some(vdo_core::plan::blocker(&live)).map(|why| format!("{id} {why}")))
+}
+
+fn deleted(objects: &[Object]) -> String {
+    let mut kinds: Vec<(&str, Vec<String>)> = Vec::new();
+    for object in objects {
+        let name = match object.namespace() {
+            "" => object.name().to_owned(),
+            namespace => format!("{namespace}/{}", object.name()),
+        };
+        match kinds.iter_mut().find(|(kind, _)| *kind == object.kind()) {
+            Some((_, names)) => names.push(name),
+            None => kinds.push((object.kind(), vec![name])),
+        }
+    }
+    let each = kinds.iter().map(|(kind, names)| match names.len() {
+        0..=3 => format!("{kind} {}", names.join(", ")),
+        many => count(many, kind),
+    });
+    format!("deleted {}", each.collect::<Vec<_>>().join(", "))
+}
+
+/// Why a namespace stays: what is in it beside ours.
+async fn kept_namespace(context: &Context, namespace: &Object) -> Result<Option<String>, CliError> {
+    let live = get(&context.ports.client, "v1", &namespace.id()).await?;
+    if live.is_none_or(|live| live.is_terminating()) {
+        return Ok(None);
+    }
+    let found = match contents(&context.ports.client, namespace.name()).await {
+        Ok(found) => found,
+        Err(error) => return Ok(Some(format!("what is in it is not known: {}", CliError::from(error).what))),
+    };
+    Ok(holds(&found))
+}
+
+fn holds(found: &[Object]) -> Option<String> {
+    let ours = |object: &&Object| !object.api_version().starts_with(OF_THE_DRIVERS) && object.kind() != "Lease";
+    let named: Vec<String> = found
+        .iter()
+        .filter(ours)
+        .map(|object| format!("{} {}", object.kind(), object.name()))
+        .collect();
+    let more = match named.len().saturating_sub(CONTENT) {
+        0 => String::new(),
+        more => format!(" and {more} more"),
+    };
+    let first = || named.iter().take(CONTENT).cloned().collect::<Vec<_>>().join(", ");
+    (!named.is_empty()).then(|| format!("it holds {}{more}", first()))
+}
+
+/// Why a binding stays: an account that it is for exists, although all of ours are gone.
+async fn kept_binding(context: &Context, binding: &Object) -> Result<Option<String>, CliError> {
+    let subjects = binding.value().pointer("/subjects").and_then(serde_json::Value::as_array);
+    for subject in subjects.into_iter().flatten().filter(|subject| subject["kind"] == "ServiceAccount") {
+        let text = |key: &str| subject[key].as_str().unwrap_or_default();
+        let id = ObjectId::new("", "ServiceAccount", text("namespace"), text("name"));
+        if get(&context.ports.client, "v1", &id)
+            .await?
+            .is_some_and(|account| !account.is_terminating())
+        {
+            return Ok(Some(format!("{id} has its rights from it")));
+        }
+    }
+    Ok(None)
+}
+
+/// Why a role stays: a binding refers to it that is not removed.
+async fn kept_role(context: &Context, role: &Object, ours: &[Object], stays: &Stays) -> Result<Option<String>, CliError> {
+    use vdo::cluster::{Select, Watch, list};
+    let version = role.api_version();
+    let mut bindings = list(
+        &context.ports.client,
+        &Watch::new(version, "RoleBinding", role.namespace(), Select::All),
+    )
+    .await?;
+    if role.kind() == "ClusterRole" {
+        bindings.extend(list(&context.ports.client, &Watch::new(version, "ClusterRoleBinding", "", Select::All)).await?);
+    }
+    Ok(used_by(role, &bindings, ours, stays).map(|id| format!("{id} refers to it")))
+}
+
+fn used_by(role: &Object, bindings: &[Object], ours: &[Object], stays: &Stays) -> Option<ObjectId> {
+    let refers = |binding: &&Object| binding.text("/roleRef/kind") == role.kind() && binding.text("/roleRef/name") == role.name();
+    let removed = |binding: &Object| {
+        let id = binding.id();
+        ours.iter().any(|own| own.id() == id) && stays.iter().all(|(kept, _)| *kept != id)
+    };
+    bindings.iter().filter(refers).find(|binding| !removed(binding)).map(Object::id)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::{Value, json};
+
+    fn object(api_version: &str, kind: &str, name: &str, more: Value) -> Object {
+        let mut value = json!({"apiVersion": api_version, "kind": kind, "metadata": {"name": name}});
+        value
+            .as_object_mut()
+            .expect("a map")
+            .extend(more.as_object().cloned().unwrap_or_default());
+        Object::new(value).expect("an object")
+    }
+
+    #[test]
+    fn namespace_with_anything_of_others_is_kept() {
+        let secret = |name: &str| object("v1", "Secret", name, json!({}));
+        let lease = object("coordination.k8s.io/v1", "Lease", "external-attacher", json!({}));
+        let own = object("cns.vmware.com/v1alpha1", "CnsVolumeOperationRequest", "pvc-1", json!({}));
+        assert_eq!(holds(&[lease.clone(), own]), None);
+        assert_eq!(holds(&[lease, secret("a")]).as_deref(), Some("it holds Secret a"));
+        let many: Vec<Object> = (0..7).map(|i| secret(&i.to_string())).collect();
+        let said = holds(&many).expect("kept");
+        assert!(
+            said.starts_with("it holds Secret 0, Secret 1,") && said.ends_with("Secret 4 and 2 more"),
+            "{said}"
+        );
+    }
+
+    #[test]
+    fn role_is_kept_only_for_a_binding_that_stays() {
+        const RBAC: &str = "rbac.authorization.k8s.io/v1";
+        let role = object(RBAC, "ClusterRole", "csi", json!({}));
+        let binding = |name: &str, to: &str| {
+            object(
+                RBAC,
+                "ClusterRoleBinding",
+                name,
+                json!({"roleRef": {"kind": "ClusterRole", "name": to}}),
+            )
+        };
+        let ours = [binding("own", "csi")];
+        assert_eq!(
+            used_by(&role, &[binding("own", "csi"), binding("x", "other")], &ours, &Stays::new()),
+            None
+        );
+        assert_eq!(
+            used_by(&role, &[binding("own", "csi"), binding("theirs", "csi")], &ours, &Stays::new()).map(|id| id.name.to_string()),
+            Some("theirs".to_owned())
+        );
+        let stays = vec![(ours[0].id(), String::new())];
+        assert!(used_by(&role, &[binding("own", "csi")], &ours, &stays).is_some());
+    }
+}

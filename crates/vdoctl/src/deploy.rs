@@ -1,0 +1,374 @@
+//! `vdoctl deploy`: installs or upgrades the operator, hands it the configuration, and waits until the drivers are healthy.
+//!
+//! ```text
+//! inputs -> guards -> checks -> try everything in the API server -> write everything -> watch
+//! ```
+//!
+//! Nothing is written before all that can be known is known. When writing is done the operator has everything that it needs, so to stop
+//! watching stops nothing.
+
+pub(super) mod checks;
+pub(super) mod configuration;
+mod installed;
+pub(super) mod matrix;
+mod network;
+pub(super) mod vcenter;
+pub(super) mod wait;
+pub(super) mod write;
+
+use super::args::{Deploy as Args, DryRun, Format, Global};
+use super::chart::objects_answer;
+use super::context::{Context, Deciding};
+use super::doctor::check::Check;
+use super::matrix::Choice;
+use super::printer::Printer;
+use super::progress::{Mark, Progress};
+use super::{Answer, CliError, Exit, prompt};
+use configuration::{Configuration, logins};
+use installed::Installed;
+use matrix::Matrix;
+use std::io::{IsTerminal as _, Read as _};
+use std::path::Path;
+use vdo::cluster::unserved;
+use vdo_api::types::count;
+use vdo_core::drivers::short;
+use vdo_core::install::{Change, HostNetwork, Mounts, Settings, objects};
+use vdo_core::manifest::Object;
+use write::Fate;
+
+const VERSION: &str = env!("CARGO_PKG_VERSION");
+
+pub(super) async fn run(args: &Args, global: &Global, printer: &Printer) -> Result<Answer, CliError> {
+    let format = args.output.unwrap_or(Format::Table);
+    let mut progress = Progress::new(printer, format);
+    let answer = deploy(args, global, format, &mut progress).await;
+    match progress.end() {
+        Some(exit) => answer.map(|answer| answer.exit(exit)),
+        None => answer,
+    }
+}
+
+async fn deploy(args: &Args, global: &Global, format: Format, progress: &mut Progress) -> Result<Answer, CliError> {
+    if format == Format::Yaml {
+        if args.vcenter.create_account {
+            return Err(CliError::new(
+                Exit::Usage,
+                "--create-account changes a vCenter, and -o yaml writes nothing",
+                "Make the account first with vdoctl users create, and name its Secret: --credentials-secret NAME.",
+            ));
+        }
+        let matrix = Matrix::of(&args.matrix, &global.namespace, None).await?;
+        let operator = operator(args, global, args.host_network.then(HostNetwork::default), matrix.mounts)?;
+        let configured = configured(args, global, None, progress).await?.unwrap_or_default();
+        let all: Vec<_> = operator
+            .iter()
+            .chain(&matrix.objects)
+            .chain(&configured.objects)
+            .map(|object| object.value().clone())
+            .collect();
+        return Ok(
+            objects_answer(Format::Yaml, &all)?.note("The output has the password, if one was given. Nothing was written to a cluster.")
+        );
+    }
+    // --timeout is for the drivers; a request is answered soon or not at all.
+    let requests = Global {
+        timeout: None,
+        ..global.clone()
+    };
+    let context = Context::open(&requests).await?;
+    let nodes = vdo::reconcile::nodes(&context.ports.reader).await?;
+    let host_network = network::host_network(args.host_network, &context.ports.client, &nodes).await?;
+    let served = admission_policies(&context).await?;
+    let bare = operator(args, global, host_network.clone(), Mounts::default())?;
+    let installed = Installed::look(&context, &bare).await?;
+    let mut matrix = Matrix::of(&args.matrix, &global.namespace, installed.operator(&context)).await?;
+    matrix.move_keys(&context, installed.operator(&context)).await?;
+    let mut operator = operator(args, global, host_network.clone(), matrix.mounts)?;
+    if !served {
+        operator.retain(|object| object.identity().group() != ADMISSION);
+    }
+    progress.step(
+        Mark::Done,
+        &format!(
+            "cluster {} ({}), Kubernetes {}, {}",
+            context.name,
+            context.server,
+            context.kubernetes.raw(),
+            count(nodes.len(), "node")
+        ),
+    );
+    if let Some(network) = &host_network {
+        progress.step(Mark::Note, &network::reported(network, args.host_network));
+    }
+    if !served {
+        progress.step(
+            Mark::Note,
+            "without an admission policy for the operator, which this API server does not serve",
+        );
+    }
+    let change = installed.permits(&context, &operator, args.allow_downgrade)?;
+    progress.step(Mark::Note, &planned(change, installed.version.as_deref()));
+    consent(args, &context, change)?;
+
+    matrix.notes.iter().for_each(|note| progress.step(Mark::Note, note));
+    let made;
+    let args = match args.vcenter.create_account {
+        false => args,
+        true => match vcenter::create_account(args, &requests, progress).await? {
+            Ok(with_secret) => {
+                made = with_secret;
+                &made
+            }
+            Err(answer) => return Ok(answer),
+        },
+    };
+    vcenter::stored(&context, &args.vcenter.credentials_secret).await?;
+    let mut context = match (&args.matrix.matrix, installed.has_another_matrix()) {
+        (Some(_), _) => deciding(args, &requests, context, progress).await?,
+        (None, true) => context.like_the_operator(&requests).await?,
+        (None, false) => context.like_this_build().await?,
+    };
+    context.matrix_lines().for_each(|line| progress.step(Mark::Note, &line));
+    let configured = configured(args, global, Some(&installed), progress).await?;
+    if let Some(configured) = &configured {
+        let inspected = checks::check(&mut context, configured, None, &operator, installed.config.as_ref()).await?;
+        judged(&inspected, Judge::of(args.ignore_checks), progress)?;
+    }
+    let all: Vec<Object> = operator
+        .into_iter()
+        .chain(matrix.objects)
+        .chain(configured.map(|configured| configured.objects).unwrap_or_default())
+        .collect();
+    if args.dry_run == DryRun::Client {
+        all.iter()
+            .for_each(|object| progress.step(Mark::Note, &format!("{object} would be applied (client dry run)")));
+        return Ok(Answer::text("").note("Nothing was written."));
+    }
+    let fates = write::dry_run(&context, &all).await?;
+    if args.dry_run == DryRun::Server {
+        write::shown(&all, &fates, progress);
+        return Ok(Answer::text("").note("Nothing was written."));
+    }
+    let changing: Vec<Object> = all
+        .iter()
+        .zip(&fates)
+        .filter(|(_, fate)| **fate != Fate::Unchanged)
+        .map(|(object, _)| object.clone())
+        .collect();
+    let kept = all.len() - changing.len();
+    if !changing.is_empty() {
+        write::apply(&context, &changing, matrix.place.as_ref().map(|place| (place, &*all)), progress).await?;
+        // An operator that lacked what was just written may wait minutes for its next attempt.
+        if change == Change::Same && installed.config.is_some() {
+            super::manage::wake(&context).await?;
+        }
+    }
+    progress.step(Mark::Done, &applied(changing.len(), kept));
+    if args.no_wait {
+        return Ok(Answer::text("").note("vdoctl status --watch shows how far it is."));
+    }
+    let summary = wait::until_ready(&context, true, global.timeout_with_drivers(), progress).await?;
+    progress.step(Mark::Done, &summary);
+    Ok(Answer::text(""))
+}
+
+/// The checks are to be made with the matrix that the operator is going to have. Where this machine does not reach it, that is a failed check.
+async fn deciding(args: &Args, global: &Global, context: Context, progress: &mut Progress) -> Result<Deciding, CliError> {
+    match Choice::in_cluster(&args.matrix, &context, global).await {
+        Ok(choice) => Ok(context.deciding_with(choice)),
+        Err(error) if args.ignore_checks => {
+            progress.step(Mark::Failed, &format!("the matrix was not read from here: {error}"));
+            context.like_this_build().await
+        }
+        Err(error) => Err(error),
+    }
+}
+
+/// The API group of admission policies.
+const ADMISSION: &str = "admissionregistration.k8s.io";
+
+/// Whether the API server serves admission policies, as it does from Kubernetes 1.30 on.
+async fn admission_policies(context: &Context) -> Result<bool, CliError> {
+    let kinds = ["ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding"];
+    let kinds = kinds.map(|kind| (format!("{ADMISSION}/v1"), kind.to_owned()));
+    Ok(unserved(&context.ports.client, &kinds).await?.is_empty())
+}
+
+/// The operator's own objects.
+fn operator(args: &Args, global: &Global, host_network: Option<HostNetwork>, matrix: Mounts) -> Result<Vec<Object>, CliError> {
+    let settings = Settings {
+        namespace: global.namespace.clone(),
+        image: args.image.clone(),
+        registry: args.image_registry.clone(),
+        args: Vec::new(),
+        matrix,
+        host_network,
+    };
+    objects(&settings).map_err(|error| CliError::internal(&error))
+}
+
+/// What is configured; `None` where the configuration of the cluster stays as it is.
+async fn configured(
+    args: &Args,
+    global: &Global,
+    installed: Option<&Installed>,
+    progress: &mut Progress,
+) -> Result<Option<Configuration>, CliError> {
+    if let Some(file) = &args.values {
+        return Configuration::read(&file.display().to_string(), &text(file)?, &global.namespace).map(Some);
+    }
+    let there = installed.and_then(|installed| installed.config.as_ref());
+    let says = args.image_registry.is_some() || args.cpi_image.is_some() || args.csi_image.is_some() || args.update_policy.is_some();
+    let account = match there {
+        Some(_) if args.vcenter.vcenter.is_none() => None,
+        _ => Some(vcenter::account(&args.vcenter, installed.is_some(), progress).await?),
+    };
+    if account.is_none() && !says {
+        return Ok(None);
+    }
+    if let (Some(installed), Some(account)) = (installed, &account) {
+        for (connection, _) in logins(&account.login) {
+            installed.same_server(&connection, &account.endpoint.server)?;
+        }
+    }
+    let name = there.and_then(|config| config.metadata.name.as_deref()).unwrap_or("vdo");
+    Configuration::of_flags(args, &global.namespace, name, account.as_ref())
+        .map(Some)
+        .map_err(|error| CliError::internal(&error))
+}
+
+/// The text of a file that may hold passwords.
+pub(super) fn text(file: &Path) -> Result<String, CliError> {
+    const MOST: u64 = 4 << 20;
+    let name = file.display().to_string();
+    let unreadable = |error: std::io::Error| {
+        CliError::new(
+            Exit::Usage,
+            format!("{name} cannot be read: {error}"),
+            "Name a file with YAML, or - for stdin.",
+        )
+    };
+    let mut text = String::new();
+    if file == Path::new("-") {
+        std::io::stdin().lock().take(MOST).read_to_string(&mut text).map_err(unreadable)?;
+    } else {
+        let open = std::fs::File::open(file).map_err(unreadable)?;
+        open.take(MOST).read_to_string(&mut text).map_err(unreadable)?;
+        if load_has_secrets(&text) {
+            vcenter::private(file)?;
+        }
+    }
+    Ok(text)
+}
+
+/// Whether there is a Secret in it.
+fn load_has_secrets(text: &str) -> bool {
+    vdo_api::yaml::load_all(text).is_ok_and(|all| all.iter().any(|value| value["kind"] == "Secret"))
+}
+
+fn planned(change: Change, version: Option<&str>) -> String {
+    let version = version.unwrap_or("unknown");
+    match change {
+        Change::Install => format!("operator {VERSION} will be installed"),
+        Change::Same => format!("operator {VERSION} is there; what differs will be applied"),
+        Change::Upgrade => format!("operator {version} will be upgraded to {VERSION}"),
+        Change::Downgrade => format!("operator {version} will be replaced by the older {VERSION}"),
+    }
+}
+
+/// Asks a person before a cluster gets something that it does not have, or another version of the operator.
+fn consent(args: &Args, context: &Context, change: Change) -> Result<(), CliError> {
+    let asks = change != Change::Same && args.dry_run == DryRun::None && !args.yes;
+    if !asks || !std::io::stdin().is_terminal() {
+        return Ok(());
+    }
+    let question = format!("    Deploy to cluster {} at {}?", context.name, context.server);
+    match prompt::yes(&question) {
+        Ok(true) => Ok(()),
+        _ => Err(CliError::new(
+            Exit::Refused,
+            format!("nothing was written to cluster {}", context.name),
+            "Choose another cluster with --kubeconfig or --context.",
+        )),
+    }
+}
+
+/// Which failed checks keep something from being written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Judge {
+    /// Every one.
+    All,
+    /// Those of the login and what it needs.
+    Login,
+    /// None.
+    Nothing,
+}
+
+impl Judge {
+    /// By `--ignore-checks`.
+    pub(super) fn of(ignore: bool) -> Self {
+        if ignore { Self::Nothing } else { Self::All }
+    }
+
+    fn counts(self, check: &Check) -> bool {
+        match self {
+            Self::All => true,
+            Self::Login => check.is_of_the_login(),
+            Self::Nothing => false,
+        }
+    }
+}
+
+/// Shows what the checks found and which versions are chosen.
+///
+/// # Errors
+/// When one failed that keeps it from being written.
+pub(super) fn judged(checked: &checks::Checked, judge: Judge, progress: &mut Progress) -> Result<(), CliError> {
+    checked.vcenters.iter().for_each(|line| progress.step(Mark::Done, line));
+    let mut failed = Vec::new();
+    for check in checked.failures() {
+        let counts = judge.counts(check) || judge == Judge::Nothing;
+        let remedy = check.remedy.to_string();
+        let parts = [check.message.as_str(), remedy.as_str()]
+            .into_iter()
+            .filter(|part| !part.is_empty());
+        let text = parts.collect::<Vec<_>>().join("\n");
+        progress.step(if counts { Mark::Failed } else { Mark::Note }, &text);
+        if judge.counts(check) {
+            failed.push(check.check.clone());
+        }
+    }
+    if !failed.is_empty() {
+        return Err(CliError::new(
+            checked.exit(),
+            format!(
+                "{} failed ({}), so nothing was written",
+                count(failed.len(), "check"),
+                failed.join(", ")
+            ),
+            "Put it right and run the same command again; --ignore-checks writes anyway.",
+        ));
+    }
+    if checked.failures().next().is_none() {
+        progress.step(Mark::Done, &format!("{} passed", count(checked.passed(), "check")));
+    }
+    for (driver, pick) in checked.choice.iter().flat_map(|choice| &choice.picks) {
+        progress.step(
+            Mark::Done,
+            &format!("chosen: {} {} ({})", short(driver), pick.version, pick.because),
+        );
+    }
+    Ok(())
+}
+
+fn applied(changed: usize, kept: usize) -> String {
+    let kept = match kept {
+        0 => String::new(),
+        kept if changed == 0 => return write::kept(kept),
+        kept => format!(", {}", write::kept(kept)),
+    };
+    format!(
+        "{} applied{kept}; the operator goes on by itself, so interrupting is safe",
+        count(changed, "object")
+    )
+}

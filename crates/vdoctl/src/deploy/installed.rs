@@ -1,0 +1,161 @@
+//! What there is of VDO in the cluster, and whether it may be deployed there.
+
+use super::super::context::{Context, Deployed, id};
+use super::super::{CliError, Exit};
+use kube::ResourceExt;
+use serde_json::Value;
+use vdo::cluster::{ClusterError, Select, Watch, get, list};
+use vdo_api::api::{MANAGED_BY_LABEL, VDOConfig, VsphereCloudConfig};
+use vdo_core::install::{Change, HELM_RELEASE, OPERATOR, change, operator_version};
+use vdo_core::manifest::Object;
+use vdo_source::fetch::MatrixSource;
+
+/// What there is of an installation.
+pub(super) struct Installed {
+    /// The version of the operator, where there is one.
+    pub(super) version: Option<String>,
+    /// The VDOConfig that acts.
+    pub(super) config: Option<VDOConfig>,
+    connections: Vec<VsphereCloudConfig>,
+    /// The operator's Deployments, of every namespace.
+    operators: Vec<Object>,
+    /// What is there of the objects that an installation begins with, each if it is there.
+    ground: Vec<Object>,
+}
+
+impl Installed {
+    /// Reads it. `wanted` is what is going to be applied.
+    pub(super) async fn look(context: &Context, wanted: &[Object]) -> Result<Self, CliError> {
+        let client = &context.ports.client;
+        let operators = list(client, &Watch::new("apps/v1", "Deployment", "", Select::Name(OPERATOR.into()))).await?;
+        let mut ground = Vec::new();
+        for object in wanted
+            .iter()
+            .filter(|o| matches!(o.kind(), "Namespace" | "CustomResourceDefinition"))
+        {
+            ground.extend(get(client, object.api_version(), object.identity()).await?);
+        }
+        let config = match context.deployed().await? {
+            Deployed::Config(config) => Some(*config),
+            Deployed::Nothing | Deployed::NoConfig(_) => None,
+        };
+        let connections = match vdo::reconcile::connection_objects(&context.ports.reader, context.namespace()).await {
+            Err(vdo::reconcile::ReconcileError::Cluster(ClusterError::NotServed { .. })) => Vec::new(),
+            found => found?,
+        };
+        let own = operators.iter().find(|operator| operator.namespace() == context.namespace());
+        Ok(Self {
+            version: own.and_then(operator_version),
+            config,
+            connections,
+            ground,
+            operators,
+        })
+    }
+
+    /// The operator's Deployment, where there is one.
+    pub(super) fn operator(&self, context: &Context) -> Option<&Object> {
+        self.operators.iter().find(|operator| operator.namespace() == context.namespace())
+    }
+
+    /// Whether the operator decides with another matrix than the one inside of it.
+    pub(super) fn has_another_matrix(&self) -> bool {
+        let status = self.config.as_ref().and_then(|config| config.status.as_ref());
+        let matrix = status.and_then(|status| status.matrix.as_ref());
+        matrix.is_some_and(|matrix| matrix.source.parse() != Ok(MatrixSource::Embedded))
+    }
+
+    /// What the deployment does to the operator that is there.
+    ///
+    /// # Errors
+    /// When it must not be made.
+    pub(super) fn permits(&self, context: &Context, wanted: &[Object], downgrade: bool) -> Result<Change, CliError> {
+        let refused = |what: String, remedy: String| Err(CliError::new(Exit::Refused, what, remedy));
+        if let Some(leaving) = self.ground.iter().find(|object| object.is_terminating()) {
+            return refused(
+                format!("{leaving} is being deleted, and nothing can be deployed until it is gone"),
+                "If it stays, vdoctl status says what it waits for, and vdoctl delete finishes an uninstallation.".into(),
+            );
+        }
+        if let Some(config) = self.config.as_ref().filter(|config| config.metadata.deletion_timestamp.is_some()) {
+            return refused(
+                format!("VDOConfig {} is being deleted", id(config)),
+                "Wait until its drivers are removed (vdoctl status), then deploy again.".into(),
+            );
+        }
+        for operator in &self.operators {
+            if operator.namespace() != context.namespace() {
+                return refused(
+                    format!("{operator} is another operator in this cluster, and only one may manage its drivers"),
+                    format!(
+                        "Upgrade that one with -n {}, or remove it first: vdoctl delete -n {0}",
+                        operator.namespace()
+                    ),
+                );
+            }
+            if operator.label(MANAGED_BY_LABEL) == Some("Helm") {
+                let release = operator.annotation(HELM_RELEASE).unwrap_or("vdo");
+                return refused(
+                    format!("{operator} was installed by Helm as release {release}, which would undo what is deployed beside it"),
+                    format!("Upgrade it with Helm: helm upgrade {release} CHART -n {}", operator.namespace()),
+                );
+            }
+        }
+        self.stored_versions(wanted)?;
+        let change = change(self.version.as_deref());
+        if change == Change::Downgrade && !downgrade {
+            return refused(
+                format!(
+                    "the operator in the cluster is {}, newer than this vdoctl, {}",
+                    self.version.as_deref().unwrap_or_default(),
+                    env!("CARGO_PKG_VERSION")
+                ),
+                "Take a vdoctl of that version or a newer one; --allow-downgrade replaces the operator by the older one.".into(),
+            );
+        }
+        Ok(change)
+    }
+
+    /// Objects are stored in versions that a definition must not leave out.
+    fn stored_versions(&self, wanted: &[Object]) -> Result<(), CliError> {
+        for live in self.ground.iter().filter(|object| object.kind() == "CustomResourceDefinition") {
+            let Some(new) = wanted.iter().find(|object| object.identity() == live.identity()) else {
+                continue;
+            };
+            let texts = |value: &Value, pointer: &str, key: Option<&str>| -> Vec<String> {
+                let all = value.pointer(pointer).and_then(Value::as_array).into_iter().flatten();
+                all.filter_map(|one| key.map_or(one, |key| &one[key]).as_str().map(str::to_owned))
+                    .collect()
+            };
+            let known = texts(new.value(), "/spec/versions", Some("name"));
+            let stored = texts(live.value(), "/status/storedVersions", None);
+            if let Some(lost) = stored.iter().find(|version| !known.contains(version)) {
+                return Err(CliError::new(
+                    Exit::Refused,
+                    format!("objects of {live} are stored in version {lost}, which this vdoctl does not know"),
+                    "Take a vdoctl that knows it; nothing was changed.",
+                ));
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether this server is the one of the connection that would be changed.
+    ///
+    /// # Errors
+    /// When the connection leads to another one.
+    pub(super) fn same_server(&self, connection: &str, server: &str) -> Result<(), CliError> {
+        match self.connections.iter().find(|known| known.name_any() == connection) {
+            Some(known) if known.spec.vc_ip != server => Err(CliError::new(
+                Exit::Refused,
+                format!(
+                    "connection {connection} of this cluster leads to {}, not to {server}",
+                    known.spec.vc_ip
+                ),
+                "Volumes and nodes belong to the vCenter that they are on. For a further vCenter, or to move to another address, give the whole \
+                 configuration with --values FILE.",
+            )),
+            _ => Ok(()),
+        }
+    }
+}

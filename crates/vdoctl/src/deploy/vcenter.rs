@@ -1,0 +1,208 @@
+//! The three inputs: where the vCenter is, who logs in, and the password; and how its certificate is trusted.
+
+use super::super::args::{CredentialsSecret, Deploy, DeployVcenter, DryRun, Global, UsersAccount, UsersCreate, UsersVcenter};
+use super::super::context::Context;
+use super::super::doctor::password::password;
+use super::super::doctor::preflight::{endpoint, trust};
+use super::super::progress::{Mark, Progress};
+use super::super::users::{self, DOMAIN};
+use super::super::{Answer, CliError, Exit, prompt};
+use std::io::IsTerminal as _;
+use std::os::unix::fs::MetadataExt as _;
+use std::path::Path;
+use vdo::cluster::get;
+use vdo_api::types::{ObjectId, Secret, Trust};
+use vdo_core::certificate::CertificateFacts;
+use vdo_vsphere::vcenter::{self, Budget, Endpoint};
+use vdo_vsphere::vsphere::ProbeError;
+
+/// A vCenter whose certificate is trusted, and the account there.
+pub(super) struct Account {
+    pub(super) endpoint: Endpoint,
+    pub(super) login: Login,
+}
+
+/// Who logs in.
+pub(super) enum Login {
+    /// This user, whose password is going to be in a Secret.
+    Typed(String, Secret),
+    /// Whom Secrets of the cluster name, all drivers or each its own.
+    Stored(Vec<CredentialsSecret>),
+}
+
+/// What was typed, and on a terminal what is still asked for.
+pub(super) async fn account(given: &DeployVcenter, online: bool, progress: &mut Progress) -> Result<Account, CliError> {
+    let unknown = || {
+        CliError::new(
+            Exit::Usage,
+            "it is not known which vCenter the drivers use, and as whom",
+            "Name it with --vcenter HOST and --user NAME, and the password with --password-file FILE; or with --vcenter HOST and --credentials-secret \
+             NAME; or have the account made with --vcenter HOST --create-account --admin NAME; or give the whole configuration with --values FILE.",
+        )
+    };
+    let mut endpoint = typed(given).ok_or_else(unknown)??;
+    let login = match &given.user {
+        Some(user) => {
+            if let Some(file) = &given.password_file {
+                private(file)?;
+            }
+            let (password, _) = password(given.password_file.as_deref(), user)?;
+            Login::Typed(user.clone(), password)
+        }
+        None => {
+            let named = &given.credentials_secret;
+            let mixed = named.len() > 1 && named.iter().any(|one| one.field.is_none());
+            if mixed {
+                return Err(CliError::new(
+                    Exit::Usage,
+                    "several Secrets are named, and not each for a driver",
+                    "Write --credentials-secret cpi=NAME and --credentials-secret csi=NAME, or one Secret for both drivers.",
+                ));
+            }
+            if named.is_empty() {
+                return Err(unknown());
+            }
+            Login::Stored(named.clone())
+        }
+    };
+    if online {
+        trusted(&mut endpoint, false, progress).await?;
+    }
+    Ok(Account { endpoint, login })
+}
+
+/// Where the vCenter is, if that was typed.
+fn typed(given: &DeployVcenter) -> Option<Result<Endpoint, CliError>> {
+    let (address, typed) = (given.vcenter.as_ref()?, &given.trust);
+    let trust = trust(typed.thumbprint.as_ref(), typed.ca_file.as_deref(), typed.insecure);
+    Some(trust.and_then(|trust| endpoint(address, trust)))
+}
+
+/// Makes the account of the drivers as `vdoctl users create --shared` does. The flags with its Secret in place of the account; an answer where
+/// nothing was to be written.
+pub(super) async fn create_account(args: &Deploy, global: &Global, progress: &mut Progress) -> Result<Result<Deploy, Answer>, CliError> {
+    let (Some(Ok(mut endpoint)), Some(admin)) = (typed(&args.vcenter), args.vcenter.admin.clone()) else {
+        return account(&args.vcenter, false, progress).await.map(|_| Ok(args.clone()));
+    };
+    trusted(&mut endpoint, false, progress).await?;
+    let mut args = args.clone();
+    if let Trust::Thumbprint(print) = endpoint.trust {
+        args.vcenter.trust.thumbprint = Some(print);
+    }
+    let domain = args.vcenter.domain.clone().unwrap_or_else(|| DOMAIN.to_owned());
+    let create = UsersCreate {
+        account: UsersAccount {
+            vcenter: UsersVcenter {
+                connection: None,
+                vcenter: args.vcenter.vcenter.clone(),
+                trust: args.vcenter.trust.clone(),
+                user: admin,
+                password_file: args.vcenter.password_file.clone(),
+                domain,
+                output: None,
+            },
+            drivers: None,
+            shared: true,
+            features: Vec::new(),
+            datastore: Vec::new(),
+            storage_policy: Vec::new(),
+            existing: None,
+            group: false,
+            name: None,
+        },
+        account_password_file: None,
+        dry_run: args.dry_run != DryRun::None,
+        emit: None,
+        show_once: false,
+        yes: args.yes,
+    };
+    let (answer, secret) = users::create_shared(&create, global, progress).await?;
+    let Some(name) = secret else { return Ok(Err(answer)) };
+    answer.talk.iter().for_each(|line| progress.step(Mark::Note, line));
+    args.vcenter.credentials_secret = vec![CredentialsSecret { field: None, name }];
+    args.vcenter.password_file = None;
+    args.vcenter.create_account = false;
+    Ok(Ok(args))
+}
+
+/// That the Secrets that were named are there. What is in them is checked with everything else.
+pub(crate) async fn stored(context: &Context, named: &[CredentialsSecret]) -> Result<(), CliError> {
+    for one in named {
+        let id = ObjectId::new("", "Secret", context.namespace(), &one.name);
+        if get(&context.ports.client, "v1", &id).await?.is_none() {
+            return Err(CliError::new(
+                Exit::NotFound,
+                format!("{id} is not there"),
+                "vdoctl users create makes it with an account; without one, name a user with --user.",
+            ));
+        }
+    }
+    Ok(())
+}
+
+/// A user who may read the file may use the account: ssh refuses such a key, and this such a password.
+pub(crate) fn private(file: &Path) -> Result<(), CliError> {
+    let readable = std::fs::metadata(file).is_ok_and(|found| found.is_file() && found.mode() & 0o077 != 0);
+    if !readable {
+        return Ok(());
+    }
+    let name = file.display();
+    Err(CliError::new(
+        Exit::Refused,
+        format!("others on this machine may read the password in {name}"),
+        format!("Keep it to yourself: chmod 600 {}", vdo_api::types::shell_word(&name.to_string())),
+    ))
+}
+
+/// Asks a person where the certificate is signed by no authority that this machine knows, unless the one that is there is `taken`. Any other
+/// fault is found by the checks.
+pub(crate) async fn trusted(endpoint: &mut Endpoint, taken: bool, progress: &mut Progress) -> Result<(), CliError> {
+    if endpoint.trust != Trust::SystemRoots {
+        return Ok(());
+    }
+    let Err(ProbeError::UnknownIssuer { presented, .. }) = vcenter::facts(endpoint, &Budget::default()).await else {
+        return Ok(());
+    };
+    let print = &presented.sha256;
+    let server = endpoint.address();
+    if taken {
+        progress.step(Mark::Note, &shown(&server, &presented));
+        endpoint.trust = Trust::Thumbprint(presented.sha256.clone());
+        return Ok(());
+    }
+    if !std::io::stdin().is_terminal() {
+        return Err(CliError::new(
+            Exit::Vcenter,
+            format!(
+                "no authority that this machine knows has signed the certificate of {server}, and there is no terminal to ask whether it is the right one"
+            ),
+            format!(
+                "If this is the SHA-256 thumbprint that vCenter shows (Administration > Certificates), add it:\n\
+                 --thumbprint {print}\n\
+                 Or name the authorities with --ca-file FILE."
+            ),
+        ));
+    }
+    progress.step(Mark::Note, &shown(&server, &presented));
+    let answer = prompt::yes("    Is it the one that vCenter shows (Administration > Certificates)?");
+    if !answer.is_ok_and(|yes| yes) {
+        return Err(CliError::new(
+            Exit::Refused,
+            format!("the certificate of {server} is not trusted, so nothing was sent there and nothing was written"),
+            "Find out who answers at that address, or name the authorities that sign the certificate with --ca-file FILE.",
+        ));
+    }
+    endpoint.trust = Trust::Thumbprint(presented.sha256.clone());
+    Ok(())
+}
+
+fn shown(server: &str, presented: &CertificateFacts) -> String {
+    let until = presented
+        .not_after
+        .map(|end| format!(", valid until {}", end.strftime("%Y-%m-%d")))
+        .unwrap_or_default();
+    format!(
+        "{server} shows a certificate that no authority known here has signed\nissued by {}{until}\nSHA-256 {}",
+        presented.issuer, presented.sha256
+    )
+}

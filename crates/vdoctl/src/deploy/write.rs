@@ -1,0 +1,279 @@
+//! Applies an installation: tried in the API server first, then written in order, by one vdoctl at a time.
+
+use super::super::context::Context;
+use super::super::matrix::config_maps;
+use super::super::progress::{Mark, Progress};
+use super::super::{CliError, Exit};
+use serde_json::Value;
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
+use tokio::time::{Instant, sleep, timeout};
+use vdo::cluster::{ClusterError, Election, Fence, Permissions, Writer, get, rights, with_managers};
+use vdo_api::types::count;
+use vdo_core::install::VDOCTL;
+use vdo_core::manifest::Object;
+use vdo_source::fetch::ConfigMaps;
+
+/// How long another vdoctl may write. Its Lease runs out sooner where it was killed.
+const TURN: Duration = Duration::from_secs(40);
+
+/// How long a definition takes until its objects are served.
+const SERVED: Duration = Duration::from_secs(30);
+
+/// What would become of an object.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Fate {
+    /// There is none yet.
+    Created,
+    /// It is there, and is brought to this state.
+    Applied,
+    /// It is in this state, by an earlier deployment.
+    Unchanged,
+}
+
+/// Has the API server try every object. What lives in a namespace, or is of a kind, that is only going to be there cannot be tried: there
+/// the rights are asked for.
+pub(crate) async fn dry_run(context: &Context, objects: &[Object]) -> Result<Vec<Fate>, CliError> {
+    let client = &context.ports.client;
+    let writer = Writer::new(client.clone(), |_, _| {}).named(VDOCTL);
+    let mut coming: BTreeSet<String> = BTreeSet::new();
+    let mut known: BTreeMap<String, Permissions> = BTreeMap::new();
+    let (mut fates, mut wrong) = (Vec::new(), Vec::new());
+    for object in objects {
+        let kind = object.text("/spec/names/kind");
+        let later = coming.contains(object.namespace()) || coming.contains(object.kind());
+        let result = if later {
+            if !known.contains_key(object.namespace()) {
+                known.insert(object.namespace().to_owned(), rights(client, object.namespace()).await?);
+            }
+            let allowed = known.get(object.namespace()).map_or(Ok(()), |rights| {
+                rights.require(&["create", "patch"], object.api_version(), object.identity())
+            });
+            allowed.map(|()| Fate::Created)
+        } else {
+            match writer.dry_run(object, true).await {
+                Ok(tried) if tried.created => Ok(Fate::Created),
+                Ok(tried) => {
+                    let live = with_managers(client, object.api_version(), object.identity()).await?;
+                    let same = live.is_some_and(|live| unchanged(object, &live, &tried.object));
+                    Ok(if same { Fate::Unchanged } else { Fate::Applied })
+                }
+                Err(error) => Err(error),
+            }
+        };
+        match result {
+            Ok(fate) => {
+                if fate == Fate::Created && matches!(object.kind(), "Namespace" | "CustomResourceDefinition") {
+                    coming.insert(if kind.is_empty() {
+                        object.name().to_owned()
+                    } else {
+                        kind.to_owned()
+                    });
+                }
+                fates.push(fate);
+            }
+            Err(error @ (ClusterError::Unavailable { .. } | ClusterError::TimedOut { .. })) => return Err(error.into()),
+            Err(error) => {
+                fates.push(Fate::Created);
+                wrong.push(CliError::from(error));
+            }
+        }
+    }
+    refused(wrong).map_or(Ok(fates), Err)
+}
+
+/// Whether an object that vdoctl has applied before would be the same afterwards.
+fn unchanged(wanted: &Object, live: &Object, tried: &Object) -> bool {
+    let managers = live.value().pointer("/metadata/managedFields").and_then(Value::as_array);
+    let ours = |entry: &Value| entry["manager"] == VDOCTL && entry["operation"] == "Apply";
+    let content = |object: &Object| {
+        let mut value = object.value().clone();
+        if let Some(metadata) = value.get_mut("metadata").and_then(Value::as_object_mut) {
+            metadata.retain(|key, _| !matches!(key.as_str(), "managedFields" | "resourceVersion" | "generation"));
+        }
+        value
+    };
+    // Of an object with nothing but a name no field is recorded.
+    let mut fields = wanted.value().as_object().into_iter().flatten();
+    let bare = fields.all(|(key, _)| matches!(key.as_str(), "apiVersion" | "kind" | "metadata"))
+        && wanted.value()["metadata"]
+            .as_object()
+            .is_some_and(|all| all.keys().all(|key| key == "name" || key == "namespace"));
+    (bare || managers.is_some_and(|all| all.iter().any(ours))) && content(live) == content(tried)
+}
+
+/// Everything that the API server is against, as one error.
+fn refused(mut wrong: Vec<CliError>) -> Option<CliError> {
+    if wrong.len() < 2 {
+        return wrong.pop();
+    }
+    let lines: Vec<String> = wrong.iter().map(|error| format!("{}\n{}", error.what, error.remedy)).collect();
+    let what = format!(
+        "the API server would refuse {}, so nothing was written",
+        count(wrong.len(), "object")
+    );
+    Some(CliError::new(Exit::Refused, what, lines.join("\n")))
+}
+
+/// Writes every object, in order. Then deletes what is left of an earlier matrix in the same ConfigMaps, which `matrix` names with the objects
+/// that stay.
+pub(crate) async fn apply(
+    context: &Context,
+    objects: &[Object],
+    matrix: Option<(&ConfigMaps, &[Object])>,
+    progress: &mut Progress,
+) -> Result<(), CliError> {
+    alone(context, progress, async |alone| {
+        for object in objects {
+            served(context, object).await?;
+            alone.write(async |writer| writer.apply(object, true).await).await?;
+        }
+        if let Some((place, kept)) = matrix {
+            for stale in config_maps::stale(context, place, kept).await? {
+                alone.write(async |writer| writer.delete_as_seen("v1", &stale, false).await).await?;
+            }
+        }
+        Ok(())
+    })
+    .await
+}
+
+/// Writes an object that is made once no other vdoctl writes to the cluster, from what is there then.
+pub(crate) async fn apply_alone(
+    context: &Context,
+    made: impl AsyncFnOnce() -> Result<Object, CliError>,
+    progress: &mut Progress,
+) -> Result<(), CliError> {
+    alone(context, progress, async |alone| {
+        let object = made().await?;
+        alone.write(async |writer| writer.apply(&object, true).await).await?;
+        Ok(())
+    })
+    .await
+}
+
+/// Writes while no other vdoctl does.
+struct Alone<'a> {
+    writer: Writer,
+    fence: Fence,
+    progress: &'a mut Progress,
+}
+
+impl Alone<'_> {
+    /// Makes one write. The Lease runs out where the API server answers late; then its turn is waited for again, because nothing was written.
+    async fn write<T>(&mut self, write: impl AsyncFn(&Writer) -> Result<T, ClusterError>) -> Result<T, CliError> {
+        loop {
+            match write(&self.writer).await {
+                Err(ClusterError::NotLeading { .. }) => turn(&self.fence, self.progress).await?,
+                result => return Ok(result?),
+            }
+        }
+    }
+}
+
+/// Does this while no other vdoctl writes to the cluster.
+async fn alone(
+    context: &Context,
+    progress: &mut Progress,
+    work: impl AsyncFnOnce(&mut Alone<'_>) -> Result<(), CliError>,
+) -> Result<(), CliError> {
+    let client = context.ports.client.clone();
+    let fence = Fence::shut();
+    let writer = Writer::new(client.clone(), |_, _| {}).named(VDOCTL).behind(fence.clone());
+    let mut election = Election::new(client, VDOCTL, holder(), fence.clone());
+    let result = {
+        let campaign = election.run(|_| {});
+        let work = async {
+            turn(&fence, progress).await?;
+            let mut alone = Alone { writer, fence, progress };
+            work(&mut alone).await
+        };
+        tokio::select! {
+            result = work => result,
+            () = campaign => Ok(()),
+        }
+    };
+    // One that runs out by itself delays the next vdoctl, and nothing else.
+    let _ = election.release().await;
+    result
+}
+
+/// Who holds the Lease, for people who look at it.
+fn holder() -> String {
+    let host = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
+    format!("vdoctl-{}-{}", host.trim(), std::process::id())
+}
+
+/// Waits until no other vdoctl writes.
+async fn turn(fence: &Fence, progress: &mut Progress) -> Result<(), CliError> {
+    let begun = Instant::now();
+    while !fence.is_open() {
+        if begun.elapsed() > TURN {
+            return Err(CliError::new(
+                Exit::Refused,
+                format!("another vdoctl has been writing to this cluster for {} s", TURN.as_secs()),
+                format!("Look who it is: kubectl -n kube-system get lease {VDOCTL}. Nothing was written."),
+            ));
+        }
+        if begun.elapsed() > Duration::from_secs(2) {
+            progress.waiting(&["another vdoctl writes to this cluster".into()]);
+        }
+        sleep(Duration::from_millis(100)).await;
+    }
+    Ok(())
+}
+
+/// Waits until objects of ours are served whose definition was applied just now.
+async fn served(context: &Context, object: &Object) -> Result<(), CliError> {
+    let client = &context.ports.client;
+    let look = async {
+        loop {
+            match get(client, object.api_version(), object.identity()).await {
+                Err(ClusterError::NotServed { .. }) => sleep(Duration::from_millis(100)).await,
+                Err(error) => return Err(CliError::from(error)),
+                Ok(_) => return Ok(()),
+            }
+        }
+    };
+    if !object.api_version().starts_with(vdo_api::api::GROUP) {
+        return Ok(());
+    }
+    timeout(SERVED, look).await.unwrap_or_else(|_| {
+        Err(CliError::new(
+            Exit::TimedOut,
+            format!(
+                "the API server does not serve {} {} s after its definition was applied",
+                object.kind(),
+                SERVED.as_secs()
+            ),
+            "Run the same command again; it goes on where it stopped.",
+        ))
+    })
+}
+
+/// What a dry run shows.
+pub(crate) fn shown(objects: &[Object], fates: &[Fate], progress: &mut Progress) {
+    let mut same = 0;
+    for (object, fate) in objects.iter().zip(fates) {
+        let word = match fate {
+            Fate::Created => "would be created",
+            Fate::Applied => "would be changed",
+            Fate::Unchanged => {
+                same += 1;
+                continue;
+            }
+        };
+        progress.step(Mark::Note, &format!("{object} {word}"));
+    }
+    if same > 0 {
+        progress.step(Mark::Note, &kept(same));
+    }
+}
+
+/// Objects of which nothing is written.
+pub(crate) fn kept(number: usize) -> String {
+    match number {
+        1 => "1 object is as it should be".to_owned(),
+        number => format!("{number} objects are as they should be"),
+    }
+}

@@ -1,0 +1,25 @@
+//! `vdoctl diff`: what is wanted against what is there, field by field.
+
+use super::args::{Diff as Args, Format, Global};
+use super::context::Context;
+use super::matrix::Used;
+use super::plan_view::Planned;
+use super::{Answer, CliError};
+use vdo_core::plan::Item;
+
+pub(super) async fn run(args: &Args, global: &Global) -> Result<Answer, CliError> {
+    let mut context = Context::open(global).await?.choosing_from(&args.index, global).await?;
+    answer(args.output.or_table(), &Planned::after(&mut context, &args.preview).await?)
+}
+
+fn answer(format: Format, planned: &Planned) -> Result<Answer, CliError> {
+    let changing: Vec<&Item> = planned.changing().collect();
+    let text = || {
+        let (shown, folded) = planned.shown(format == Format::Wide);
+        planned.supposition() + &shown.iter().map(|item| planned.line(item)).collect::<String>() + &folded + &planned.rest()
+    };
+    let answer = Answer::formatted(format, || planned.json("Diff", &changing), text)?;
+    let header = planned.matrix.as_ref().map(Used::line);
+    let answer = header.into_iter().chain(planned.talk()).fold(answer, Answer::note);
+    Ok(answer.note(planned.summary()).exit(planned.exit()))
+}

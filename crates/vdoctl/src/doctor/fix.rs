@@ -1,0 +1,181 @@
+//! `doctor --fix` and `doctor --undo`: what a command can fix in a vCenter, and the way back.
+//!
+//! ```text
+//! site      the cluster and its vCenter, with an administrator logged in
+//! plan      the fixes with their steps (pure, in the room `fixes`)
+//! consent   each fix is shown and asked about
+//! make      step by step: what is changed is looked at once more, recorded, and changed
+//! ```
+
+mod consent;
+mod make;
+mod site;
+mod store;
+mod taken_back;
+
+use super::super::args::{Doctor as Args, Global};
+use super::super::output::document;
+use super::super::progress::{Mark, Progress};
+use super::super::style::{bad, good, warn};
+use super::super::{Answer, CliError, Exit, users};
+use super::check::Finding;
+use super::view::remedy;
+use serde::Serialize;
+use serde_json::json;
+use site::Site;
+use vdo_admin::accounts::ChangeError;
+use vdo_admin::fixes::{Fix, Step};
+use vdo_api::api::Reason;
+use vdo_vsphere::vsphere::{Advice, SessionError};
+
+/// What became of a fix, or of what was made before.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+enum Outcome {
+    /// It would be made.
+    Planned,
+    /// It was made.
+    Made,
+    /// A person did not want it.
+    Declined,
+    /// No command can do it, or not now.
+    ByHand,
+    /// There was nothing to be done any more.
+    Nothing,
+    /// The vCenter did not make the first of the steps; the others need it and were not tried.
+    Failed,
+    /// The command had ended before: the session was gone, or the vCenter did not answer.
+    NotTried,
+}
+
+impl Outcome {
+    /// The code that it ends the command with; that of a failure depends on the error.
+    fn exit(self) -> Exit {
+        match self {
+            Self::Made | Self::Nothing => Exit::Ok,
+            _ => Exit::Differences,
+        }
+    }
+}
+
+/// A line of the answer, with what belongs to it.
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Line {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    reason: Option<Reason>,
+    message: String,
+    steps: Vec<Step>,
+    outcome: Outcome,
+    remedy: Advice,
+    /// The code that it ends the command with.
+    #[serde(skip)]
+    exit: Exit,
+}
+
+pub(super) async fn run(args: &Args, global: &Global, progress: &mut Progress) -> Result<Answer, CliError> {
+    let (site, warning) = Site::open(args, global).await?;
+    let result = match args.fixing.undo {
+        true => taken_back::run(args, &site, progress).await,
+        false => make::run(args, &site, progress).await,
+    };
+    site.admin.close().await;
+    let end = progress.end();
+    let answer = warning.into_iter().fold(result?, Answer::note);
+    Ok(match end {
+        Some(exit) => answer.exit(exit),
+        None => answer,
+    })
+}
+
+/// The answer: what became of everything. It ends with the code of what failed, else with 1 where something is left to do.
+fn answer(args: &Args, kind: &'static str, lines: &[Line], note: Option<String>) -> Result<Answer, CliError> {
+    const WORST_FIRST: [Exit; 3] = [Exit::Vcenter, Exit::Refused, Exit::Differences];
+    let exit = WORST_FIRST.into_iter().find(|exit| lines.iter().any(|line| line.exit == *exit));
+    let changed = lines.iter().any(|line| line.outcome == Outcome::Made);
+    let fields = || document(kind, json!({"changed": changed, "fixes": lines}));
+    let answer = Answer::formatted(args.output().or_table(), fields, || text(lines))?;
+    let failed = lines.iter().filter(|line| line.outcome == Outcome::Failed).count();
+    let again = (failed > 0).then(|| {
+        format!(
+            "{} failed. The same command goes on with what is left.",
+            vdo_api::types::count(failed, "change")
+        )
+    });
+    let answer = note.into_iter().chain(again).fold(answer, Answer::note);
+    Ok(answer.exit(exit.unwrap_or(Exit::Ok)))
+}
+
+fn text(lines: &[Line]) -> String {
+    let mut text = String::new();
+    // Steps that were made were shown when they were.
+    for line in lines.iter().filter(|line| line.outcome != Outcome::Made) {
+        let mark = match line.outcome {
+            Outcome::Made | Outcome::Nothing => good("✓"),
+            Outcome::Planned => warn("+"),
+            Outcome::Declined | Outcome::NotTried => warn("-"),
+            Outcome::ByHand | Outcome::Failed => bad("✗"),
+        };
+        text.push_str(&format!("{mark} {}\n", line.message));
+        // The message of a failure names its step.
+        let (named, before) = match line.outcome {
+            Outcome::Failed => (1, "not tried: "),
+            _ => (0, ""),
+        };
+        for step in line.steps.iter().skip(named) {
+            text.push_str(&format!("    - {before}{step}\n"));
+        }
+        if !line.remedy.is_empty() {
+            let finding = Finding {
+                reason: line.reason.map(|reason| reason.as_str().to_owned()).unwrap_or_default(),
+                message: String::new(),
+                remedy: line.remedy.clone(),
+            };
+            text.push_str(&remedy(&finding));
+        }
+    }
+    text
+}
+
+impl Line {
+    fn of(fix: &Fix, outcome: Outcome) -> Self {
+        Self {
+            reason: Some(fix.reason),
+            message: fix.message.clone(),
+            steps: fix.steps.clone(),
+            outcome,
+            remedy: fix.by_hand.clone(),
+            exit: outcome.exit(),
+        }
+    }
+
+    /// A step that failed; a person sees it at once.
+    fn failed(reason: Option<Reason>, step: &Step, error: &ChangeError, progress: &mut Progress) -> Self {
+        let failed = failed(error);
+        if !progress.is_data() {
+            progress.step(Mark::Failed, &failed.what);
+        }
+        Self {
+            reason,
+            message: failed.what,
+            steps: vec![step.clone()],
+            outcome: Outcome::Failed,
+            remedy: failed.remedy.into(),
+            exit: failed.exit,
+        }
+    }
+}
+
+/// An error of the vCenter.
+fn failed(error: &ChangeError) -> CliError {
+    let failed = users::failed(error);
+    let remedy = match error {
+        ChangeError::Session(SessionError::Lost { .. }) => "Log in once more: run the same command again.".into(),
+        ChangeError::NotPermitted { privilege, object, .. } => {
+            format!("Log in as a user with {privilege} on {object}; the role Administrator has it.")
+        }
+        ChangeError::Refused { .. } => "See the tasks and events of the object in the vSphere Client.".into(),
+        _ => failed.remedy,
+    };
+    CliError { remedy, ..failed }
+}

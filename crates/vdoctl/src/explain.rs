@@ -1,0 +1,208 @@
+//! `vdoctl explain`: what a reason means and what to do about it, from the page that is in this binary.
+
+mod errors_md;
+
+use super::args::ExplainReason as Args;
+use super::output::document;
+use super::wrap::unbroken;
+use super::{Answer, CliError, Exit, style};
+use errors_md::Entry;
+use serde_json::{Value, json};
+use strum::IntoEnumIterator as _;
+use vdo_api::api::ConditionType;
+
+pub(super) fn run(args: &Args) -> Result<Answer, CliError> {
+    let format = args.output.or_table();
+    let entries = errors_md::entries();
+    let Some(word) = &args.word else {
+        return Answer::formatted(format, || list_json(&entries), || list(&entries));
+    };
+    let wanted = word.trim();
+    if let Some(exit) = Exit::ALL.iter().copied().find(|exit| code(*exit).to_string() == wanted) {
+        return Answer::formatted(
+            format,
+            || document("ExitCode", exit_json(exit)),
+            || entry_text(&format!("exit code {}", code(exit)), "vdoctl", &[("Cause", exit.meaning().into())]),
+        );
+    }
+    if let Some(entry) = entries.iter().find(|entry| entry.reason.eq_ignore_ascii_case(wanted)) {
+        return Answer::formatted(
+            format,
+            || document("Reason", entry_json(entry)),
+            || entry_text(entry.reason, entry.section, &entry.parts),
+        );
+    }
+    match ConditionType::iter().find(|kind| kind.as_str().eq_ignore_ascii_case(wanted)) {
+        Some(kind) => Answer::formatted(
+            format,
+            || document("Condition", condition_json(kind, &entries)),
+            || condition_text(kind, &entries),
+        ),
+        None => Err(unknown(wanted, &entries)),
+    }
+}
+
+/// Every word that is explained, with a few words on it.
+pub(super) fn words() -> Vec<(String, String)> {
+    let reasons = errors_md::entries();
+    let reasons = reasons
+        .iter()
+        .map(|entry| (entry.reason.to_owned(), first_sentence(entry.part("Cause"))));
+    let conditions = ConditionType::iter().map(|kind| (kind.as_str().to_owned(), first_sentence(Some(&kind.meaning()))));
+    let codes = Exit::ALL.iter().map(|exit| (code(*exit).to_string(), exit.meaning().to_owned()));
+    reasons.chain(conditions).chain(codes).collect()
+}
+
+/// The code that a process ends with.
+fn code(exit: Exit) -> u8 {
+    exit as u8
+}
+
+fn entry_text(title: &str, section: &str, parts: &[(&str, String)]) -> String {
+    let mut text = format!("{}  {}\n", style::head(title), style::faint(&format!("({section})")));
+    for (name, part) in parts {
+        text.push_str(&format!("{name}:\n"));
+        for line in part.lines() {
+            let command = line.starts_with("    ").then(|| unbroken(line));
+            text.push_str(&format!("  {}\n", command.as_deref().unwrap_or(line)));
+        }
+    }
+    text
+}
+
+fn entry_json(entry: &Entry) -> Value {
+    json!({
+        "reason": entry.reason,
+        "section": entry.section,
+        "cause": entry.part("Cause"),
+        "shownIn": entry.part("Shown in"),
+        "evidence": entry.part("Evidence"),
+        "remedy": entry.part("Remedy"),
+        "note": entry.part("Note"),
+    })
+}
+
+/// The objects that have a condition.
+fn objects(kind: ConditionType) -> Vec<&'static str> {
+    let config = ConditionType::of_config().any(|own| own == kind).then_some("VDOConfig");
+    let connection = ConditionType::of_connection()
+        .any(|own| own == kind)
+        .then_some("vSphere connection");
+    config.into_iter().chain(connection).collect()
+}
+
+/// The reasons that a condition may have, as the page lists where each is shown.
+fn reasons(kind: ConditionType, entries: &[Entry]) -> Vec<&Entry> {
+    let shown = |entry: &&Entry| {
+        let text = entry.part("Shown in").unwrap_or_default();
+        text.split(|sign: char| !sign.is_ascii_alphanumeric())
+            .any(|word| word == kind.as_str())
+    };
+    entries.iter().filter(shown).collect()
+}
+
+fn condition_json(kind: ConditionType, entries: &[Entry]) -> Value {
+    json!({
+        "condition": kind,
+        "objects": objects(kind),
+        "meaning": kind.meaning(),
+        "absentMeans": kind.when_absent(),
+        "reasons": reasons(kind, entries).iter().map(|entry| entry.reason).collect::<Vec<_>>(),
+    })
+}
+
+fn condition_text(kind: ConditionType, entries: &[Entry]) -> String {
+    let meaning = match kind.when_absent() {
+        Some(status) => format!("{} Where it is not reported, it is {status}.", kind.meaning()),
+        None => kind.meaning(),
+    };
+    let section = format!("condition of a {}", objects(kind).join(" and of a "));
+    let rows: Vec<Vec<String>> = reasons(kind, entries)
+        .into_iter()
+        .map(|entry| vec![format!("  {}", entry.reason), first_sentence(entry.part("Cause"))])
+        .collect();
+    let text = entry_text(kind.as_str(), &section, &[("Meaning", meaning)]);
+    match rows.is_empty() {
+        true => text,
+        false => format!("{text}Reasons:\n{}", style::columns(rows.iter())),
+    }
+}
+
+fn exit_json(exit: Exit) -> Value {
+    json!({"code": code(exit), "meaning": exit.meaning()})
+}
+
+fn list_json(entries: &[Entry]) -> Value {
+    let reasons: Vec<Value> = entries.iter().map(entry_json).collect();
+    let codes: Vec<Value> = Exit::ALL.iter().copied().map(exit_json).collect();
+    let conditions: Vec<Value> = ConditionType::iter().map(|kind| condition_json(kind, entries)).collect();
+    document(
+        "ReasonList",
+        json!({"reasons": reasons, "conditions": conditions, "exitCodes": codes}),
+    )
+}
+
+fn list(entries: &[Entry]) -> String {
+    let mut rows: Vec<Vec<String>> = entries
+        .iter()
+        .map(|entry| {
+            vec![
+                entry.reason.to_owned(),
+                entry.section.to_owned(),
+                first_sentence(entry.part("Cause")),
+            ]
+        })
+        .collect();
+    rows.extend(
+        ConditionType::iter().map(|kind| vec![kind.as_str().to_owned(), "Conditions".into(), first_sentence(Some(&kind.meaning()))]),
+    );
+    rows.extend(
+        Exit::ALL
+            .iter()
+            .map(|exit| vec![code(*exit).to_string(), "Exit codes".into(), exit.meaning().into()]),
+    );
+    style::table(&["WORD", "SECTION", "CAUSE OR MEANING"], &rows)
+}
+
+fn first_sentence(text: Option<&str>) -> String {
+    let text = text.unwrap_or_default().lines().next().unwrap_or_default();
+    text.split_once(". ")
+        .map_or_else(|| text.to_owned(), |(first, _)| format!("{first}."))
+}
+
+/// The nearest reason is suggested; failing that, those that the word is a part of.
+fn unknown(word: &str, entries: &[Entry]) -> CliError {
+    let small = word.to_lowercase();
+    let conditions = ConditionType::iter().map(ConditionType::as_str);
+    let known: Vec<(String, &str)> = entries
+        .iter()
+        .map(|entry| entry.reason)
+        .chain(conditions)
+        .map(|word| (word.to_lowercase(), word))
+        .collect();
+    let near = style::nearest(&small, known.iter().map(|(lower, _)| lower.as_str()));
+    let alike: Vec<&str> = known
+        .iter()
+        .filter(|(lower, _)| near.map_or(small.len() > 2 && lower.contains(&small), |near| near == lower))
+        .map(|(_, reason)| *reason)
+        .collect();
+    // A misspelt reason is in no cause.
+    let about: Vec<&str> = entries
+        .iter()
+        .filter(|entry| near.is_none() && small.len() > 2 && entry.part("Cause").is_some_and(|cause| cause.to_lowercase().contains(&small)))
+        .map(|entry| entry.reason)
+        .filter(|reason| !alike.contains(reason))
+        .collect();
+    let mut guess = String::new();
+    if !alike.is_empty() {
+        guess.push_str(&format!("Did you mean {}? ", alike.join(" or ")));
+    }
+    if !about.is_empty() {
+        guess.push_str(&format!("Causes that speak of it: {}. ", about.join(", ")));
+    }
+    CliError::new(
+        Exit::NotFound,
+        format!("there is no reason, condition or exit code {word:?}"),
+        format!("{guess}`vdoctl explain` lists them all."),
+    )
+}

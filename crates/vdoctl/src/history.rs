@@ -1,0 +1,192 @@
+//! `vdoctl history` and `vdoctl upgrade retry`: what was applied of the drivers, and what of it failed.
+
+use super::args::{Format, Global, History as Args};
+use super::chart::objects_answer;
+use super::context::{Context, id, now};
+use super::output::document;
+use super::status::{Kind, handed, needed};
+use super::{Answer, CliError, Exit, style};
+use k8s_openapi::jiff::Timestamp;
+use serde_json::{Value, json};
+use std::sync::Arc;
+use vdo::reconcile;
+use vdo_api::api::{API_VERSION, RETRY_AT, RollbackPolicy, VDOConfig};
+use vdo_api::types::count;
+use vdo_core::drivers::short;
+use vdo_core::plan::{Inventory, Outcome, Revision};
+
+/// The drivers of a cluster with what was applied of them.
+pub(super) struct Histories {
+    pub(super) context: Context,
+    pub(super) config: VDOConfig,
+    inventory: Arc<Inventory>,
+}
+
+impl Histories {
+    pub(super) async fn read(global: &Global) -> Result<Self, CliError> {
+        let context = Context::open(global).await?;
+        let config = context.acting().await?;
+        let inventory = reconcile::inventory(&context.ports.reader, &config).await?;
+        Ok(Self {
+            context,
+            config,
+            inventory: inventory.unwrap_or_default(),
+        })
+    }
+
+    /// A driver by what was typed, with its revisions.
+    pub(super) fn driver(&self, typed: &str) -> Result<(&str, &[Revision]), CliError> {
+        let word = typed.to_lowercase();
+        let mut all = self.inventory.history.iter();
+        let found = all.find(|(name, _)| **name == word || short(name).to_lowercase() == word);
+        found.map(|(name, revisions)| (name.as_str(), revisions.as_slice())).ok_or_else(|| {
+            let names: Vec<&str> = self.inventory.history.keys().map(String::as_str).collect();
+            let known = if names.is_empty() { "none".to_owned() } else { names.join(", ") };
+            CliError::new(
+                Exit::NotFound,
+                format!("nothing was applied of driver {typed:?} in cluster {}", self.context.name),
+                format!("Drivers with a history: {known}."),
+            )
+        })
+    }
+
+    pub(super) async fn annotate(&self, key: &str, value: Value) -> Result<(), CliError> {
+        let change = json!({"metadata": {"annotations": {key: value}}});
+        let id = reconcile::id(&self.config);
+        self.context.ports.writer.merge(API_VERSION, &id, &change, false).await?;
+        Ok(())
+    }
+}
+
+pub(super) fn revision<'a>(driver: &str, revisions: &'a [Revision], number: u64) -> Result<&'a Revision, CliError> {
+    revisions.iter().find(|revision| revision.number == number).ok_or_else(|| {
+        let known: Vec<String> = revisions.iter().map(|revision| revision.number.to_string()).collect();
+        CliError::new(
+            Exit::NotFound,
+            format!("{driver} has no revision {number} in its history"),
+            format!(
+                "There are: {}. See vdoctl history {}.",
+                known.join(", "),
+                short(driver).to_lowercase()
+            ),
+        )
+    })
+}
+
+pub(super) async fn run(args: &Args, global: &Global) -> Result<Answer, CliError> {
+    let all = Histories::read(global).await?;
+    if let (Some(driver), Some(number)) = (&args.driver, args.revision) {
+        let (name, revisions) = all.driver(driver)?;
+        return one(args, name, revision(name, revisions, number)?);
+    }
+    let mut shown: Vec<(&str, &[Revision])> = match &args.driver {
+        Some(driver) => vec![all.driver(driver)?],
+        None => all
+            .inventory
+            .history
+            .iter()
+            .map(|(name, revisions)| (name.as_str(), revisions.as_slice()))
+            .collect(),
+    };
+    shown.retain(|(_, revisions)| !revisions.is_empty());
+    let format = args.output.or_table();
+    let answer = Answer::formatted(format, || listed(&shown), || table(&shown, format == Format::Wide, now()))?;
+    Ok(match shown.is_empty() {
+        true => answer.note("nothing was applied yet"),
+        false => answer,
+    })
+}
+
+/// One revision: what is known of it, or its objects.
+fn one(args: &Args, driver: &str, revision: &Revision) -> Result<Answer, CliError> {
+    let all: Vec<Value> = revision.objects.objects().iter().map(|object| object.masked()).collect();
+    match args.output.format {
+        Some(format @ (Format::Json | Format::Yaml)) => objects_answer(format, &all),
+        format => Answer::formatted(format.unwrap_or(Format::Table), || json!({}), || text(driver, revision, &all)),
+    }
+}
+
+fn text(driver: &str, revision: &Revision, objects: &[Value]) -> String {
+    let about = &revision.about;
+    let name = style::head(&format!("{driver} {} (revision {})", about.version, revision.number));
+    let mut text = format!("{name}  {}\n\n", outcome(revision));
+    let mut rows: Vec<Vec<String>> = Vec::new();
+    let mut row = |what: &str, value: String| rows.push(vec![what.to_owned(), value]);
+    row("Applied", revision.time.to_string());
+    row("Cause", revision.cause.clone());
+    if let Some(failure) = &revision.failure {
+        row("Failed", failure.message.clone());
+    }
+    row("Chart", about.chart.clone());
+    row("Values", about.values.clone());
+    row("Configuration", about.configuration.clone());
+    row("Matrix", format!("version {}", about.matrix));
+    row("Objects", count(objects.len(), "object"));
+    text.push_str(&style::columns(rows.iter()));
+    text
+}
+
+fn outcome(revision: &Revision) -> String {
+    let word = revision.outcome.to_string();
+    match revision.outcome {
+        Outcome::Deployed => style::good(&word),
+        Outcome::Progressing => style::warn(&word),
+        Outcome::Failed => style::bad(&word),
+        Outcome::Superseded => style::faint(&word),
+    }
+}
+
+fn listed(shown: &[(&str, &[Revision])]) -> Value {
+    let drivers = shown
+        .iter()
+        .map(|(driver, revisions)| json!({"name": driver, "revisions": revisions}));
+    document("History", json!({"drivers": drivers.collect::<Vec<_>>()}))
+}
+
+fn table(shown: &[(&str, &[Revision])], wide: bool, now: Timestamp) -> String {
+    let mut heading = vec!["DRIVER", "REVISION", "VERSION", "OUTCOME", "AGE", "CAUSE"];
+    if wide {
+        heading.extend(["MATRIX", "CHART"]);
+    }
+    let row = |driver: &str, revision: &Revision| {
+        let about = &revision.about;
+        let mut row = vec![
+            driver.to_owned(),
+            revision.number.to_string(),
+            about.version.clone(),
+            outcome(revision),
+            style::ago(revision.time, now),
+            revision.cause.clone(),
+        ];
+        if wide {
+            row.extend([about.matrix.to_string(), about.chart.clone()]);
+        }
+        row
+    };
+    let rows: Vec<Vec<String>> = shown
+        .iter()
+        .flat_map(|(driver, revisions)| revisions.iter().rev().map(|revision| row(driver, revision)))
+        .collect();
+    style::table(&heading, &rows)
+}
+
+pub(super) async fn retry(global: &Global) -> Result<Answer, CliError> {
+    let all = Histories::read(global).await?;
+    let config = id(&all.config);
+    let failed = all.inventory.history.iter().filter_map(|(driver, revisions)| {
+        let newest = revisions.last()?;
+        let from = newest.about.rollback.as_ref().and_then(|rollback| rollback.from.as_ref());
+        let by_rollback = from.map(|from| format!("{driver} {}", from.version));
+        let waits = || newest.failure.as_ref().map(|_| format!("{driver} {}", newest.about.version));
+        by_rollback.or_else(waits)
+    });
+    let failed: Vec<String> = failed.collect();
+    if failed.is_empty() || all.config.spec.rollback == RollbackPolicy::Disabled {
+        return Ok(Answer::text("").note(format!(
+            "VDOConfig {config}: no change has failed, so there is nothing to try again"
+        )));
+    }
+    all.annotate(RETRY_AT, now().to_string().into()).await?;
+    let done = format!("VDOConfig {config}: {} is tried again", failed.join(" and "));
+    Ok(handed(&done, needed(&all.context).await, &[Kind::Fault]))
+}

@@ -1,0 +1,218 @@
+//! `vdoctl`: the pipeline of the operator, cut at the arrow that a verb asks for.
+//!
+//! ```text
+//! args (as typed) -> one file per verb: Answer or CliError -> printer -> exit
+//! ```
+//!
+//! A verb returns a value; it prints nothing and decides no exit code but through [`Exit`]. What goes to stdout is data, what
+//! goes to stderr is talk. Only `status --watch`, `deploy` and `delete` hold the printer
+//! themselves, because they have more than one answer.
+#![cfg_attr(not(test), warn(clippy::arithmetic_side_effects))]
+
+mod approve;
+pub mod args;
+mod change;
+mod chart;
+mod children;
+mod completion;
+mod configure;
+mod context;
+mod delete;
+mod deploy;
+mod diff;
+mod digests;
+mod doctor;
+mod driver_fields;
+mod error;
+mod exit;
+mod explain;
+mod field_view;
+mod foreign;
+mod history;
+mod manage;
+mod matrix;
+mod mirror;
+mod operator;
+mod output;
+mod plan;
+mod plan_summary;
+mod plan_view;
+mod preview;
+mod printer;
+mod progress;
+mod prompt;
+mod registry;
+mod render;
+mod report;
+mod rights;
+mod rollback;
+mod save;
+mod secrets;
+mod status;
+mod style;
+mod support;
+mod text_diff;
+mod upgrade;
+mod users;
+mod version;
+mod waiting;
+mod wrap;
+
+pub use error::CliError;
+pub use exit::Exit;
+pub use output::Answer;
+pub use report::support_bars;
+
+use args::{Cli, UpgradeVerb, Verb};
+use clap::FromArgMatches as _;
+use clap::builder::Styles;
+use printer::Printer;
+use std::ffi::OsString;
+use std::future::Future;
+use std::io;
+use std::mem::ManuallyDrop;
+use std::path::Path;
+use std::process::ExitCode;
+use std::thread;
+use tokio::runtime::{Handle, Runtime};
+use tokio::signal::unix::{SignalKind, signal};
+use tokio::sync::oneshot;
+use vdo_api::api::ManagementState;
+
+/// As much as a main thread has.
+const STACK: usize = 8 << 20;
+
+/// Runs one command line to its end.
+pub fn main(line: impl IntoIterator<Item = OsString>) -> ExitCode {
+    let line: Vec<OsString> = line.into_iter().collect();
+    let called = line.first().map(Path::new).and_then(Path::file_stem).unwrap_or_default().to_owned();
+    if let Some(words) = completion::asked(&called, &line) {
+        return complete(&words);
+    }
+    // As a plugin of kubectl it is called as one.
+    let as_called = |command: clap::Command| match called.to_str() {
+        Some("kubectl-vdo") => command.bin_name("kubectl vdo"),
+        _ => command,
+    };
+    let parse = |command: clap::Command| {
+        as_called(command)
+            .try_get_matches_from(&line)
+            .and_then(|matches| Cli::from_arg_matches(&matches))
+    };
+    let cli = match parse(args::command()) {
+        Ok(cli) => cli,
+        Err(painted) => {
+            let bare = parse(args::command().styles(Styles::plain())).err();
+            return Printer::auto().usage(&painted, bare.as_ref().unwrap_or(&painted)).into();
+        }
+    };
+    let mut printer = Printer::new(cli.global.color);
+    // Never dropped: that would wait for whatever still works.
+    let exit = match Runtime::new().map(ManuallyDrop::new) {
+        Ok(runtime) => runtime
+            .block_on(to_the_end(cli, printer.clone()))
+            .unwrap_or_else(|error| printer.failure(&CliError::internal(&error))),
+        Err(error) => printer.failure(&CliError::internal(&error)),
+    };
+    children::end();
+    exit.into()
+}
+
+/// Answers a shell.
+fn complete(words: &[String]) -> ExitCode {
+    let answer = Runtime::new().map(|runtime| runtime.block_on(completion::answer(words)));
+    let mut printer = Printer::auto();
+    let exit = match answer {
+        Ok(answer) => printer.answer(&answer),
+        Err(error) => printer.failure(&CliError::internal(&error)),
+    };
+    children::end();
+    exit.into()
+}
+
+/// Runs the verb until it ends or the process receives a signal to stop. The verb has a thread of its own, so that a signal is heard
+/// whatever the verb is at: what computes, or waits for a file, does not let go.
+async fn to_the_end(cli: Cli, mut printer: Printer) -> io::Result<Exit> {
+    // The signals are caught before anything is begun.
+    let (mut interrupt, mut terminate) = (signal(SignalKind::interrupt())?, signal(SignalKind::terminate())?);
+    let quiet = printer.clone();
+    let (tell, reported) = oneshot::channel();
+    let here = Handle::current();
+    let work = move || {
+        let _ = tell.send(here.block_on(run(&cli, &mut printer)));
+    };
+    let verb = thread::Builder::new().name("verb".into()).stack_size(STACK).spawn(work)?;
+    let stopped = tokio::select! {
+        biased;
+        _ = interrupt.recv() => Exit::Interrupted,
+        _ = terminate.recv() => Exit::Terminated,
+        exit = reported => return match exit {
+            Ok(exit) => Ok(exit),
+            // It has said nothing: a defect, which was reported where it happened.
+            Err(_) => verb.join().map_or_else(|defect| std::panic::resume_unwind(defect), |()| Ok(Exit::Refused)),
+        },
+    };
+    quiet.silence();
+    prompt::end();
+    save::give_up();
+    Ok(stopped)
+}
+
+async fn run(cli: &Cli, printer: &mut Printer) -> Exit {
+    let global = &cli.global;
+    let result = match &cli.verb {
+        Verb::Deploy(args) => deploy::run(args, global, printer).await,
+        Verb::Status(args) if args.watch => status::watch(args, global, printer).await,
+        Verb::Status(args) => within(global, status::run(args, global)).await,
+        Verb::Plan(args) => within(global, plan::run(args, global)).await,
+        Verb::Approve(args) => within(global, approve::run(args, global)).await,
+        Verb::History(args) => within(global, history::run(args, global)).await,
+        Verb::Rollback(args) => within(global, rollback::run(args, global)).await,
+        Verb::Upgrade(args) => match &args.verb {
+            UpgradeVerb::Plan(args) => within(global, upgrade::plan(args, global)).await,
+            UpgradeVerb::Apply(args) => upgrade::apply(args, global, printer).await,
+            UpgradeVerb::Retry => within(global, history::retry(global)).await,
+        },
+        Verb::Configure(args) => configure::run(args, global, printer).await,
+        Verb::Secrets(args) => secrets::run(args, global, printer).await,
+        Verb::Pause(args) => within(global, manage::state(args, ManagementState::Paused, global)).await,
+        Verb::Resume(args) => within(global, manage::state(args, ManagementState::Managed, global)).await,
+        Verb::Reconcile => within(global, manage::reconcile(global)).await,
+        Verb::Wait(args) => waiting::run(args, global, printer).await,
+        Verb::Diff(args) => within(global, diff::run(args, global)).await,
+        Verb::Render(args) => within(global, render::run(args, global)).await,
+        Verb::Rights(args) => rights::run(args, global).await,
+        // How long it takes depends on the images.
+        Verb::Matrix(args) if matrix::asks_registries(args) => matrix::run(args, global).await,
+        Verb::Matrix(args) => within(global, matrix::run(args, global)).await,
+        // How long it takes depends on the images.
+        Verb::Mirror(args) => mirror::run(args, global, printer).await,
+        Verb::Chart(args) => chart::run(args, global).await,
+        // The cluster and each vCenter have the time of --timeout for themselves.
+        Verb::Doctor(args) => doctor::run(args, global, printer).await,
+        Verb::Users(args) => users::run(args, global, printer).await,
+        Verb::Delete(args) => delete::run(args, global, printer).await,
+        // Logs take their time.
+        Verb::SupportBundle(args) => support::run(args, global).await,
+        Verb::Report(args) => report::run(args, global).await,
+        Verb::Explain(args) => explain::run(args),
+        Verb::Version(args) => version::run(args, global).await,
+        Verb::Completion(args) => Ok(completion::run(args)),
+        Verb::Options => {
+            let bare = args::options().styles(Styles::plain()).render_help();
+            Ok(Answer::text(printer::help(&args::options().render_help(), &bare)))
+        }
+    };
+    match result {
+        Ok(answer) => printer.answer(&answer),
+        Err(error) => printer.failure(&error),
+    }
+}
+
+/// A verb that speaks to a cluster, with the deadline of `--timeout`.
+async fn within<T>(global: &args::Global, work: impl Future<Output = Result<T, CliError>>) -> Result<T, CliError> {
+    match tokio::time::timeout(global.timeout(), work).await {
+        Ok(result) => result,
+        Err(_) => Err(CliError::timed_out(global.timeout())),
+    }
+}

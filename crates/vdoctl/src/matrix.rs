@@ -1,0 +1,383 @@
+//! `vdoctl matrix`: what fits, and why.
+
+mod bars;
+mod choice;
+pub(super) mod config_maps;
+mod diff;
+mod explain;
+mod init;
+mod lint;
+pub(super) mod load;
+mod mark;
+mod notes;
+mod place;
+mod publish;
+mod query;
+mod resolve;
+pub(super) mod show;
+mod sign;
+mod source;
+mod what_if;
+
+use super::args::{Format, Global, List, Matrix as Args, MatrixFile, MatrixVerb, Platform};
+use super::context::{Context, now};
+use super::error::unknown;
+use super::output::document;
+use super::{Answer, CliError, Exit, style};
+pub(super) use bars::minors;
+pub(super) use choice::{Choice, Used, repeated};
+use k8s_openapi::jiff::Timestamp;
+use query::{Question, question};
+use serde_json::{Value, json};
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+use vdo::reconcile::{ReconcileError, supply};
+use vdo_api::api::chain;
+use vdo_api::types::{Digest, KubernetesVersion, VersionRange, count, shell_word};
+use vdo_core::matrix::{Confidence, Driver, Entry, Index, State, Support, is_old, knowledge, known_up_to};
+use vdo_source::fetch::{ChartRepository, FetchError, LoadedIndex, MatrixSource, Records, RepositoryError, embedded, index_file};
+
+pub(super) async fn run(args: &Args, global: &Global) -> Result<Answer, CliError> {
+    match &args.verb {
+        MatrixVerb::Resolve(args) => resolve::run(args, global).await,
+        MatrixVerb::Explain(args) => explain::explain(args, global).await,
+        MatrixVerb::WhyNot(args) => explain::why_not(args, global).await,
+        MatrixVerb::List(args) => list(args, global).await,
+        MatrixVerb::Show(args) => show::run(args, global).await,
+        MatrixVerb::Lint(args) => lint::run(args).await,
+        MatrixVerb::Load(args) => load::run(args, global).await,
+        MatrixVerb::Sign(args) => sign::sign(args),
+        MatrixVerb::Source(args) => source::run(args, global).await,
+        MatrixVerb::Verify(args) => sign::verify(args).await,
+        MatrixVerb::Init(args) => init::run(args, global).await,
+        MatrixVerb::Publish(args) => publish::run(args, global).await,
+        MatrixVerb::Withdraw(args) => mark::run(args, "withdrawn").await,
+        MatrixVerb::Deprecate(args) => mark::run(args, "deprecated").await,
+        MatrixVerb::Diff(args) => diff::run(args, global).await,
+    }
+}
+
+/// Whether the registries of images are asked, each in its time.
+pub(super) fn asks_registries(args: &Args) -> bool {
+    matches!(&args.verb, MatrixVerb::Publish(args) if args.resolving.resolve_digests)
+}
+
+/// `vdoctl matrix resolve`.
+pub(super) async fn resolve(args: &super::args::Resolve, global: &Global) -> Result<Answer, CliError> {
+    resolve::run(args, global).await
+}
+
+/// The index of this binary.
+pub(super) fn embedded_index() -> Result<Index, CliError> {
+    Index::parse(embedded::index()).map_err(|error| CliError::of(Exit::Refused, &error))
+}
+
+/// The matrix that is named, or that of this binary, with what is in it: a matrix that is named has to be good. Which one a verb decides with
+/// without a name is [`Choice`]'s to say.
+pub(super) async fn repository(named: &MatrixFile, global: &Global) -> Result<(ChartRepository, LoadedIndex), CliError> {
+    let repository = named.repository();
+    if repository.config_maps().is_some() {
+        let context = Context::open(global).await?;
+        supply(&repository, &context.ports.reader, context.namespace()).await?;
+    }
+    let place = repository.to_string();
+    let loaded = index(&repository).await.map_err(|error| match &error {
+        RepositoryError::Index(wrong) => {
+            let reported = CliError::of(Exit::Refused, wrong);
+            CliError {
+                what: format!("{place}: {}", reported.what),
+                remedy: format!("All mistakes: vdoctl matrix lint {}", shell_word(&place)),
+                ..reported
+            }
+        }
+        RepositoryError::Fetch(wrong) => match &**wrong {
+            FetchError::Index(cause) if !repository.is_polled() && repository.config_maps().is_none() => CliError::new(
+                Exit::NotFound,
+                chain(cause.as_ref()),
+                "Name a matrix index, or a folder with index.yaml",
+            ),
+            _ => CliError::from(ReconcileError::from(error)),
+        },
+        _ => CliError::from(ReconcileError::from(error)),
+    })?;
+    Ok((repository, loaded))
+}
+
+/// What a cluster asks of a matrix.
+pub(super) async fn question_of(loaded: &LoadedIndex, global: &Global) -> Result<Question, CliError> {
+    question(&Platform::default(), global, &loaded.index).await
+}
+
+/// Asks the source once, as often as a command does.
+async fn index(repository: &ChartRepository) -> Result<LoadedIndex, RepositoryError> {
+    if repository.is_polled() {
+        repository.poll().await;
+    }
+    repository.index(&Records::default()).await
+}
+
+/// An index, and which one it is.
+struct Loaded {
+    index: Arc<Index>,
+    used: Used,
+    now: Timestamp,
+    /// The flags with which the same is asked again.
+    flags: String,
+}
+
+impl Loaded {
+    /// The index that this command decides with.
+    async fn read(named: &MatrixFile, global: &Global) -> Result<Self, CliError> {
+        let choice = Choice::at_desk(named, global).await?;
+        Ok(Self {
+            index: choice.loaded.index,
+            used: choice.used,
+            now: now(),
+            flags: repeated(named, global),
+        })
+    }
+
+    /// The header of an answer for people.
+    fn header(&self) -> String {
+        format!("{}\n", self.used.line())
+    }
+
+    /// An answer from this index, with what its reader should know of it.
+    fn answer(&self, mut answer: Answer) -> Answer {
+        let source = self.used.source();
+        answer = self.used.warning().into_iter().fold(answer, Answer::note);
+        for field in &self.index.unknown_fields {
+            let line = format!(
+                "{} {source}: this vdoctl does not know {field}, and leaves it out",
+                style::warn("warning:")
+            );
+            answer = answer.note(line);
+        }
+        if let Some(expires) = self.index.expires.filter(|_| self.index.is_stale(self.now)) {
+            let what = format!("the matrix ({source}, version {}) was good until {expires}", self.index.version);
+            let line = format!(
+                "{} {what}: nothing is upgraded because of it. Bring a newer one, or a newer vdoctl.",
+                style::warn("warning:")
+            );
+            answer = answer.note(line);
+        }
+        if let Some(old) = is_old(self.index.generated, self.now) {
+            let what = format!("the matrix ({source}, version {})", self.index.version);
+            answer = answer.note(format!("{} {what}: {old}. Bring a newer one.", style::warn("warning:")));
+        }
+        answer
+    }
+
+    /// How old it is beside the newest Kubernetes that it knows, in a line.
+    fn age(&self) -> String {
+        let generated = self.index.generated.map(|at| at.to_zoned(jiff::tz::TimeZone::UTC).date());
+        let days = generated.zip(known_up_to(&self.index).and_then(|(_, released)| released));
+        let days = days.and_then(|(generated, released)| Some(released.until(generated).ok()?.get_days()));
+        let beside = match days {
+            Some(days) if days >= 0 => format!(" ({} before)", count(usize::try_from(days).unwrap_or_default(), "day")),
+            _ => String::new(),
+        };
+        let knows = knowledge(&self.index).map(|knows| format!("knows {knows}{beside}"));
+        let generated = generated.map(|day| format!("generated on {day}"));
+        let facts: Vec<String> = [generated, knows].into_iter().flatten().collect();
+        match facts.is_empty() {
+            true => String::new(),
+            false => format!("Matrix version {}: {}\n", self.index.version, facts.join(", ")),
+        }
+    }
+
+    /// Which index it is, for programs.
+    fn identity(&self) -> Value {
+        let (kubernetes, released) = known_up_to(&self.index).unzip();
+        let mut all = self.used.json();
+        all["kubernetes"] = json!({"newest": kubernetes.map(|version| version.minor()), "released": released.flatten()});
+        all["old"] = is_old(self.index.generated, self.now).is_some().into();
+        all
+    }
+}
+
+fn not_text(name: &str) -> CliError {
+    CliError::new(
+        Exit::Refused,
+        format!("{name} is not UTF-8 text"),
+        "Name a matrix index; it is YAML or JSON.",
+    )
+}
+
+fn bytes(path: &Path) -> Result<Vec<u8>, CliError> {
+    let file = index_file(path);
+    std::fs::read(&file).map_err(|error| {
+        let what = format!("cannot read {}: {error}", file.display());
+        CliError::new(Exit::NotFound, what, "Name a matrix index, or a folder with index.yaml")
+    })
+}
+
+/// Which index it is, for programs.
+pub(super) fn identity(index: &Index) -> Value {
+    json!({
+        "source": MatrixSource::Embedded.to_string(),
+        "version": index.version,
+        "generated": index.generated,
+        "expires": index.expires,
+        "digest": Digest::of(vdo_source::fetch::embedded::index()),
+    })
+}
+
+/// A driver by its name, or by the name without `vsphere-`.
+pub(crate) fn driver<'a>(index: &'a Index, typed: &str) -> Result<(&'a str, &'a Driver), CliError> {
+    let word = typed.to_lowercase();
+    let names: Vec<&str> = index.drivers.keys().map(String::as_str).collect();
+    let found = index
+        .drivers
+        .iter()
+        .find(|(name, _)| **name == word || name.strip_prefix("vsphere-") == Some(word.as_str()));
+    found
+        .map(|(name, driver)| (name.as_str(), driver))
+        .ok_or_else(|| unknown("driver", typed, &names))
+}
+
+pub(super) async fn list(args: &List, global: &Global) -> Result<Answer, CliError> {
+    let loaded = Loaded::read(&args.index, global).await?;
+    let index = &loaded.index;
+    let only = args
+        .driver
+        .as_ref()
+        .map(|typed| driver(index, typed))
+        .transpose()?
+        .map(|(name, _)| name);
+    let entries: Vec<(&str, &Entry)> = index
+        .drivers
+        .iter()
+        .filter(|(name, _)| only.is_none_or(|only| *name == only))
+        .flat_map(|(name, driver)| driver.versions.iter().map(move |entry| (name.as_str(), entry)))
+        .filter(|(_, entry)| {
+            args.kubernetes
+                .as_ref()
+                .is_none_or(|version| entry.kubernetes.range.contains(version.numbers()))
+        })
+        .filter(|(_, entry)| {
+            args.vcenter
+                .as_ref()
+                .is_none_or(|version| entry.vsphere.range.contains(version.numbers()))
+        })
+        .collect();
+    let format = args.output.or_table();
+    let here = match (&args.kubernetes, format) {
+        (Some(version), _) => Some(version.clone()),
+        (None, Format::Table) => cluster_version(global).await,
+        _ => None,
+    };
+    let answer = Answer::formatted(
+        format,
+        || {
+            document(
+                "MatrixList",
+                json!({"matrix": loaded.identity(), "versions": entries.iter().map(|(name, e)| json(name, e)).collect::<Vec<_>>()}),
+            )
+        },
+        || {
+            if entries.is_empty() {
+                return loaded.header();
+            }
+            if format != Format::Wide {
+                return loaded.header() + &bars::draw(index, &entries, here.as_ref()) + &loaded.age();
+            }
+            let heading = ["DRIVER", "VERSION", "KUBERNETES", "VSPHERE", "EVIDENCE", "CHART", "NEEDS", "STATE"];
+            loaded.header() + &style::table(&heading, &entries.iter().map(|(name, e)| row(name, e)).collect::<Vec<_>>()) + &loaded.age()
+        },
+    )?;
+    let answer = if entries.is_empty() {
+        answer.note("no version of the matrix is like this").exit(Exit::NotFound)
+    } else {
+        answer
+    };
+    Ok(loaded.answer(answer))
+}
+
+/// The version of the cluster, if there is one that answers at once: it is only marked.
+async fn cluster_version(global: &Global) -> Option<KubernetesVersion> {
+    const SOON: Duration = Duration::from_secs(1);
+    let soon = Global {
+        timeout: Some(SOON),
+        ..global.clone()
+    };
+    let context = tokio::time::timeout(SOON, Context::open(&soon)).await.ok()?.ok()?;
+    Some(context.kubernetes)
+}
+
+/// Every version of an index as `matrix list -o json` has it.
+pub(super) fn entries(index: &Index) -> Vec<Value> {
+    let all = index
+        .drivers
+        .iter()
+        .flat_map(|(name, driver)| driver.versions.iter().map(move |entry| (name, entry)));
+    all.map(|(name, entry)| json(name.as_str(), entry)).collect()
+}
+
+fn row(name: &str, entry: &Entry) -> Vec<String> {
+    let needs: Vec<String> = entry.requires.iter().map(ToString::to_string).collect();
+    let needs = if needs.is_empty() { "-".to_owned() } else { needs.join(", ") };
+    vec![
+        name.to_owned(),
+        entry.version.to_string(),
+        entry.kubernetes.range.to_string(),
+        entry.vsphere.range.to_string(),
+        confidence(entry.kubernetes.confidence).to_owned(),
+        entry.chart.digest.short(),
+        needs,
+        // It may be a sentence, so it comes last.
+        state(entry),
+    ]
+}
+
+fn state(entry: &Entry) -> String {
+    match &entry.state {
+        State::Good => style::good("good"),
+        State::Deprecated(verdict) => format!("{}: {}", style::warn("deprecated"), verdict.reason),
+        State::Withdrawn(verdict) => format!("{}: {}", style::bad("withdrawn"), verdict.reason),
+    }
+}
+
+fn confidence(confidence: Confidence) -> &'static str {
+    match confidence {
+        Confidence::Primary => "primary",
+        Confidence::Secondary => "secondary",
+        Confidence::Unverified => "unverified",
+    }
+}
+
+fn json(name: &str, entry: &Entry) -> Value {
+    let support = |support: &Support| json!({"min": support.range.min(), "max": support.range.max(), "confidence": support.confidence, "evidence": support.evidence});
+    let (word, reason, instead) = match &entry.state {
+        State::Good => ("good", None, None),
+        State::Deprecated(verdict) => ("deprecated", Some(&verdict.reason), verdict.instead.as_ref()),
+        State::Withdrawn(verdict) => ("withdrawn", Some(&verdict.reason), verdict.instead.as_ref()),
+    };
+    json!({
+        "driver": name,
+        "version": entry.version,
+        "kubernetes": support(&entry.kubernetes),
+        "vsphere": support(&entry.vsphere),
+        "requires": entry.requires.iter().map(|r| &r.driver).collect::<Vec<_>>(),
+        "state": {"word": word, "reason": reason, "use": instead},
+        "chart": {"urls": entry.chart.urls, "digest": entry.chart.digest},
+    })
+}
+
+/// From the lowest to the highest bound of several ranges; an open end stays open.
+pub(super) fn span<'a>(ranges: impl Iterator<Item = &'a VersionRange> + Clone) -> String {
+    let numbers = |text: &str| text.split('.').map(|part| part.parse::<u64>().unwrap_or(0)).collect::<Vec<_>>();
+    let open = |bound: fn(&VersionRange) -> Option<&str>| ranges.clone().any(|range| bound(range).is_none());
+    let min = ranges
+        .clone()
+        .filter_map(VersionRange::min)
+        .min_by_key(|text| numbers(text))
+        .filter(|_| !open(VersionRange::min));
+    let max = ranges
+        .clone()
+        .filter_map(VersionRange::max)
+        .max_by_key(|text| numbers(text))
+        .filter(|_| !open(VersionRange::max));
+    VersionRange::new(min, max).map(|range| range.to_string()).unwrap_or_default()
+}

@@ -1,0 +1,303 @@
+//! `vdoctl matrix explain` and `why-not`.
+
+use super::super::args::{Explain, Format, Global, WhyNot};
+use super::super::output::document;
+use super::super::wrap::unbroken;
+use super::super::{Answer, CliError, Exit, style};
+use super::notes::remarks;
+use super::{Loaded, confidence, query, resolve, show};
+use serde_json::{Value, json};
+use vdo_api::types::DriverVersion;
+use vdo_core::drivers::short as short_name;
+use vdo_core::matrix::{self, Entry, Index, Rejection, Support};
+
+pub(super) async fn explain(args: &Explain, global: &Global) -> Result<Answer, CliError> {
+    let loaded = Loaded::read(&args.index, global).await?;
+    let question = query::question(&args.platform, global, &loaded.index).await?;
+    let result = matrix::resolve(&loaded.index, &question.query());
+    let candidates = matrix::candidates(&loaded.index, &question.query());
+    let exit = if result.is_ok() { Exit::Ok } else { Exit::Differences };
+    let pick = |name: &str| result.as_ref().ok().and_then(|resolution| resolution.picks.get(name));
+    let entry = |name: &str| {
+        let version = &pick(name)?.target;
+        loaded.index.drivers.get(name)?.entry(version)
+    };
+    let format = args.output.or_table();
+    let answer = Answer::formatted(
+        format,
+        || {
+            let drivers: Vec<Value> = candidates
+                .iter()
+                .map(|(name, candidates)| {
+                    let all: Vec<Value> = candidates
+                        .iter()
+                        .map(|(version, reason)| json!({"version": version, "rejected": reason.as_ref().map(ToString::to_string)}))
+                        .collect();
+                    let picked = pick(name).map(|p| {
+                        let path: Vec<_> = p.path.iter().map(|step| &step.version).collect();
+                        json!({"version": p.version, "target": p.target, "from": p.from, "path": path, "because": p.because,
+                            "steps": resolve::steps(&loaded, &p.path),
+                            "preconditions": p.preconditions(), "waits": p.waits.as_ref().map(ToString::to_string)})
+                    });
+                    json!({"driver": name, "choice": picked, "facts": entry(name).map(|e| super::json(name, e)), "candidates": all})
+                })
+                .collect();
+            document(
+                "Explanation",
+                json!({"matrix": loaded.identity(), "fits": result.is_ok(), "drivers": drivers}),
+            )
+        },
+        || {
+            let mut text = format!("{}{}\n", loaded.header(), question.title());
+            for (name, candidates) in &candidates {
+                match pick(name) {
+                    Some(pick) => {
+                        text.push_str(&format!(
+                            "\n{}\n  {}\n",
+                            style::head(&format!("{name} {}", pick.version)),
+                            pick.because
+                        ));
+                        entry(name)
+                            .into_iter()
+                            .for_each(|entry| text.push_str(&facts(&loaded, name, entry)));
+                        for line in remarks(&loaded.index, name, pick) {
+                            text.push_str(&format!("  {line}\n"));
+                        }
+                    }
+                    None => text.push_str(&format!("\n{}\n", style::head(name))),
+                }
+                let others: Candidates<'_> = candidates
+                    .iter()
+                    .filter(|(version, _)| pick(name).is_none_or(|pick| pick.version != *version))
+                    .collect();
+                let target = pick(name).map(|pick| &pick.target);
+                text.push_str(&if format == Format::Wide {
+                    each(&others, target)
+                } else {
+                    short(&others)
+                });
+            }
+            if let Err(error) = &result {
+                for error in error.all() {
+                    text.push_str(&format!("\n{} {}\n", style::bad("✗"), resolve::headline(error)));
+                    error.advice.iter().for_each(|advice| text.push_str(&format!("  {advice}.\n")));
+                }
+                text.push_str(&resolve::fitting(error));
+            }
+            text
+        },
+    )?;
+    Ok(question.answer(loaded.answer(answer)).exit(exit))
+}
+
+/// Versions that were not chosen, each with the reason if it does not fit.
+type Candidates<'a> = Vec<&'a (DriverVersion, Option<Rejection>)>;
+
+/// A line for each.
+fn each(others: &Candidates<'_>, target: Option<&DriverVersion>) -> String {
+    let rows: Vec<Vec<String>> = others
+        .iter()
+        .map(|(version, reason)| {
+            let fits = if target == Some(version) {
+                "is where the steps lead"
+            } else {
+                "fits as well"
+            };
+            vec![
+                format!("  {version}"),
+                reason.as_ref().map_or_else(|| fits.to_owned(), ToString::to_string),
+            ]
+        })
+        .collect();
+    if rows.is_empty() {
+        String::new()
+    } else {
+        style::table(&["  NOT", "BECAUSE IT"], &rows)
+    }
+}
+
+/// A line for each kind of reason.
+fn short(others: &Candidates<'_>) -> String {
+    let owned: Vec<(DriverVersion, Option<Rejection>)> = others.iter().map(|other| (*other).clone()).collect();
+    let fitting = runs(&owned);
+    let mut lines = Vec::new();
+    if !fitting.is_empty() {
+        lines.push(format!("fits as well: {}", fitting.join(", ")));
+    }
+    let rejected = owned.iter().filter_map(|(version, reason)| Some((version, reason.as_ref()?)));
+    lines.extend(resolve::folded(rejected).into_iter().map(|line| format!("not: {line}")));
+    lines.iter().map(|line| format!("  {line}\n")).collect()
+}
+
+/// What a version supports, and the sources of that.
+fn facts(loaded: &Loaded, name: &str, entry: &Entry) -> String {
+    let index: &Index = &loaded.index;
+    let line = |what: &str, support: &Support| {
+        let note = support.note.as_ref().map(|note| format!(" {note}")).unwrap_or_default();
+        format!(
+            "  {what} {}: {}, {}.{note}\n",
+            support.range,
+            confidence(support.confidence),
+            evidence(index, support)
+        )
+    };
+    let show = unbroken(&format!(
+        "vdoctl matrix show {} {}{}",
+        short_name(name).to_lowercase(),
+        entry.version,
+        loaded.flags
+    ));
+    format!(
+        "{}{}  {}\n",
+        line("Kubernetes", &entry.kubernetes),
+        line("vCenter", &entry.vsphere),
+        style::faint(&format!("{show} lists the sources"))
+    )
+}
+
+/// The kinds of the sources, in words.
+fn evidence(index: &Index, support: &Support) -> String {
+    let mut kinds: Vec<&str> = Vec::new();
+    for source in &support.evidence {
+        let kind = match index.sources.get(source).map_or("", |source| source.kind.as_str()) {
+            "release-notes" => "release notes",
+            "issue" => "an issue",
+            "downstream" => "a downstream project",
+            "" => source,
+            kind => kind,
+        };
+        if !kinds.contains(&kind) {
+            kinds.push(kind);
+        }
+    }
+    match kinds.is_empty() {
+        true => "without evidence".to_owned(),
+        false => format!("from {}", kinds.join(" and ")),
+    }
+}
+
+pub(super) async fn why_not(args: &WhyNot, global: &Global) -> Result<Answer, CliError> {
+    let loaded = Loaded::read(&args.index, global).await?;
+    let (name, driver, entry) = show::entry_of(&loaded, &args.name, &args.version)?;
+    let question = query::question(&args.platform, global, &loaded.index).await?;
+    let query = question.query();
+    let request = question.drivers.get(name).cloned().unwrap_or_default();
+    let mut reasons = matrix::misfits(driver, entry, &query, &request);
+    let candidates = matrix::candidates(&loaded.index, &query);
+    let own = candidates
+        .get(name)
+        .into_iter()
+        .flatten()
+        .find(|(version, _)| *version == entry.version);
+    if let Some((_, Some(reason))) = own
+        && !reasons.contains(reason)
+    {
+        reasons.push(reason.clone());
+    }
+    let result = matrix::resolve(&loaded.index, &query);
+    let pick = result.as_ref().ok().and_then(|resolution| resolution.picks.get(name));
+    let chosen = pick.is_some_and(|pick| pick.version == entry.version);
+    let barred: Vec<String> = reasons.iter().map(Rejection::to_string).collect();
+    let instead = pick
+        .filter(|_| !chosen)
+        .map(|pick| format!("{} is taken: {}", pick.version, pick.because));
+    let remedies: Vec<String> = reasons.iter().filter_map(Rejection::remedy).collect();
+    let helps = (!remedies.is_empty() && remedies.len() == reasons.len()).then(|| remedies.join("; and "));
+    let fits = runs(candidates.get(name).map_or(&[], Vec::as_slice));
+    let answer = Answer::formatted(
+        args.output.or_table(),
+        || {
+            document(
+                "WhyNot",
+                json!({"matrix": loaded.identity(), "driver": name, "version": entry.version, "chosen": chosen, "reasons": barred,
+                    "helps": helps, "fits": fits, "instead": instead}),
+            )
+        },
+        || {
+            let mut text = format!("{}{}\n\n", loaded.header(), question.title());
+            match (reasons.as_slice(), chosen) {
+                ([], true) => text.push_str(&format!("{} {name} {} is chosen\n", style::good("✓"), entry.version)),
+                ([], false) => text.push_str(&format!("{name} {} fits\n", entry.version)),
+                (all, _) => all.iter().for_each(|reason| {
+                    let sources = sources(entry, reason);
+                    text.push_str(&format!("{} {name} {} {reason}{sources}\n", style::bad("✗"), entry.version));
+                }),
+            }
+            if let Some(helps) = &helps {
+                text.push_str(&format!("  Smallest change that would make it fit: {helps}\n"));
+            }
+            instead.iter().for_each(|line| text.push_str(&format!("  {line}\n")));
+            if !reasons.is_empty() {
+                let fits = if fits.is_empty() {
+                    "no version".to_owned()
+                } else {
+                    fits.join(", ")
+                };
+                text.push_str(&format!("  What fits now: {fits}\n"));
+            }
+            text
+        },
+    )?;
+    let exit = if barred.is_empty() { Exit::Ok } else { Exit::Differences };
+    Ok(question.answer(loaded.answer(answer)).exit(exit))
+}
+
+/// Where it is written that a version supports no more than it does.
+fn sources(entry: &Entry, reason: &Rejection) -> String {
+    let support = match reason {
+        Rejection::Kubernetes { .. } => &entry.kubernetes,
+        Rejection::Vsphere { .. } => &entry.vsphere,
+        _ => return String::new(),
+    };
+    let sources = match support.evidence.len() {
+        0 => "without a source".to_owned(),
+        _ => format!("{} sources, which vdoctl matrix show lists", confidence(support.confidence)),
+    };
+    format!(" ({sources})")
+}
+
+/// What fits, newest first: `3.7.0–3.7.3`, where nothing in between does not.
+fn runs(candidates: &[(DriverVersion, Option<Rejection>)]) -> Vec<String> {
+    let mut runs: Vec<(&DriverVersion, &DriverVersion)> = Vec::new();
+    let mut open = false;
+    for (version, reason) in candidates {
+        match runs.last_mut().filter(|(newest, _)| open && newest.minor() == version.minor()) {
+            _ if reason.is_some() => {}
+            Some((_, oldest)) => *oldest = version,
+            None => runs.push((version, version)),
+        }
+        open = reason.is_none();
+    }
+    let words = |(newest, oldest): (&DriverVersion, &DriverVersion)| {
+        if newest == oldest {
+            newest.to_string()
+        } else {
+            format!("{oldest}–{newest}")
+        }
+    };
+    runs.into_iter().map(words).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn version_runs_adjacent_versions_are_joined_to_ranges() {
+        let candidates = |text: &str| -> Vec<(DriverVersion, Option<Rejection>)> {
+            let one = |word: &str| {
+                let (version, barred) = word.strip_prefix('!').map_or((word, false), |version| (version, true));
+                (version.parse().expect("a version"), barred.then_some(Rejection::NoChart))
+            };
+            text.split_whitespace().map(one).collect()
+        };
+        for (text, expected) in [
+            ("", ""),
+            ("3.7.3", "3.7.3"),
+            ("3.7.3 3.7.2 3.7.1 3.6.3 !3.6.2 3.6.1 3.6.0", "3.7.1–3.7.3, 3.6.3, 3.6.0–3.6.1"),
+            ("!3.7.3 !3.7.2", ""),
+        ] {
+            assert_eq!(runs(&candidates(text)).join(", "), expected);
+        }
+    }
+}

@@ -1,0 +1,70 @@
+//! `vdoctl matrix lint`: every mistake in an index, and in the charts it names.
+
+mod charts;
+
+use super::super::args::Lint as Args;
+use super::super::output::document;
+use super::super::{Answer, CliError, Exit, style};
+use super::{bytes, embedded_index, not_text};
+use serde_json::{Value, json};
+use std::path::Path;
+use vdo_core::matrix::lint::{Finding, lint};
+use vdo_source::fetch::{MatrixSource, embedded, index_file};
+
+pub(super) async fn run(args: &Args) -> Result<Answer, CliError> {
+    let file = args.file.as_deref().map(index_file);
+    let (name, bytes) = match &file {
+        Some(file) => (file.display().to_string(), bytes(file)?),
+        None => (MatrixSource::Embedded.to_string(), embedded::index().to_vec()),
+    };
+    let text = String::from_utf8(bytes).map_err(|_| not_text(&name))?;
+    let mut report = lint(&text, &embedded_index()?);
+    let folder = file.as_deref().map(|file| file.parent().unwrap_or(Path::new(".")));
+    let checked = charts::check(folder, &mut report).await;
+    let findings = report.located(&text);
+    let exit = if findings.is_empty() { Exit::Ok } else { Exit::Differences };
+    let answer = Answer::formatted(
+        args.output.or_table(),
+        || {
+            let all: Vec<Value> = findings
+                .iter()
+                .map(|f| json!({"file": name, "line": f.line, "at": f.at, "field": f.field, "problem": f.problem}))
+                .collect();
+            document(
+                "MatrixLint",
+                json!({"file": name, "good": findings.is_empty(), "findings": all,
+                    "chartsChecked": checked.here, "chartsElsewhere": checked.elsewhere}),
+            )
+        },
+        || {
+            let mut text: String = findings.iter().map(|finding| line(&name, finding)).collect();
+            let count = |number: usize, what: &str| format!("{number} {what}{}", if number == 1 { "" } else { "s" });
+            if findings.is_empty() {
+                let charts = count(checked.here, "chart");
+                text.push_str(&format!("{} {name}: no mistakes, {charts} checked\n", style::good("✓")));
+            } else {
+                text.push_str(&format!("{} {}\n", style::bad("✗"), count(findings.len(), "mistake")));
+            }
+            if checked.elsewhere > 0 {
+                text.push_str(&format!("{} elsewhere, not checked\n", count(checked.elsewhere, "chart")));
+            }
+            text
+        },
+    )?;
+    Ok(answer.exit(exit))
+}
+
+/// `index.yaml:120: drivers.vsphere-csi 3.7.3 kubernetes.min: …`, as editors understand it.
+fn line(file: &str, finding: &Finding) -> String {
+    let number = finding.line.map(|line| format!("{line}:")).unwrap_or_default();
+    let place: Vec<&str> = [finding.at.as_str(), finding.field.as_str()]
+        .into_iter()
+        .filter(|part| !part.is_empty())
+        .collect();
+    let place = if place.is_empty() {
+        String::new()
+    } else {
+        format!(" {}:", place.join(" "))
+    };
+    format!("{file}:{number}{place} {}\n", finding.problem)
+}

@@ -1,0 +1,76 @@
+//! A matrix in a folder: one publisher at a time, and files that are replaced one by one.
+
+use super::super::super::{CliError, Exit, save};
+use std::fs::{self, File};
+use std::path::Path;
+use vdo_api::types::shell_word;
+use vdo_author::publish::Write;
+use vdo_files::UNFINISHED;
+
+/// Does not wait: where another publisher is at work, this one is too late.
+pub(super) fn turn(folder: &Path) -> Result<File, CliError> {
+    let failed = |error: std::io::Error| match error.kind() {
+        std::io::ErrorKind::NotFound => CliError::new(
+            Exit::NotFound,
+            format!("the folder {} does not exist", folder.display()),
+            format!(
+                "Begin a matrix there: vdoctl matrix init {}",
+                shell_word(&folder.display().to_string())
+            ),
+        ),
+        _ => CliError::new(
+            Exit::Refused,
+            format!("the folder {} cannot be opened: {error}", folder.display()),
+            "Check that you may read and write it.",
+        ),
+    };
+    let open = File::open(folder).map_err(failed)?;
+    match open.try_lock() {
+        Ok(()) => Ok(open),
+        Err(fs::TryLockError::WouldBlock) => Err(CliError::new(
+            Exit::Refused,
+            format!("another vdoctl is publishing to {} right now", folder.display()),
+            "Run the command again when it is through; it then builds on what the other one has published.",
+        )),
+        Err(fs::TryLockError::Error(error)) => Err(failed(error)),
+    }
+}
+
+/// Takes away what a publisher that was killed had not completed: files that stand beside those that are published.
+fn tidy(folder: &Path) {
+    let entries = fs::read_dir(folder).into_iter().flatten().flatten();
+    for entry in entries {
+        let name = entry.file_name().to_string_lossy().into_owned();
+        if name.starts_with('.') && name.ends_with(UNFINISHED) {
+            // Where it cannot be removed it does no harm.
+            let _ = fs::remove_file(entry.path());
+        }
+    }
+}
+
+/// Carries writes out, one after the other.
+pub(super) fn write(folder: &Path, writes: &[Write]) -> Result<(), CliError> {
+    tidy(folder);
+    tidy(&folder.join("charts"));
+    for Write { path, content } in writes {
+        let file = folder.join(path);
+        let written = match content {
+            Some(bytes) => {
+                let parent = file.parent().map_or(Ok(()), fs::create_dir_all);
+                parent.and_then(|()| save::write(&file, bytes))
+            }
+            None => match fs::remove_file(&file) {
+                Err(error) if error.kind() != std::io::ErrorKind::NotFound => Err(error),
+                _ => Ok(()),
+            },
+        };
+        written.map_err(|error| {
+            CliError::new(
+                Exit::Refused,
+                format!("{} cannot be written: {error}", file.display()),
+                "Free some space, or check that you may write there, and run the command again. Until then the last version stays.",
+            )
+        })?;
+    }
+    Ok(())
+}

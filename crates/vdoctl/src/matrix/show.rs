@@ -1,0 +1,166 @@
+//! `vdoctl matrix show`: everything that is known of a version.
+
+use super::super::args::{Global, Show as Args};
+use super::super::output::document;
+use super::super::{Answer, CliError, Exit, style};
+use super::{Loaded, confidence, driver, state};
+use serde_json::{Value, json};
+use vdo_api::types::DriverVersion;
+use vdo_core::matrix::{Driver, Entry, Index, Support};
+
+/// An entry by what was typed; a wrong version is answered with its neighbours.
+pub(crate) fn entry<'a>(index: &'a Index, name: &str, version: &str) -> Result<(&'a str, &'a Driver, &'a Entry), CliError> {
+    let (name, driver) = driver(index, name)?;
+    let parsed = version.parse::<DriverVersion>();
+    if let Some(entry) = parsed.as_ref().ok().and_then(|version| driver.entry(version)) {
+        return Ok((name, driver, entry));
+    }
+    let near: Vec<String> = match &parsed {
+        Ok(version) => driver.nearest(version).iter().map(ToString::to_string).collect(),
+        // `3.7` is no version; those that begin so may be meant
+        Err(_) => {
+            let start = format!("{}.", version.trim_start_matches('v').trim_end_matches('.'));
+            let all = driver.versions.iter().map(|entry| entry.version.to_string());
+            all.filter(|known| known.starts_with(&start)).take(4).collect()
+        }
+    };
+    let near = if near.is_empty() {
+        String::new()
+    } else {
+        format!("The nearest: {}.\n", near.join(" and "))
+    };
+    Err(CliError::new(
+        Exit::NotFound,
+        format!("{name} has no version {version:?} in this matrix"),
+        format!("{near}All versions: vdoctl matrix list {name}"),
+    ))
+}
+
+/// The same, with the index and the flags in the error.
+pub(super) fn entry_of<'a>(loaded: &'a Loaded, name: &str, version: &str) -> Result<(&'a str, &'a Driver, &'a Entry), CliError> {
+    entry(&loaded.index, name, version).map_err(|error| CliError {
+        what: format!("{}: {}", error.what, loaded.used.what()),
+        remedy: format!("{}{}", error.remedy, loaded.flags),
+        ..error
+    })
+}
+
+pub(super) async fn run(args: &Args, global: &Global) -> Result<Answer, CliError> {
+    let loaded = Loaded::read(&args.index, global).await?;
+    let (name, _, entry) = entry_of(&loaded, &args.driver, &args.version)?;
+    let answer = Answer::formatted(
+        args.output.or_table(),
+        || {
+            document(
+                "MatrixEntry",
+                json!({"matrix": loaded.identity(), "entry": whole(&loaded.index, name, entry)}),
+            )
+        },
+        || loaded.header() + &text(&loaded.index, name, entry),
+    )?;
+    Ok(loaded.answer(answer))
+}
+
+fn whole(index: &Index, name: &str, entry: &Entry) -> Value {
+    let mut all = super::json(name, entry);
+    let features: serde_json::Map<String, Value> = entry
+        .features
+        .iter()
+        .map(|(name, f)| {
+            let range = json!({"min": f.vsphere.min(), "max": f.vsphere.max()});
+            (name.clone(), json!({"vsphere": range, "evidence": f.evidence, "note": f.note}))
+        })
+        .collect();
+    all["features"] = features.into();
+    all["upgradesFrom"] = json!(entry.upgrades_from);
+    let images = entry.images.iter().map(|image| {
+        let stated = image.digest.as_ref().and_then(|digest| index.stated_in(digest));
+        json!({"name": image.name, "ref": image.reference, "digest": image.digest, "statedIn": stated})
+    });
+    all["images"] = images.collect();
+    all["released"] = json!(index.released.driver(name, &entry.version));
+    all["requires"] = json!(entry.requires);
+    all["manifests"] = json!(entry.manifests);
+    all
+}
+
+fn text(index: &Index, name: &str, entry: &Entry) -> String {
+    let mut text = format!("{}  {}\n\n", style::head(&format!("{name} {}", entry.version)), state(entry));
+    let support = |what: &str, support: &Support| {
+        vec![
+            what.to_owned(),
+            support.range.to_string(),
+            confidence(support.confidence).to_owned(),
+            support.evidence.join(", "),
+        ]
+    };
+    let mut rows = vec![support("Kubernetes", &entry.kubernetes), support("vCenter", &entry.vsphere)];
+    for (name, feature) in &entry.features {
+        rows.push(vec![
+            name.clone(),
+            format!("vCenter {}", feature.vsphere),
+            String::new(),
+            feature.evidence.join(", "),
+        ]);
+    }
+    text.push_str(&style::table(&["WHAT", "WITH", "CONFIDENCE", "EVIDENCE"], &rows));
+    let notes = [("Kubernetes", &entry.kubernetes.note), ("vCenter", &entry.vsphere.note)];
+    for (what, note) in notes.iter().filter_map(|(what, note)| Some((what, note.as_ref()?))) {
+        text.push_str(&format!("\n{what}: {note}"));
+    }
+    for (what, note) in entry
+        .features
+        .iter()
+        .filter_map(|(what, feature)| Some((what, feature.note.as_ref()?)))
+    {
+        text.push_str(&format!("\n{what}: {note}"));
+    }
+    text.push('\n');
+    entry.requires.iter().for_each(|required| {
+        let why = required.reason.as_ref().map(|why| format!(": {why}")).unwrap_or_default();
+        text.push_str(&format!("needs {required}{why}\n"));
+    });
+    if let Some(from) = &entry.upgrades_from {
+        let min = from
+            .min
+            .as_ref()
+            .map_or_else(|| "any version, as far as is known".to_owned(), |min| format!("{min} and newer"));
+        text.push_str(&format!("\nUpgrades from {min}. Check first:\n"));
+        for name in &from.preconditions {
+            text.push_str(&format!(
+                "  {name}: {}\n",
+                index.preconditions.get(name).map(String::as_str).unwrap_or_default()
+            ));
+        }
+    }
+    let sources = |support: &Support| support.evidence.clone();
+    let mut named: Vec<String> = sources(&entry.kubernetes).into_iter().chain(sources(&entry.vsphere)).collect();
+    named.extend(entry.features.values().flat_map(|feature| feature.evidence.clone()));
+    named.extend(entry.requires.iter().flat_map(|required| required.evidence.clone()));
+    let digests = entry.images.iter().filter_map(|image| image.digest.as_ref());
+    named.extend(digests.filter_map(|digest| index.stated_in(digest)).map(str::to_owned));
+    named.sort();
+    named.dedup();
+    text.push_str("\nSources\n");
+    for name in &named {
+        if let Some(source) = index.sources.get(name) {
+            text.push_str(&format!("  {name}  {}\n", source.url));
+        }
+    }
+    text.push_str("\nImages\n");
+    let rows = entry.images.iter().map(|image| {
+        let digest = image.digest.as_ref().map_or_else(
+            || "-".to_owned(),
+            |digest| match index.stated_in(digest) {
+                Some(source) => format!("{} by {source}, not measured", digest.short()),
+                None => digest.short(),
+            },
+        );
+        vec![format!("  {}", image.name), image.reference.clone(), digest]
+    });
+    text.push_str(&style::table(&["  NAME", "REFERENCE", "DIGEST"], &rows.collect::<Vec<_>>()));
+    for manifest in &entry.manifests {
+        text.push_str(&format!("manifest {manifest}\n"));
+    }
+    text
+}

@@ -1,0 +1,63 @@
+//! `vdoctl matrix sign` and `verify`: who answers for an index.
+
+use super::super::args::{Sign, Verify};
+use super::super::output::document;
+use super::super::{Answer, CliError, Exit, save, style};
+use super::bytes;
+use super::place::private_key;
+use serde_json::json;
+use vdo_api::types::{Digest, shell_word};
+use vdo_source::fetch::{Access, KeyStore, MatrixSource, index_file};
+
+pub(super) fn sign(args: &Sign) -> Result<Answer, CliError> {
+    let (key, warning) = private_key(&args.key_file)?;
+    let signed = index_file(&args.file);
+    let signatures = key.signatures(&bytes(&signed)?);
+    for (form, text) in signatures.map_err(|error| CliError::of(Exit::Usage, &error))? {
+        let path = form.file_of(&signed);
+        save::write(&path, text.as_bytes()).map_err(|error| {
+            CliError::new(
+                Exit::Usage,
+                format!("{} cannot be written: {error}", path.display()),
+                "Sign a copy in a folder where you may write.",
+            )
+        })?;
+    }
+    let mut answer = Answer::text(format!(
+        "{} {} is signed with the key {}\n",
+        style::good("✓"),
+        signed.display(),
+        key.public().fingerprint()
+    ));
+    if let Some(warning) = warning {
+        answer = answer.note(warning);
+    }
+    Ok(answer)
+}
+
+pub(super) async fn verify(args: &Verify) -> Result<Answer, CliError> {
+    let (store, signed) = (MatrixSource::Local(args.file.clone()), index_file(&args.file));
+    let name = signed.display().to_string();
+    let keys = KeyStore(args.keys.clone())
+        .keys()
+        .map_err(|error| CliError::of(Exit::Usage, &error))?;
+    let look = store.fetch(&Access::default(), None).await;
+    let found = look.map_err(|error| CliError::of(Exit::Refused, &error))?.signed;
+    let signer = keys.verify(&found.index, found.signature.as_deref()).map_err(|error| {
+        let reported = CliError::of(Exit::Refused, &error);
+        CliError {
+            what: format!("{}: {}", shell_word(&name), reported.what),
+            ..reported
+        }
+    })?;
+    Answer::formatted(
+        args.output.or_table(),
+        || {
+            document(
+                "MatrixVerify",
+                json!({"file": name, "digest": Digest::of(&found.index).to_string(), "signer": signer.to_string()}),
+            )
+        },
+        || format!("{} {name} is signed by the key {signer}\n", style::good("✓")),
+    )
+}

@@ -1,0 +1,368 @@
+//! What `plan` and `diff` show: the whole plan, refined by a dry run.
+
+use super::change::Change;
+use super::context::{Context, Decided, Deciding, id};
+use super::error::sentence;
+use super::matrix::Used;
+use super::output::document;
+use super::plan_summary::{DriverChange, drivers, is_label_only};
+use super::preview::suppose;
+use super::{CliError, Exit, args, field_view, style};
+use kube::ResourceExt;
+use serde_json::{Value, json};
+use std::collections::BTreeSet;
+use vdo::cluster::ClusterError;
+use vdo::reconcile::{Scope, dry_run, is_uninstalled};
+use vdo_api::api::{APPROVE, Approval, DeletionPolicy, VDOConfig};
+use vdo_api::types::{ObjectId, count};
+use vdo_core::drivers::short;
+use vdo_core::manifest::Difference;
+use vdo_core::matrix::Resolution;
+use vdo_core::plan::{Action, Because, Item, Plan, Skip, Wait, hash, outline};
+
+/// That the operator decides with another matrix than the one that was named, if it does.
+fn other_matrix(context: &Deciding, config: &VDOConfig) -> Option<String> {
+    let other = config.status.as_ref()?.matrix.as_ref()?;
+    let differs = context.used.is_given() && other.digest != context.used.digest().to_string();
+    differs.then(|| {
+        format!(
+            "The operator decides with another matrix than this: {}, version {}; without --matrix the answer is as it decides.",
+            other.source, other.version
+        )
+    })
+}
+
+/// A whole plan, as it is shown.
+pub(super) struct Planned {
+    /// The VDOConfig, as namespace/name.
+    pub config: String,
+    /// The matrix that was decided with; `None` for a removal, which needs none.
+    pub matrix: Option<Used>,
+    /// The hash by which the plan is approved; `None` when nothing has to be.
+    pub hash: Option<String>,
+    /// Who lets it happen.
+    pub approval: Approval,
+    /// Whether a person has approved it, or no one has to.
+    pub approved: bool,
+    /// Every object.
+    pub items: Vec<Item>,
+    /// What the server would refuse.
+    pub refusals: Vec<(ObjectId, String)>,
+    /// What stays although it is no longer desired.
+    pub stays: Vec<Skip>,
+    /// What is waited for.
+    pub waiting: Vec<Wait>,
+    /// What waits for a person, such as a removal for its volumes.
+    pub blocked: Vec<Wait>,
+    /// What the server could not be asked about.
+    pub deferred: Vec<Skip>,
+    /// What should be known of how this was found out.
+    pub notes: Vec<String>,
+    /// Drivers that are left at what was applied last, each with why.
+    pub left: Vec<String>,
+    /// Their names.
+    pub undecided: BTreeSet<String>,
+    /// What happens to each driver.
+    pub drivers: Vec<DriverChange>,
+    /// The change that was supposed; empty where the plan is that of the cluster as it is.
+    pub supposed: Vec<Change>,
+}
+
+impl Planned {
+    /// The plan, after a change that was not made yet.
+    pub(super) async fn after(context: &mut Deciding, preview: &args::Preview) -> Result<Self, CliError> {
+        let supposed = suppose(context, preview).await?;
+        let planned = Self::of(context).await?;
+        Ok(Self { supposed, ..planned })
+    }
+
+    /// Decides, and has the whole plan tried on the server. A user who may not write gets the plain comparison, with a note.
+    pub(super) async fn of(context: &Deciding) -> Result<Self, CliError> {
+        let config = context.acting().await?;
+        if is_uninstalled(&config) {
+            return Self::of_removal(context, &config).await;
+        }
+        let decided = context.decide().await?;
+        let mut notes: Vec<String> = other_matrix(context, &decided.config).into_iter().collect();
+        let Decided {
+            config,
+            left,
+            undecided,
+            state,
+            mut decision,
+            ..
+        } = decided;
+        let dry_run = dry_run(&context.ports, &state, &mut decision, Scope::Everything).await?;
+        dry_run.refine(&mut decision.plan, &decision.observed);
+        let mut refusals = Vec::new();
+        let mut blind = false;
+        for (id, refusal) in &dry_run.refusals {
+            match refusal.as_ref() {
+                ClusterError::Unavailable { .. } | ClusterError::TimedOut { .. } => return Err(CliError::cluster(refusal.as_ref())),
+                // What the operator may is another question.
+                ClusterError::Forbidden { .. } => blind = true,
+                other => refusals.push((id.clone(), sentence(other))),
+            }
+        }
+        if blind {
+            notes.push("You may not write everything that the operator may, so some values may be shown as differences that are none, and not every refusal is seen.".to_owned());
+        }
+        let hash = hash(&decision.plan, &decision.record.drawn);
+        let status = config.status.as_ref().and_then(|status| status.plan.clone());
+        if let (Some(own), Some(operator)) = (&hash, &status)
+            && *own != operator.hash
+            && !context.supposes()
+        {
+            notes.push(format!(
+                "The operator has plan {}; it decides with its own charts and at another moment.",
+                operator.hash
+            ));
+        }
+        let items = outline(&decision.plan, &decision.desired);
+        let given = hash.as_ref().is_some_and(|hash| config.annotations().get(APPROVE) == Some(hash));
+        Ok(Self {
+            config: id(&config),
+            matrix: Some(context.used.clone()),
+            approval: config.spec.approval,
+            approved: hash.is_none()
+                || config.spec.approval == Approval::Automatic
+                || given
+                || status.is_some_and(|status| status.approved),
+            hash,
+            drivers: drivers(&items, &decision.resolution),
+            items,
+            refusals,
+            stays: decision.plan.skipped,
+            waiting: decision.plan.waiting,
+            blocked: decision.plan.blocked,
+            deferred: dry_run.deferred,
+            notes,
+            left,
+            undecided,
+            supposed: Vec::new(),
+        })
+    }
+
+    /// What goes, and what it waits for, where the drivers are being uninstalled.
+    async fn of_removal(context: &Context, config: &VDOConfig) -> Result<Self, CliError> {
+        let (_, plan) = context.removal(config).await?;
+        let name = id(config);
+        let deleted = config.metadata.deletion_timestamp.is_some();
+        let orphaned = deleted && config.spec.deletion_policy == DeletionPolicy::Orphan;
+        let note = match (deleted, orphaned) {
+            (_, true) => format!("VDOConfig {name} is being deleted, and the drivers stay, as its deletionPolicy says."),
+            (true, _) => format!("VDOConfig {name} is being deleted, and its drivers with it."),
+            _ => format!("The drivers are uninstalled, as the managementState of VDOConfig {name} says."),
+        };
+        let plan = if orphaned { Plan::default() } else { plan };
+        let items = outline(&plan, &[]);
+        Ok(Self {
+            config: name,
+            matrix: None,
+            hash: None,
+            approval: Approval::Automatic,
+            approved: true,
+            drivers: drivers(&items, &Resolution::default()),
+            items,
+            refusals: Vec::new(),
+            stays: plan.skipped,
+            waiting: plan.waiting,
+            blocked: plan.blocked,
+            deferred: Vec::new(),
+            notes: vec![note],
+            left: Vec::new(),
+            undecided: BTreeSet::new(),
+            supposed: Vec::new(),
+        })
+    }
+
+    /// Objects of which something would change.
+    pub(super) fn changing(&self) -> impl Iterator<Item = &Item> {
+        self.items.iter().filter(|item| item.action != Action::Keep)
+    }
+
+    /// What is said beside the plan.
+    pub(super) fn talk(&self) -> impl Iterator<Item = String> {
+        let warning = self.matrix.as_ref().and_then(Used::warning);
+        warning.into_iter().chain(self.notes.iter().chain(&self.left).cloned())
+    }
+
+    /// The header: which matrix was decided with.
+    pub(super) fn header(&self) -> String {
+        self.matrix
+            .as_ref()
+            .map(|matrix| format!("{}\n", matrix.line()))
+            .unwrap_or_default()
+    }
+
+    /// Exit codes as those of `kubectl diff`; a driver that cannot be decided about is an error.
+    pub(super) fn exit(&self) -> Exit {
+        if !self.left.is_empty() {
+            Exit::Refused
+        } else if self.changing().next().is_none() {
+            Exit::Ok
+        } else {
+            Exit::Differences
+        }
+    }
+
+    /// How many of each, in one line.
+    pub(super) fn summary(&self) -> String {
+        let count = |action| self.items.iter().filter(|item| item.action == action).count();
+        let undecided = self.undecided();
+        if self.changing().next().is_none() {
+            return match undecided {
+                None => format!(
+                    "no differences: all {} objects are as VDOConfig {} wants them",
+                    self.items.len(),
+                    self.config
+                ),
+                Some(undecided) => format!("no differences{}; {undecided}", self.decided()),
+            };
+        }
+        let words = [
+            (Action::Create, "to create"),
+            (Action::Apply, "to change"),
+            (Action::Adopt, "to take over"),
+            (Action::Recreate, "to recreate"),
+            (Action::Prune, "to remove"),
+            (Action::Keep, "in sync"),
+        ];
+        let parts: Vec<String> = words
+            .into_iter()
+            .map(|(action, word)| (count(action), word))
+            .filter(|(n, _)| *n > 0)
+            .map(|(n, word)| format!("{n} {word}"))
+            .collect();
+        let counts = parts.join(", ");
+        undecided.map_or(counts.clone(), |undecided| format!("{counts}; {undecided}"))
+    }
+
+    /// `CSI cannot be planned`, where some driver cannot.
+    fn undecided(&self) -> Option<String> {
+        let names: Vec<&str> = self.undecided.iter().map(|driver| short(driver)).collect();
+        (!names.is_empty()).then(|| format!("{} cannot be planned", names.join(" and ")))
+    }
+
+    /// ` for CPI`: the drivers that were planned, where some were.
+    fn decided(&self) -> String {
+        let planned = self.drivers.iter().map(|change| change.driver.as_str());
+        let names: Vec<&str> = planned.filter(|driver| !self.undecided.contains(*driver)).map(short).collect();
+        match names.len() {
+            0 => String::new(),
+            _ => format!(" for {}", names.join(" and ")),
+        }
+    }
+
+    /// The lines of one object.
+    pub(super) fn line(&self, item: &Item) -> String {
+        let (sign, word) = match (item.action, item.because) {
+            (Action::Create, Because::Deleted) => (style::good("+"), "was deleted by another user and would be recreated"),
+            (Action::Create, _) => (style::good("+"), "would be created"),
+            (Action::Apply, Because::Drifted) => (style::warn("~"), "was changed by another manager"),
+            (Action::Apply, _) => (style::warn("~"), "would be changed"),
+            (Action::Adopt, _) => (style::warn("~"), "is not marked as ours and would be adopted"),
+            (Action::Recreate, _) => (style::bad("±"), "would be deleted and recreated, because a field cannot be changed"),
+            (Action::Prune, _) => (style::bad("-"), "would be removed"),
+            (Action::Keep, _) => (style::faint("="), "is in sync"),
+        };
+        let mut text = format!("{sign} {} {} {word}\n", item.id, style::faint(&format!("({})", item.driver)));
+        text.extend(item.fields.iter().map(field_view::lines));
+        if item.action == Action::Apply && item.fields.is_empty() {
+            text.push_str("    the record of what was applied last is out of date\n");
+        }
+        for (_, refusal) in self.refusals.iter().filter(|(id, _)| *id == item.id) {
+            text.push_str(&format!("    {} {refusal}\n", style::bad("! refused:")));
+        }
+        text
+    }
+
+    /// The objects that change, for people: those that change in the label of the version only are counted, unless all are asked for.
+    pub(super) fn shown(&self, all: bool) -> (Vec<&Item>, String) {
+        let (labels, shown): (Vec<&Item>, Vec<&Item>) = self.changing().partition(|item| !all && is_label_only(item));
+        let folded = match labels.len() {
+            0 => String::new(),
+            some => format!(
+                "{} {} {} only in the label of the version; -o wide lists them\n",
+                style::warn("~"),
+                count(some, "object"),
+                if some == 1 { "changes" } else { "change" }
+            ),
+        };
+        (shown, folded)
+    }
+
+    /// The change that was supposed.
+    pub(super) fn supposition(&self) -> String {
+        let of = |change: &Change| {
+            let fields: String = change.fields().iter().map(field_view::lines).collect();
+            let word = match &change.before {
+                None => "would be created",
+                Some(_) if fields.is_empty() => "would not change",
+                Some(_) => "would be changed",
+            };
+            format!("{} {} {word}\n{fields}", style::head("SUPPOSED"), change.after)
+        };
+        self.supposed.iter().map(of).collect()
+    }
+
+    /// What stays, and what is waited for.
+    pub(super) fn rest(&self) -> String {
+        let mut text = String::new();
+        for message in self.blocked.iter().map(|wait| &wait.message) {
+            text.push_str(&format!("{} {message}\n", style::bad("!")));
+        }
+        for skip in &self.stays {
+            text.push_str(&format!("= {}\n", skip.message));
+        }
+        for message in self.waiting.iter().map(|wait| &wait.message) {
+            text.push_str(&format!("… {message}\n"));
+        }
+        text
+    }
+
+    /// The document for programs.
+    pub(super) fn json(&self, kind: &str, items: &[&Item]) -> Value {
+        let skips = |skips: &[Skip]| -> Vec<Value> {
+            let of = |skip: &Skip| json!({"object": skip.id.to_string(), "message": skip.message});
+            skips.iter().map(of).collect()
+        };
+        let objects: Vec<Value> = items.iter().map(|item| self.object(item)).collect();
+        let waits = |waits: &[Wait]| -> Vec<Value> {
+            let of = |wait: &Wait| json!({"driver": wait.driver, "reason": wait.reason, "message": wait.message});
+            waits.iter().map(of).collect()
+        };
+        document(
+            kind,
+            json!({
+                "config": self.config,
+                "matrix": self.matrix.as_ref().map(Used::json),
+                "hash": self.hash,
+                "approval": format!("{:?}", self.approval),
+                "approved": self.approved,
+                "supposed": self.supposed.iter().map(Change::json).collect::<Vec<_>>(),
+                "drivers": self.drivers.iter().map(DriverChange::json).collect::<Vec<_>>(),
+                "objects": objects,
+                "stays": skips(&self.stays),
+                "waiting": waits(&self.waiting),
+                "blocked": waits(&self.blocked),
+                "notTried": skips(&self.deferred),
+                "leftAlone": self.left,
+            }),
+        )
+    }
+
+    fn object(&self, item: &Item) -> Value {
+        let field = |f: &Difference| json!({"path": f.path, "found": f.found, "wanted": f.wanted});
+        let refusal = self.refusals.iter().find(|(id, _)| *id == item.id).map(|(_, refusal)| refusal);
+        json!({
+            "action": item.action,
+            "because": item.because,
+            "object": {"apiVersion": item.api_version, "kind": item.id.kind(), "namespace": item.id.namespace, "name": item.id.name},
+            "driver": item.driver,
+            "wave": item.wave,
+            "fields": item.fields.iter().map(field).collect::<Vec<_>>(),
+            "refusal": refusal,
+        })
+    }
+}

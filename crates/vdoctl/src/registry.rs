@@ -1,0 +1,120 @@
+//! A registry as the flags of a verb, or the logins that Helm and Docker keep, let us ask it.
+
+use super::args::RegistryArgs;
+use super::doctor::password::password;
+use super::{CliError, Exit};
+use std::io;
+use std::path::{Path, PathBuf};
+use vdo_api::types::Secret;
+use vdo_oci::registry::{Keychain, Login, Options, Reference, Registry, RegistryError, TOKEN_REALMS, ask_helper};
+use vdo_oci::web::{Access, AccessError};
+
+/// The registry of this reference.
+pub(super) async fn open(args: &RegistryArgs, reference: &Reference) -> Result<Registry, CliError> {
+    with(args, reference, login(args, reference).await?)
+}
+
+/// As whom the registry of this reference is asked. A program that keeps logins is asked when a configuration names one.
+pub(super) async fn login(args: &RegistryArgs, reference: &Reference) -> Result<Login, CliError> {
+    match &args.username {
+        Some(user) => {
+            let (password, _) = password(Some(Path::new("-")), user)?;
+            Ok(Login::Basic {
+                user: user.clone(),
+                password,
+            })
+        }
+        None => Ok(kept(args, reference).await?.unwrap_or_default()),
+    }
+}
+
+/// The registry of this reference, with a login.
+pub(super) fn with(args: &RegistryArgs, reference: &Reference, login: Login) -> Result<Registry, CliError> {
+    let authorities = args.ca_file.as_deref().map(text).transpose()?;
+    let realms = (!args.registry_token_realm.is_empty()).then(|| (TOKEN_REALMS.to_owned(), args.registry_token_realm.join("\n")));
+    let options = Options {
+        access: Access::new(
+            authorities
+                .map(|authorities| ("ca.crt".to_owned(), authorities))
+                .into_iter()
+                .chain(realms),
+        ),
+        own: true,
+        login,
+        plain_http: args.plain_http,
+    };
+    Registry::new(&reference.host, options).map_err(|error| failed(&error))
+}
+
+/// An error of a registry with the exit code for it.
+pub(super) fn failed(error: &RegistryError) -> CliError {
+    let exit = if error.is_missing() { Exit::NotFound } else { Exit::Refused };
+    CliError::of(exit, error)
+}
+
+/// A reference as it was typed: `oci://HOST/REPOSITORY`.
+pub(super) fn reference(text: &str) -> Result<Reference, CliError> {
+    let wrong = |what: String| CliError::new(Exit::Usage, what, "Write oci://HOST/REPOSITORY.");
+    if !text.starts_with("oci://") {
+        return Err(wrong("this is no address in a registry".into()));
+    }
+    text.parse()
+        .map_err(|error: vdo_oci::registry::ParseReferenceError| wrong(error.to_string()))
+}
+
+/// The login that a configuration of Helm or Docker has for a registry.
+async fn kept(args: &RegistryArgs, reference: &Reference) -> Result<Option<Login>, CliError> {
+    let unusable = |error: &AccessError| {
+        CliError::new(
+            Exit::Usage,
+            error.to_string(),
+            "Correct the file, or name another one with --registry-config.",
+        )
+    };
+    let files = match &args.registry_config {
+        Some(file) => vec![file.clone()],
+        None => usual().into_iter().filter(|file| file.is_file()).collect(),
+    };
+    for file in files {
+        let name = file.display().to_string();
+        let keychain = Keychain::parse(&name, &Secret::new(text(&file)?)).map_err(|error| unusable(&error))?;
+        let found = match keychain.login(&reference.host, &reference.repository) {
+            Some(login) => Some(login.clone()),
+            None => match keychain.helper(&reference.host) {
+                Some(helper) => ask_helper(helper, &reference.host).await.map_err(|error| unusable(&error))?,
+                None => None,
+            },
+        };
+        if found.is_some() {
+            return Ok(found);
+        }
+    }
+    Ok(None)
+}
+
+/// Where Helm and Docker keep logins.
+fn usual() -> Vec<PathBuf> {
+    #[expect(clippy::disallowed_methods, reason = "these mean here what they mean for helm and docker")]
+    let named = |name: &str| std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
+    let home = std::env::home_dir();
+    let helm = named("HELM_REGISTRY_CONFIG")
+        .or_else(|| Some(named("HELM_CONFIG_HOME")?.join("registry/config.json")))
+        .or_else(|| Some(home.as_ref()?.join(".config/helm/registry/config.json")));
+    let docker = named("DOCKER_CONFIG").or_else(|| Some(home.as_ref()?.join(".docker")));
+    helm.into_iter().chain(docker.map(|folder| folder.join("config.json"))).collect()
+}
+
+fn text(file: &Path) -> Result<String, CliError> {
+    std::fs::read_to_string(file).map_err(|error| {
+        let exit = if error.kind() == io::ErrorKind::NotFound {
+            Exit::NotFound
+        } else {
+            Exit::Usage
+        };
+        CliError::new(
+            exit,
+            format!("{} cannot be read: {error}", file.display()),
+            "Name a file that exists and may be read.",
+        )
+    })
+}

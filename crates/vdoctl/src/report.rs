@@ -1,0 +1,32 @@
+//! `vdoctl report`: one page about a cluster that can be sent to the people who run the vCenter.
+
+mod bars;
+mod html;
+
+use super::args::{Global, Report as Args};
+use super::support::{facts, unwritable};
+use super::{Answer, CliError, matrix, save};
+use std::path::Path;
+use vdo_core::matrix::Index;
+
+/// The documents that a page is made of.
+const PARTS: [&str; 5] = ["status", "doctor", "history", "matrix", "outlook"];
+
+/// Which Kubernetes minors the versions of an index support, as an SVG picture: the one of the page.
+#[must_use]
+pub fn support_bars(index: &Index) -> String {
+    bars::svg(&matrix::entries(index), None)
+}
+
+pub(super) async fn run(args: &Args, global: &Global) -> Result<Answer, CliError> {
+    let facts = facts(args.from.as_deref(), &PARTS, global).await?;
+    let page = html::page(&facts);
+    if args.html == Path::new("-") {
+        return Ok(Answer::bytes(page.into_bytes()));
+    }
+    save::write_private(&args.html, page.as_bytes()).map_err(|error| unwritable(&args.html, &error))?;
+    Ok(Answer::text("").note(format!(
+        "{}: open it in a browser, or send it. It holds names, addresses and versions of this site, and no value of a Secret.",
+        args.html.display()
+    )))
+}

@@ -1,0 +1,67 @@
+//! `vdoctl rights`: what the administrator brings for the drivers and for the operator.
+
+use super::args::{Global, Rights as Args};
+use super::chart::objects_answer;
+use super::context::Context;
+use super::matrix::{Choice, driver, show};
+use super::{Answer, CliError, Exit, within};
+use serde_json::Value;
+use vdo::cluster::{ClusterError, get};
+use vdo::reconcile::{lacking, rights};
+use vdo_api::types::ObjectId;
+use vdo_core::admission::NAME;
+use vdo_core::manifest::Object;
+
+pub(super) async fn run(args: &Args, global: &Global) -> Result<Answer, CliError> {
+    let Choice { repository, loaded, used } = within(global, Choice::at_desk(&args.index, global)).await?;
+    let matrix = [Some(used.line()), used.warning()];
+    let with_matrix = |answer: Answer| matrix.iter().flatten().cloned().fold(answer, Answer::note);
+    let mut taken = Vec::new();
+    for ask in &args.driver {
+        let name = match &ask.pin {
+            Some(pin) => show::entry(&loaded.index, &ask.driver, &pin.to_string())?.0,
+            None => driver(&loaded.index, &ask.driver)?.0,
+        };
+        taken.push((name, ask.pin.as_ref()));
+    }
+    let takes = |name: &str, version: &_| {
+        let is_named = |(driver, pin): &(&str, Option<&_>)| *driver == name && pin.is_none_or(|pin| pin == version);
+        taken.is_empty() || taken.iter().any(is_named)
+    };
+    let context = match args.missing {
+        true => Some(within(global, Context::open(global)).await?),
+        false => None,
+    };
+    let with_policy = match &context {
+        Some(context) if !args.admission_policy => within(global, has_policy(context)).await?,
+        _ => args.admission_policy,
+    };
+    // Not a wait for the cluster: the charts are looked through here.
+    let found = rights(&repository, &loaded.index, &global.namespace, takes, with_policy)
+        .await
+        .map_err(|error| CliError::of(Exit::Refused, &error))?;
+    let objects = [found.drivers, found.operator, found.policy].concat();
+    let Some(context) = context else {
+        return objects_answer(args.output.or_yaml(), &objects).map(with_matrix);
+    };
+    let objects = objects.into_iter().map(Object::new).collect::<Result<Vec<_>, _>>();
+    let objects = objects.map_err(|error| CliError::of(Exit::Refused, &error))?;
+    let lacking = within(global, async { Ok(lacking(&context.ports.reader, objects).await?) }).await?;
+    let (objects, reasons): (Vec<Value>, Vec<String>) = lacking.into_iter().map(|(object, why)| (object.into_value(), why)).unzip();
+    let answer = with_matrix(objects_answer(args.output.or_yaml(), &objects)?);
+    let answer = reasons.into_iter().fold(answer, Answer::note);
+    Ok(match objects.len() {
+        0 => answer.note(format!("Cluster {} lacks nothing.", context.name)),
+        _ => answer,
+    })
+}
+
+/// Whether the administrator has a policy for the operator, which then has to allow what the charts have.
+async fn has_policy(context: &Context) -> Result<bool, CliError> {
+    let id = ObjectId::new("admissionregistration.k8s.io", "ValidatingAdmissionPolicy", "", NAME);
+    match get(&context.ports.client, "admissionregistration.k8s.io/v1", &id).await {
+        Ok(live) => Ok(live.is_some()),
+        Err(ClusterError::NotServed { .. } | ClusterError::Forbidden { .. }) => Ok(false),
+        Err(error) => Err(error.into()),
+    }
+}

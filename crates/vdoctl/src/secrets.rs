@@ -1,0 +1,159 @@
+//! `vdoctl secrets`: the credentials of connections, without ever showing them.
+
+use super::args::{Global, Secrets as Args, SecretsList, SecretsSet, SecretsVerb};
+use super::change::Change;
+use super::configure::connection::{Target, credentials, inspected};
+use super::configure::write;
+use super::context::{Context, now};
+use super::deploy::Judge;
+use super::deploy::vcenter::private;
+use super::doctor::password::password;
+use super::output::document;
+use super::printer::Printer;
+use super::progress::Progress;
+use super::style::{ago, bad, good, table};
+use super::{Answer, CliError, Exit};
+use k8s_openapi::jiff::Timestamp;
+use kube::ResourceExt;
+use serde_json::{Value, json};
+use vdo::reconcile::{connection_objects, port, trust};
+use vdo_api::api::{CredentialStatus, RECONCILE_AT, VsphereCloudConfig};
+use vdo_vsphere::vcenter::Endpoint;
+
+pub(super) async fn run(args: &Args, global: &Global, printer: &Printer) -> Result<Answer, CliError> {
+    match &args.verb {
+        SecretsVerb::List(args) => super::within(global, list(args, global)).await,
+        SecretsVerb::Set(args) => {
+            let mut progress = Progress::new(printer, args.writing.output.or_table());
+            let answer = set(args, global, &mut progress).await;
+            match progress.end() {
+                Some(exit) => answer.map(|answer| answer.exit(exit)),
+                None => answer,
+            }
+        }
+    }
+}
+
+pub(super) async fn list(args: &SecretsList, global: &Global) -> Result<Answer, CliError> {
+    let context = Context::open(global).await?;
+    let all = connection_objects(&context.ports.reader, context.namespace()).await?;
+    let answer = Answer::formatted(
+        args.output.or_table(),
+        || document("Secrets", json!({"secrets": all.iter().map(json_of).collect::<Vec<_>>()})),
+        || {
+            let rows: Vec<Vec<String>> = all.iter().map(|connection| row(connection, now())).collect();
+            table(&["CONNECTION", "SECRET", "USER", "STATE"], &rows)
+        },
+    )?;
+    Ok(match all.is_empty() {
+        true => answer
+            .note(format!("there is no vSphere connection in namespace {}", context.namespace()))
+            .exit(Exit::NotFound),
+        false => answer,
+    })
+}
+
+/// What is known of the credentials of a connection.
+fn state(credential: &CredentialStatus) -> (&'static str, Option<&str>) {
+    match &credential.refused {
+        _ if credential.verified.as_ref() == Some(&credential.version) => ("accepted", None),
+        Some(reason) => ("refused", Some(reason)),
+        None if credential.attempts > 0 => ("unanswered", None),
+        None => ("not tried", None),
+    }
+}
+
+fn credential(connection: &VsphereCloudConfig) -> Option<&CredentialStatus> {
+    connection.status.as_ref()?.credential.as_ref()
+}
+
+fn row(connection: &VsphereCloudConfig, now: Timestamp) -> Vec<String> {
+    let Some(credential) = credential(connection) else {
+        return vec![
+            connection.name_any(),
+            connection.spec.credentials.clone(),
+            "-".into(),
+            "not read yet".into(),
+        ];
+    };
+    let tried = credential
+        .last_tried
+        .as_ref()
+        .map(|at| format!(" {} ago", ago(at.0, now)))
+        .unwrap_or_default();
+    let state = match state(credential) {
+        ("refused", reason) => format!("{} ({}){tried}", bad("refused"), reason.unwrap_or_default()),
+        ("accepted", _) => good("accepted"),
+        (other, _) => format!("{other}{tried}"),
+    };
+    vec![connection.name_any(), credential.secret.clone(), credential.user.clone(), state]
+}
+
+fn json_of(connection: &VsphereCloudConfig) -> Value {
+    let found = credential(connection);
+    json!({
+        "connection": connection.name_any(),
+        "secret": found.map_or(&connection.spec.credentials, |found| &found.secret),
+        "user": found.map(|found| &found.user),
+        "state": found.map(|found| state(found).0),
+        "reason": found.and_then(|found| state(found).1),
+        "lastTried": found.and_then(|found| found.last_tried.as_ref()),
+    })
+}
+
+async fn set(args: &SecretsSet, global: &Global, progress: &mut Progress) -> Result<Answer, CliError> {
+    let mut context = Context::open(global).await?.like_the_operator(global).await?;
+    let config = context.acting_object().await?;
+    let target = Target::find(&context, args.connection.as_deref()).await?;
+    let connection = target.existing()?;
+    let (id, found) = target.secret(&context).await?;
+    let user = args.user.clone().or_else(|| Some(credential(connection)?.user.clone()));
+    if let Some(file) = &args.password_file {
+        private(file)?;
+    }
+    let asked = user.clone().unwrap_or_else(|| format!("connection {}", target.name));
+    let (password, _) = password(args.password_file.as_deref(), &asked)?;
+    let endpoint = Endpoint {
+        server: connection.spec.vc_ip.clone(),
+        port: port(connection),
+        trust: trust(&context.ports.reader, connection).await?,
+    };
+    let mut change = credentials(&context, &id, found, args.user.as_deref(), &password, &endpoint).await?;
+    // The operator sends what was refused once for each version of the Secret: where the account was put right in the vCenter, a new version
+    // lets it log in.
+    let refused = credential(connection).is_some_and(|credential| credential.refused.is_some());
+    if let Some(live) = change.before.clone().filter(|_| refused && change.is_none()) {
+        let mark = json!({"metadata": {"annotations": {RECONCILE_AT: now().to_string()}}});
+        change = Change::merge(&context, live, mark).await?;
+    }
+    let judge = if args.writing.ignore_checks { Judge::Nothing } else { Judge::Login };
+    inspected(&mut context, &target, &config, std::slice::from_ref(&change), judge, true, progress).await?;
+    write(&context, &[change], args.writing, progress).await
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn secrets_state_follows_the_version_that_logged_in() {
+        let credential = |verified: Option<&str>, attempts, refused: Option<&str>| CredentialStatus {
+            version: "2".into(),
+            verified: verified.map(Into::into),
+            attempts,
+            refused: refused.map(Into::into),
+            ..CredentialStatus::default()
+        };
+        for (given, expected) in [
+            (credential(Some("2"), 0, None), ("accepted", None)),
+            (credential(Some("1"), 0, None), ("not tried", None)),
+            (
+                credential(Some("1"), 1, Some("InvalidCredentials")),
+                ("refused", Some("InvalidCredentials")),
+            ),
+            (credential(None, 2, None), ("unanswered", None)),
+        ] {
+            assert_eq!(state(&given), expected, "{given:?}");
+        }
+    }
+}

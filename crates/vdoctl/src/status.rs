@@ -1,0 +1,108 @@
+//! `vdoctl status`: what runs, what is wrong, what to do next. From what the operator has written down, so that it needs few
+//! rights and tells the same as the operator knows.
+
+mod judgement;
+mod matrix;
+mod model;
+mod next;
+mod view;
+
+use super::args::{Format, Global, Status as Args};
+use super::context::{Context, Deployed, now};
+use super::printer::Printer;
+use super::wrap::columns_of;
+use super::{Answer, CliError, Exit};
+pub(super) use judgement::{Judgement, Kind, Need};
+pub(super) use model::Picture;
+use vdo_api::api::Health;
+
+use serde_json::Value;
+use std::time::Duration;
+
+/// How often `--watch` looks.
+const PACE: Duration = Duration::from_secs(2);
+
+pub(super) async fn run(args: &Args, global: &Global) -> Result<Answer, CliError> {
+    if let Some(file) = &args.from {
+        return super::support::recorded(file, "status", args.output.or_table());
+    }
+    let context = Context::open(global).await?;
+    Ok(look(&context, args).await?.0)
+}
+
+/// Shows the status whenever it is another one, until interrupted. That the cluster does not answer once does not end it. On
+/// a terminal the ages go on counting; a pipe hears of real changes only.
+pub(super) async fn watch(args: &Args, global: &Global, printer: &mut Printer) -> Result<Answer, CliError> {
+    let context = Context::open(global).await?;
+    let mut last = None;
+    loop {
+        let silent = |what: String| (Answer::text("").note(&what), Value::String(what));
+        let (answer, state) = match tokio::time::timeout(global.timeout(), look(&context, args)).await {
+            Ok(Ok(seen)) => seen,
+            Ok(Err(error)) if error.exit == Exit::Cluster => silent(error.what),
+            Ok(Err(error)) => return Err(error),
+            Err(_) => silent(CliError::timed_out(global.timeout()).what),
+        };
+        let new = last.as_ref() != Some(&state);
+        if let Err(exit) = printer.redraw(&answer, new, last.is_some()) {
+            return Ok(Answer::text("").exit(exit));
+        }
+        last = Some(state);
+        tokio::time::sleep(PACE).await;
+    }
+}
+
+/// What is to be shown, and the state behind it.
+async fn look(context: &Context, args: &Args) -> Result<(Answer, Value), CliError> {
+    let deployed = context.deployed().await?;
+    let picture = Picture::take(context, &deployed).await?;
+    let format = args.output.or_table();
+    let state = picture.json();
+    let layout = view::Layout {
+        columns: columns_of(&std::io::stdout()),
+        wide: format == Format::Wide,
+    };
+    let answer = Answer::formatted(format, || state.clone(), || view::draw(&picture, layout, now()))?;
+    let answer = match &deployed {
+        Deployed::Config(config) => {
+            let health = config.status.as_ref().and_then(|status| status.health);
+            let own = picture.config.as_ref();
+            let old = own.is_some_and(|config| config.stuck.is_some() || config.silence.is_some());
+            answer.exit(match health {
+                _ if old || picture.has_faults() => Exit::Differences,
+                Some(Health::Healthy | Health::Paused | Health::Progressing) => Exit::Ok,
+                Some(Health::Degraded | Health::Blocked | Health::Unknown) | None => Exit::Differences,
+            })
+        }
+        other => {
+            let missing = context.missing(other);
+            answer.note(missing.what).note(format!("  {}", missing.remedy)).exit(missing.exit)
+        }
+    };
+    Ok((answer, state))
+}
+
+/// What a person has to do before the operator acts on what a verb has just written, if anything. It is only looked for: the verb has done its
+/// work, so what cannot be seen is not reported.
+pub(super) async fn needed(context: &Context) -> Option<Need> {
+    let deployed = context.deployed().await.ok()?;
+    match Picture::take(context, &deployed).await.ok()?.judge(false, now()) {
+        Judgement::Person(need) => Some(need),
+        _ => None,
+    }
+}
+
+/// The answer of a verb that hands something to the operator: what it did, and what comes of that. Where no operator acts, that is what it ends
+/// with; a need of another kind is added where it is not `settled` by what was written.
+pub(super) fn handed(done: &str, need: Option<Need>, settled: &[Kind]) -> Answer {
+    let follow = "vdoctl status --watch shows how far it is";
+    match need.filter(|need| !settled.contains(&need.kind)) {
+        None => Answer::text("").note(format!("{done}; {follow}")),
+        Some(need) => {
+            let exit = if need.kind == Kind::Operator { Exit::Differences } else { Exit::Ok };
+            let answer = Answer::text("").note(done).note(format!("But {}.", need.what));
+            let remedy = need.remedy.lines().map(|line| format!("  {line}"));
+            remedy.fold(answer, Answer::note).exit(exit)
+        }
+    }
+}

@@ -1,0 +1,446 @@
+//! The one judgement of an installation: it is ready, it is under way, or nothing goes on before a person acts. Every verb that waits, or
+//! hands something to the operator, asks here, and so does the screen of `status`.
+
+use super::model::{Config, Operator, Picture, Problem, Severity, nodes_of, problems_of};
+use k8s_openapi::jiff::Timestamp;
+use serde_json::{Value, json};
+use vdo_api::api::{ConditionType, Conditions, Health, Reason};
+use vdo_api::types::count;
+use vdo_core::drivers::{self, short};
+
+/// What comes of waiting.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Judgement {
+    /// Everything asked for is there and healthy, and an operator vouches for it. The sentence for it.
+    Ready(String),
+    /// It is under way.
+    Progress {
+        /// What is waited for, one line for each thing.
+        waits: Vec<String>,
+        /// What helps when it does not come.
+        remedy: String,
+        /// Why no operator vouches for what is reported, where none does.
+        unsure: Option<String>,
+    },
+    /// Nothing goes on before a person acts.
+    Person(Need),
+}
+
+/// What a person has to do.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Need {
+    /// What is the case, as a sentence without its full stop.
+    pub what: String,
+    /// What to do, in sentences of its own.
+    pub remedy: String,
+    /// What kind of need it is.
+    pub kind: Kind,
+    /// Whether the installation is being deleted.
+    pub deleting: bool,
+}
+
+/// Which need it is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Kind {
+    /// No operator can act.
+    Operator,
+    /// The installation is being deleted.
+    Deletion,
+    /// Management is paused.
+    Paused,
+    /// A plan waits for approval.
+    Approval,
+    /// Something that was asked for cannot be.
+    Fault,
+}
+
+impl Judgement {
+    /// The stable form for programs.
+    pub(super) fn json(&self) -> Value {
+        match self {
+            Self::Ready(message) => json!({"state": "ready", "message": message}),
+            Self::Progress { waits, remedy, .. } => json!({"state": "progressing", "message": waits.join("; "), "remedy": remedy}),
+            Self::Person(need) => json!({"state": "person", "message": need.what, "remedy": need.remedy}),
+        }
+    }
+}
+
+impl Picture {
+    /// Judges what was seen. Where it is `deployed`, the operator has to run in its Deployment; otherwise it may run elsewhere.
+    pub(crate) fn judge(&self, deployed: bool, now: Timestamp) -> Judgement {
+        let Some(config) = &self.config else {
+            return Judgement::Person(Need {
+                what: "there is no VDOConfig".into(),
+                remedy: "vdoctl deploy installs VDO with one.".into(),
+                kind: Kind::Fault,
+                deleting: false,
+            });
+        };
+        if let Some(need) = absent(config, self.doubt.is_some(), now) {
+            return Judgement::Person(need);
+        }
+        let status = &config.status;
+        let ready = Conditions::find(&status.conditions, ConditionType::Ready);
+        let operator = self.operator_waits(deployed);
+        if operator.is_none()
+            && config.silence.is_none()
+            && config.current
+            && let Some(ready) = ready.filter(|condition| condition.status == "True")
+        {
+            return Judgement::Ready(ready.message.clone());
+        }
+        if config.current
+            && config.silence.is_none()
+            && self.doubt.is_none()
+            && let Some(need) = needed(config)
+        {
+            return Judgement::Person(need);
+        }
+        Judgement::Progress {
+            waits: waits(config, operator, now),
+            remedy: remedy(config, self.doubt.is_some()),
+            unsure: self.doubt.clone().or_else(|| Some(config.silence.as_ref()?.what(now))),
+        }
+    }
+
+    /// Why the operator does not run as it should.
+    fn operator_waits(&self, deployed: bool) -> Option<String> {
+        if let Some(doubt) = &self.doubt {
+            return Some(doubt.clone());
+        }
+        match &self.operator {
+            None => deployed.then(|| "the operator's Deployment to be there".to_owned()),
+            Some(Operator { version, unready, .. }) => unready.as_ref().map(|problem| format!("operator {version}: {problem}")),
+        }
+    }
+}
+
+/// That no operator goes on with it. What it has reported is not taken for true where it is `doubtful` that one is left.
+fn absent(config: &Config, doubtful: bool, now: Timestamp) -> Option<Need> {
+    if let Some((what, remedy)) = &config.stuck {
+        return Some(Need {
+            what: what.clone(),
+            remedy: remedy.clone(),
+            kind: Kind::Operator,
+            deleting: config.deleting,
+        });
+    }
+    if let Some(silence) = config.silence.as_ref().filter(|silence| silence.person) {
+        return Some(Need {
+            what: silence.what(now),
+            remedy: silence.remedy.clone(),
+            kind: Kind::Operator,
+            deleting: config.deleting,
+        });
+    }
+    if !config.deleting {
+        return None;
+    }
+    let vouched = config.current && config.silence.is_none() && !doubtful;
+    let fault = Some(config).filter(|_| vouched).and_then(fault);
+    Some(fault.unwrap_or_else(|| Need {
+        what: format!("VDOConfig {} is being deleted", config.id),
+        remedy: "vdoctl wait --for deleted waits for its end; vdoctl deploy then installs VDO again.".into(),
+        kind: Kind::Deletion,
+        deleting: true,
+    }))
+}
+
+/// What only a person can change, of an installation that is not ready, as the operator reports it.
+fn needed(config: &Config) -> Option<Need> {
+    let conditions = &config.status.conditions;
+    let ready = Conditions::find(conditions, ConditionType::Ready)?;
+    let id = &config.id;
+    if config.paused {
+        let what = match ready.message.contains("paused") {
+            true => format!("VDOConfig {id}: {}", ready.message),
+            false => format!("management of VDOConfig {id} is paused: {}", ready.message),
+        };
+        return Some(Need {
+            what,
+            remedy: "To go on: vdoctl resume".into(),
+            kind: Kind::Paused,
+            deleting: false,
+        });
+    }
+    let plan = config.status.plan.as_ref().filter(|plan| !plan.approved);
+    if let Some(plan) = plan.filter(|_| ready.reason == Reason::ApprovalRequired.as_str()) {
+        let steps = count(usize::try_from(plan.steps).unwrap_or(0), "step");
+        return Some(Need {
+            what: format!("VDOConfig {id} waits for approval of plan {} ({steps})", plan.hash),
+            remedy: format!("Look at it with vdoctl plan, then run: vdoctl approve {}", plan.hash),
+            kind: Kind::Approval,
+            deleting: false,
+        });
+    }
+    let mut failing = config.status.drivers.iter().filter(|driver| driver.ready != "True");
+    if let Some(driver) = failing.find(|driver| config.paused_drivers.contains(&driver.name)) {
+        let name = short(&driver.name);
+        return Some(Need {
+            what: format!("{name} is paused: {}", ready.message),
+            remedy: format!("To go on: vdoctl resume {}", name.to_lowercase()),
+            kind: Kind::Paused,
+            deleting: false,
+        });
+    }
+    fault(config)
+}
+
+/// What was asked for and cannot be, as the operator reports it.
+fn fault(config: &Config) -> Option<Need> {
+    let conditions = &config.status.conditions;
+    let stalled = Conditions::find(conditions, ConditionType::Stalled).filter(|condition| condition.status == "True");
+    let stalled = stalled.filter(|condition| condition.reason != Reason::DeadlineExceeded.as_str());
+    let is_final = |problem: &&Problem| {
+        let listed = Reason::PERSON.iter().any(|reason| reason.as_str() == problem.reason);
+        listed || stalled.is_some_and(|condition| condition.reason == problem.reason)
+    };
+    let problems = problems_of(&config.status);
+    let problem = problems.iter().find(is_final)?;
+    Some(Need {
+        what: problem.message.clone(),
+        remedy: advice(config, problem),
+        kind: Kind::Fault,
+        deleting: config.deleting,
+    })
+}
+
+/// What to do about a problem that only a person can solve.
+fn advice(config: &Config, problem: &Problem) -> String {
+    let reason = &problem.reason;
+    let of = |reasons: &[Reason]| reasons.iter().any(|one| one.as_str() == reason);
+    let mut lines = Vec::new();
+    if of(&[Reason::IncompatiblePin, Reason::UnknownVersion]) {
+        let named = |name: &str| problem.message.contains(short(name)) || problem.message.contains(name);
+        let pins = config.pins.iter().filter(|(driver, _)| config.pins.len() == 1 || named(driver));
+        for (driver, version) in pins {
+            let name = short(driver).to_lowercase();
+            lines.push(format!("What the version needs: vdoctl matrix why-not {name} {version}"));
+            if drivers::known(driver).is_some() {
+                let field = drivers::field(driver);
+                let field = field.strip_prefix("spec.").unwrap_or(&field);
+                lines.push(format!("To lift the pin: vdoctl configure drivers --set {field}.version=null"));
+            }
+        }
+    } else if of(&[Reason::RevisionUnusable]) {
+        let lifts = config.kept.iter().map(|(driver, _)| short(driver).to_lowercase());
+        lines.extend(lifts.map(|name| format!("To let it go on: vdoctl rollback {name} --lift")));
+    }
+    lines.push(format!("What to do about it: vdoctl explain {reason}"));
+    lines.join("\n")
+}
+
+/// What is waited for.
+fn waits(config: &Config, operator: Option<String>, now: Timestamp) -> Vec<String> {
+    let status = &config.status;
+    let mut waits: Vec<String> = operator.into_iter().collect();
+    if waits.is_empty() {
+        waits.extend(config.silence.as_ref().map(|silence| silence.what(now)));
+    }
+    if waits.is_empty() && !config.current {
+        waits.push(format!("the operator to look at VDOConfig {}", config.id));
+    }
+    for driver in status.drivers.iter().filter(|driver| driver.ready != "True") {
+        let nodes = nodes_of(&driver.name, status).map(|(done, all)| format!(" · nodes {done}/{all}"));
+        let condition = drivers::known(&driver.name).and_then(|known| Conditions::find(&status.conditions, known.condition));
+        let message = condition.map_or(driver.message.as_str(), |c| c.message.as_str());
+        let counted = match driver.pods.as_str() {
+            "" => String::new(),
+            pods => format!("  {pods} pods{}", nodes.unwrap_or_default()),
+        };
+        waits.push(format!("{} {}{counted}: {message}", short(&driver.name), driver.version));
+    }
+    let reported = waits.join(" ");
+    let stuck = matches!(status.health, Some(Health::Blocked | Health::Degraded));
+    let problems = problems_of(status);
+    let news = problems
+        .iter()
+        .filter(|problem| config.current && !reported.contains(&problem.message));
+    waits.extend(news.map(|Problem { reason, message, .. }| match stuck {
+        true => format!("{message} (vdoctl explain {reason})"),
+        false => message.clone(),
+    }));
+    if waits.is_empty() {
+        let ready = Conditions::find(&status.conditions, ConditionType::Ready);
+        waits.push(ready.map_or_else(|| "the operator to begin".into(), |c| c.message.clone()));
+    }
+    waits
+}
+
+/// What helps when what is under way does not come to its end.
+fn remedy(config: &Config, doubtful: bool) -> String {
+    let namespace = config.id.split('/').next().unwrap_or_default();
+    if let Some(silence) = &config.silence {
+        return silence.remedy.clone();
+    }
+    if doubtful {
+        return format!("Look whether an operator runs: kubectl -n {namespace} get deployments,pods");
+    }
+    if config.status.health.is_none() {
+        return format!("Look at the operator's log: kubectl -n {namespace} logs deployment/vdo-operator");
+    }
+    let fault = problems_of(&config.status)
+        .into_iter()
+        .find(|problem| config.current && problem.severity == Severity::Fault);
+    match fault {
+        Some(problem) => format!(
+            "vdoctl explain {} says what to do about it; the operator goes on when that is done.",
+            problem.reason
+        ),
+        None => "The operator goes on by itself; vdoctl status shows how far it is.".into(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::super::operator::Silence;
+    use super::*;
+    use vdo_api::api::VDOConfigStatus;
+
+    fn at(time: &str) -> Timestamp {
+        format!("2026-01-01T{time}Z").parse().expect("a time")
+    }
+
+    /// A picture whose conditions are these: type, status, reason, message.
+    fn picture(conditions: &[(&str, &str, &str, &str)], change: impl FnOnce(&mut Picture)) -> Picture {
+        let of = |(kind, status, reason, message): &(&str, &str, &str, &str)| json!({"type": kind, "status": status, "reason": reason, "message": message, "lastTransitionTime": "2026-01-01T00:00:00Z"});
+        let status: VDOConfigStatus = serde_json::from_value(json!({
+            "conditions": conditions.iter().map(of).collect::<Vec<_>>(),
+            "plan": {"hash": "abc", "steps": 3, "approved": false},
+            "health": "Progressing",
+        }))
+        .expect("a status");
+        let mut picture = Picture {
+            cluster: String::new(),
+            server: String::new(),
+            kubernetes: String::new(),
+            nodes: None,
+            operator: None,
+            doubt: None,
+            config: Some(Config {
+                id: "n/vdo".into(),
+                current: true,
+                deleting: false,
+                stuck: None,
+                silence: None,
+                kept: Vec::new(),
+                pins: vec![("vsphere-csi".into(), "2.7.0".into())],
+                upgrade_pins: Default::default(),
+                paused: false,
+                paused_drivers: Vec::new(),
+                status,
+            }),
+            defined: true,
+            connections: Vec::new(),
+        };
+        change(&mut picture);
+        picture
+    }
+
+    fn config(change: impl FnOnce(&mut Config)) -> impl FnOnce(&mut Picture) {
+        |picture| change(picture.config.as_mut().expect("a VDOConfig"))
+    }
+
+    fn silence(person: bool) -> impl FnOnce(&mut Picture) {
+        config(move |config| {
+            config.silence = Some(Silence {
+                since: None,
+                why: "Deployment n/vdo-operator is scaled to 0".into(),
+                remedy: "Start it".into(),
+                person,
+            });
+        })
+    }
+
+    const READY: (&str, &str, &str, &str) = ("Ready", "True", "Healthy", "CSI 3.7.3 installed and healthy");
+    const NOT_YET: (&str, &str, &str, &str) = ("Ready", "False", "WaitingForPods", "1 of 2 pods");
+
+    /// Each picture with the answer: `r` ready, `p` in progress, or the kind of what a person has to do, and a part of what is said.
+    #[test]
+    fn judgement_is_ready_only_with_an_operator_and_names_what_a_person_has_to_do() {
+        let pin = |reason: &'static str| ("StorageReady", "False", reason, "CSI 2.7.0 does not fit");
+        let blocked = ("Ready", "False", "IncompatiblePin", "CSI 2.7.0 does not fit");
+        let none = |_: &mut Picture| {};
+        let all: Vec<(Picture, &str, &str)> = vec![
+            (picture(&[READY], none), "r", "installed and healthy"),
+            (picture(&[READY], config(|c| c.paused = true)), "r", "installed and healthy"),
+            (picture(&[READY], config(|c| c.current = false)), "p", "to look at VDOConfig n/vdo"),
+            (picture(&[READY], silence(false)), "p", "operator not running"),
+            (
+                picture(&[READY], |p| p.doubt = Some("it is scaled to 0".into())),
+                "p",
+                "it is scaled to 0",
+            ),
+            (picture(&[READY], silence(true)), "Operator", "Start it"),
+            (picture(&[READY], |p| p.config = None), "Fault", "vdoctl deploy"),
+            (picture(&[READY], config(|c| c.deleting = true)), "Deletion", "wait --for deleted"),
+            (
+                picture(
+                    &[],
+                    config(|c| c.stuck = Some(("no one deletes it".into(), "Run vdoctl delete".into()))),
+                ),
+                "Operator",
+                "Run vdoctl delete",
+            ),
+            (picture(&[NOT_YET], none), "p", "1 of 2 pods"),
+            (picture(&[NOT_YET], config(|c| c.paused = true)), "Paused", "vdoctl resume"),
+            (
+                picture(&[("Ready", "False", "ApprovalRequired", "a plan waits")], none),
+                "Approval",
+                "vdoctl approve abc",
+            ),
+            (
+                picture(&[blocked, pin("IncompatiblePin")], none),
+                "Fault",
+                "--set storageProvider.version=null",
+            ),
+            (
+                picture(&[blocked, pin("UnknownVersion")], none),
+                "Fault",
+                "vdoctl matrix why-not csi 2.7.0",
+            ),
+            (picture(&[blocked], config(|c| c.current = false)), "p", "to look at"),
+            (
+                picture(
+                    &[("Ready", "False", "RenderFailed", "x"), ("Stalled", "True", "RenderFailed", "x")],
+                    none,
+                ),
+                "Fault",
+                "vdoctl explain RenderFailed",
+            ),
+            (
+                picture(&[("Ready", "False", "VolumesInUse", "1 volume is there")], |p| {
+                    config(|c| c.deleting = true)(p);
+                    p.doubt = Some("it is scaled to 0".into());
+                }),
+                "Deletion",
+                "wait --for deleted",
+            ),
+            (
+                picture(&[NOT_YET, ("Stalled", "True", "DeadlineExceeded", "since long")], none),
+                "p",
+                "1 of 2 pods",
+            ),
+            (
+                picture(
+                    &[("Ready", "False", "VolumesInUse", "1 volume is there")],
+                    config(|c| c.deleting = true),
+                ),
+                "Fault",
+                "1 volume is there",
+            ),
+        ];
+        for (picture, kind, part) in all {
+            let judged = picture.judge(false, at("01:00:00"));
+            let found = match &judged {
+                Judgement::Ready(_) => "r".to_owned(),
+                Judgement::Progress { .. } => "p".to_owned(),
+                Judgement::Person(need) => format!("{:?}", need.kind),
+            };
+            assert_eq!(found, kind, "{judged:?}");
+            assert!(judged.json().to_string().contains(part), "{part:?} is not in {judged:?}");
+            let goes_on = judged.json().to_string().contains("goes on by itself");
+            assert!(!goes_on || matches!(judged, Judgement::Progress { unsure: None, .. }), "{judged:?}");
+        }
+    }
+}

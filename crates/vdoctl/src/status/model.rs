@@ -1,0 +1,494 @@
+use super::super::CliError;
+use super::super::context::{Context, Deployed, id, now};
+use super::super::driver_fields::field;
+use super::super::operator::{Deployment, Presence, Sight, Silence};
+use super::super::output::document;
+use super::super::upgrade::pins_of;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
+use k8s_openapi::jiff::Timestamp;
+use kube::ResourceExt;
+use serde_json::{Value, json};
+use std::collections::{BTreeMap, BTreeSet};
+use vdo::cluster::{ClusterError, Select, Watch, list};
+use vdo::reconcile::{self, ReconcileError};
+use vdo_api::api::{
+    ConditionType, Conditions, DriverStatus, Health, ManagementState, REVISION_PREFIX, Reason, UPGRADE_PINS, VDOConfig, VDOConfigStatus,
+    VsphereCloudConfig,
+};
+use vdo_core::drivers::{self, short};
+use vdo_core::install::operator_version;
+
+/// Everything that `status` shows.
+pub(crate) struct Picture {
+    pub cluster: String,
+    pub server: String,
+    pub kubernetes: String,
+    pub nodes: Option<i64>,
+    pub operator: Option<Operator>,
+    /// Why it is not known whether an operator acts.
+    pub doubt: Option<String>,
+    pub config: Option<Config>,
+    /// Whether the definitions of our objects are there.
+    pub defined: bool,
+    pub connections: Vec<VsphereCloudConfig>,
+}
+
+/// The operator's own Deployment.
+pub(crate) struct Operator {
+    pub version: String,
+    /// Why it does not work; `None` when it does.
+    pub failure: Option<String>,
+    /// What keeps its pods from being ready, as far as it may be seen; `None` when they are.
+    pub unready: Option<String>,
+}
+
+/// The VDOConfig.
+pub(crate) struct Config {
+    pub id: String,
+    /// Whether the status speaks of the newest specification.
+    pub current: bool,
+    pub deleting: bool,
+    /// That it is being deleted and nothing can finish that, and what to do.
+    pub stuck: Option<(String, String)>,
+    /// That no operator keeps the status up to date.
+    pub silence: Option<Silence>,
+    /// The drivers that a person keeps at a revision, with that.
+    pub kept: Vec<(String, String)>,
+    /// The drivers that an upgrade pins until they are healthy, with the versions.
+    pub upgrade_pins: BTreeMap<String, String>,
+    /// The drivers of which the specification names the version, with that.
+    pub pins: Vec<(String, String)>,
+    /// Management is paused.
+    pub paused: bool,
+    /// Drivers of which the management is paused.
+    pub paused_drivers: Vec<String>,
+    pub status: VDOConfigStatus,
+}
+
+/// How much a problem matters.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Severity {
+    /// Something has to be done.
+    Fault,
+    /// It is not known.
+    Unknown,
+    /// It is as it was asked for, or everything still works.
+    Notice,
+    /// It is only not finished yet.
+    Progress,
+}
+
+/// Something that is not as it should be.
+pub(crate) struct Problem {
+    pub condition: String,
+    pub reason: String,
+    pub severity: Severity,
+    pub message: String,
+}
+
+impl Picture {
+    /// Takes it once, so an operator that seems to be away is watched for a few seconds.
+    pub(super) async fn take(context: &Context, deployed: &Deployed) -> Result<Self, CliError> {
+        let deleting = matches!(deployed, Deployed::Config(config) if config.metadata.deletion_timestamp.is_some());
+        let presence = Presence::find(context, context.namespace()).await?;
+        let presence = match deployed {
+            Deployed::Config(_) => presence.confirmed(context, deleting).await?,
+            _ => presence,
+        };
+        Self::with(context, deployed, &presence).await
+    }
+
+    /// Takes it once more, to be compared with what was seen before.
+    pub(crate) async fn again(context: &Context, deployed: &Deployed, sight: &mut Sight) -> Result<Self, CliError> {
+        let mut presence = Presence::find(context, context.namespace()).await?;
+        sight.compare(&mut presence);
+        let doubt = presence.is_doubtful().then(|| presence.failure()).flatten();
+        let mut picture = Self::with(context, deployed, &presence).await?;
+        picture.doubt = doubt;
+        Ok(picture)
+    }
+
+    async fn with(context: &Context, deployed: &Deployed, presence: &Presence) -> Result<Self, CliError> {
+        let client = &context.ports.client;
+        let mut picture = Self {
+            cluster: context.name.clone(),
+            server: context.server.clone(),
+            kubernetes: context.kubernetes.raw().to_owned(),
+            nodes: None,
+            operator: operator(presence),
+            doubt: None,
+            config: None,
+            defined: !matches!(deployed, Deployed::Nothing),
+            connections: Vec::new(),
+        };
+        if let Deployed::Config(config) = deployed {
+            picture.connections = match reconcile::connection_objects(&context.ports.reader, context.namespace()).await {
+                // Where the definitions are being deleted, this one may be gone before that of VDOConfig.
+                Err(ReconcileError::Cluster(ClusterError::NotServed { .. })) if config.metadata.deletion_timestamp.is_some() => Vec::new(),
+                found => found?,
+            };
+            let mut own = Config::of(config);
+            own.stuck = presence.stuck(config, now());
+            let confirmed = own.status.last_confirmed.as_ref().map(|at| at.0);
+            own.silence = presence.silence(confirmed, now());
+            picture.config = Some(own);
+        }
+        let counted = picture
+            .config
+            .as_ref()
+            .and_then(|config| config.status.nodes.as_ref())
+            .map(|nodes| nodes.total);
+        picture.nodes = match counted {
+            Some(total) => Some(total),
+            None => match list(client, &Watch::new("v1", "Node", "", Select::All)).await {
+                Ok(nodes) => i64::try_from(nodes.len()).ok(),
+                Err(ClusterError::Forbidden { .. }) => None,
+                Err(error) => return Err(error.into()),
+            },
+        };
+        Ok(picture)
+    }
+
+    /// The stable form for programs.
+    pub(super) fn json(&self) -> Value {
+        let config = self.config.as_ref();
+        let problems: Vec<Value> = self.problems().iter().map(Problem::json).collect();
+        document(
+            "Status",
+            json!({
+                "deployed": config.is_some(),
+                "cluster": {"name": self.cluster, "server": self.server, "version": self.kubernetes, "nodes": self.nodes},
+                "client": {"version": env!("CARGO_PKG_VERSION")},
+                "operator": self.operator.as_ref().map(|o| json!({"version": o.version, "ready": o.failure.is_none(), "message": o.failure})),
+                "config": config.map(Config::json),
+                "vcenters": self.connections.iter().map(vcenter).collect::<Vec<_>>(),
+                "drivers": config.map(|c| c.status.drivers.iter().map(|d| driver(d, &c.status)).collect::<Vec<_>>()).unwrap_or_default(),
+                "problems": problems,
+                "judgement": config.map(|_| self.judge(false, now()).json()),
+                "upgradeable": config.and_then(Config::upgradeable).map(|c| json!({"status": c.status, "reason": c.reason, "message": c.message})),
+                "upgradeAvailable": config.and_then(Config::upgrade_available).map(|c| json!({"reason": c.reason, "message": c.message})),
+            }),
+        )
+    }
+
+    /// What is wrong, worst first, each thing once.
+    pub(super) fn problems(&self) -> Vec<Problem> {
+        match &self.config {
+            // What was published before is not true any more, and nothing renews it.
+            Some(config) if config.stuck.is_none() => {
+                let mut found = problems_of(&config.status);
+                let healthy = works(&config.status);
+                for connection in &self.connections {
+                    add_connection(&mut found, connection, healthy);
+                }
+                found.sort_by_key(|problem| problem.severity);
+                found
+            }
+            _ => Vec::new(),
+        }
+    }
+
+    /// Whether something has to be done.
+    pub(super) fn has_faults(&self) -> bool {
+        self.problems().iter().any(|problem| problem.severity == Severity::Fault)
+    }
+}
+
+/// The drivers that annotations of the VDOConfig keep at a revision.
+fn kept(config: &VDOConfig) -> Vec<(String, String)> {
+    let of = |(key, revision): (&String, &String)| Some((key.strip_prefix(REVISION_PREFIX)?.to_owned(), revision.clone()));
+    config.annotations().iter().filter_map(of).collect()
+}
+
+impl Config {
+    fn of(config: &VDOConfig) -> Self {
+        let status = config.status.clone().unwrap_or_default();
+        let spec = serde_json::to_value(&config.spec).unwrap_or_default();
+        let fields = |key: &str| -> Vec<(String, String)> {
+            let names: BTreeSet<&str> = drivers::KNOWN
+                .iter()
+                .map(|driver| driver.name)
+                .chain(status.drivers.iter().map(|driver| driver.name.as_str()))
+                .collect();
+            let of = |name: &str| Some((name.to_owned(), field(&spec, name, key).as_str()?.to_owned()));
+            names.into_iter().filter_map(of).collect()
+        };
+        let paused = |(name, state): (String, String)| (state == "Paused").then_some(name);
+        Self {
+            id: id(config),
+            pins: fields("version"),
+            paused: config.spec.management_state == ManagementState::Paused,
+            paused_drivers: fields("managementState").into_iter().filter_map(paused).collect(),
+            current: status.observed_generation == config.metadata.generation,
+            deleting: config.metadata.deletion_timestamp.is_some(),
+            stuck: None,
+            kept: kept(config),
+            upgrade_pins: pins_of(config.annotations().get(UPGRADE_PINS).map_or("", String::as_str)),
+            silence: None,
+            status,
+        }
+    }
+
+    /// That an upgrade has not ended, and what goes on with it.
+    pub(super) fn unfinished_upgrade(&self) -> Option<String> {
+        let pins: Vec<String> = self
+            .upgrade_pins
+            .iter()
+            .map(|(driver, version)| format!("{} to {version}", short(driver)))
+            .collect();
+        let all = (!pins.is_empty()).then(|| pins.join(" and "))?;
+        Some(format!(
+            "Pinned by an upgrade that has not ended: {all}; `vdoctl upgrade apply` goes on with it, and lifts the pin."
+        ))
+    }
+
+    /// What the operator says of the next Kubernetes minor, once it has looked.
+    pub(super) fn upgradeable(&self) -> Option<&Condition> {
+        Conditions::find(&self.status.conditions, ConditionType::Upgradeable).filter(|c| c.status != "Unknown")
+    }
+
+    /// The newer versions that fit and are not installed, if there are any.
+    pub(super) fn upgrade_available(&self) -> Option<&Condition> {
+        Conditions::find(&self.status.conditions, ConditionType::UpgradeAvailable).filter(|c| c.status == "True")
+    }
+
+    fn json(&self) -> Value {
+        let ready = Conditions::find(&self.status.conditions, ConditionType::Ready);
+        json!({
+            "name": self.id,
+            "current": self.current,
+            "deleting": self.deleting,
+            "upgradePins": self.upgrade_pins,
+            "kept": self.kept.iter().map(|(driver, revision)| json!({"driver": driver, "revision": revision})).collect::<Vec<_>>(),
+            "stuck": self.stuck.as_ref().map(|(what, remedy)| json!({"message": what, "remedy": remedy})),
+            "silence": self.silence.as_ref().map(|silence| json!({"since": silence.since, "message": silence.why, "remedy": silence.remedy})),
+            "lastConfirmed": self.status.last_confirmed,
+            "health": self.status.health,
+            "ready": ready.map_or("Unknown", |c| c.status.as_str()),
+            "reason": ready.map(|c| &c.reason),
+            "message": ready.map(|c| &c.message),
+            "since": ready.map(|c| &c.last_transition_time),
+            "matrix": self.status.matrix,
+            "nodes": self.status.nodes,
+            "nextAttempt": self.status.next_attempt,
+        })
+    }
+
+    /// Since when it is ready or not.
+    pub(super) fn since(&self) -> Option<Timestamp> {
+        Conditions::find(&self.status.conditions, ConditionType::Ready).map(|c| c.last_transition_time.0)
+    }
+}
+
+impl Problem {
+    /// Where everything still `works`, nothing has to be done at once.
+    fn of(condition: &Condition, works: bool) -> Self {
+        let progress = |reason: &&Reason| reason.as_str() == condition.reason && **reason != Reason::ConnectionNotReady;
+        let severity = if condition.reason == Reason::Paused.as_str() {
+            Severity::Notice
+        } else if Reason::PROGRESS.iter().any(|reason| progress(&reason)) {
+            Severity::Progress
+        } else if condition.status == "Unknown" {
+            Severity::Unknown
+        } else if works {
+            Severity::Notice
+        } else {
+            Severity::Fault
+        };
+        Self {
+            condition: condition.type_.clone(),
+            reason: condition.reason.clone(),
+            severity,
+            message: condition.message.clone(),
+        }
+    }
+
+    fn json(&self) -> Value {
+        json!({
+            "condition": self.condition,
+            "reason": self.reason,
+            "progress": self.severity == Severity::Progress,
+            "known": self.severity != Severity::Unknown,
+            "fault": self.severity == Severity::Fault,
+            "message": self.message,
+        })
+    }
+}
+
+/// What is wrong by a status alone.
+pub(crate) fn problems_of(status: &VDOConfigStatus) -> Vec<Problem> {
+    let quiet = [ConditionType::Reconciling, ConditionType::Stalled, ConditionType::Upgradeable].map(ConditionType::as_str);
+    let mut found: Vec<Problem> = Vec::new();
+    let works = works(status);
+    let own = status
+        .conditions
+        .iter()
+        .filter(|c| !quiet.contains(&c.type_.as_str()) && c.type_ != "Ready");
+    for condition in own.filter(|c| is_problem(c)) {
+        add(&mut found, Problem::of(condition, works));
+    }
+    // Ready sums up the others, so it counts only where it has a reason of its own.
+    let ready = Conditions::find(&status.conditions, ConditionType::Ready).filter(|c| is_problem(c));
+    let own = ready.filter(|c| found.iter().all(|old| old.reason != c.reason));
+    found.extend(own.map(|condition| Problem::of(condition, works)));
+    found.sort_by_key(|problem| problem.severity);
+    found
+}
+
+/// Whether everything that was asked for is there and works, or would if management were not paused.
+fn works(status: &VDOConfigStatus) -> bool {
+    matches!(status.health, Some(Health::Healthy | Health::Paused))
+}
+
+/// Adds a problem, unless it is listed already.
+fn add(found: &mut Vec<Problem>, problem: Problem) {
+    let new = |old: &Problem| !old.message.contains(&problem.message) && !problem.message.contains(&old.message);
+    if found.iter().all(new) {
+        found.push(problem);
+    }
+}
+
+/// Adds what is wrong in a vCenter and does not keep its connection from being ready: the machine of a node, or a privilege.
+fn add_connection(found: &mut Vec<Problem>, connection: &VsphereCloudConfig, works: bool) {
+    let conditions = connection.status.iter().flat_map(|status| &status.conditions);
+    for condition in conditions.filter(|c| c.type_ != "Ready" && c.status != "Unknown" && is_problem(c)) {
+        if found.iter().any(|old| old.message.contains(&condition.message)) {
+            continue;
+        }
+        let mut problem = Problem::of(condition, works);
+        problem.message = format!("vSphere connection {}: {}", connection.name_any(), problem.message);
+        add(found, problem);
+    }
+}
+
+/// Whether a condition says that something is not as it should be.
+fn is_problem(condition: &Condition) -> bool {
+    let silent = [Reason::NotRequested.as_str(), Reason::NotChecked.as_str()];
+    ConditionType::is_well(&condition.type_, &condition.status) != Some(true) && !silent.contains(&condition.reason.as_str())
+}
+
+/// The nodes on which a driver has done its work, of all.
+pub(crate) fn nodes_of(driver: &str, status: &VDOConfigStatus) -> Option<(i64, i64)> {
+    let nodes = status.nodes.as_ref()?;
+    Some(((drivers::known(driver)?.on_nodes.count)(nodes), nodes.total))
+}
+
+/// Why a driver is as it is: from its condition, or where it has none from the driver itself.
+fn reason_and_message<'a>(driver: &'a DriverStatus, status: &'a VDOConfigStatus) -> (&'a str, &'a str) {
+    match drivers::known(&driver.name) {
+        Some(known) => Conditions::find(&status.conditions, known.condition)
+            .map(|condition| (condition.reason.as_str(), condition.message.as_str()))
+            .unwrap_or_default(),
+        None => (&driver.reason, &driver.message),
+    }
+}
+
+/// How a driver is, in one word.
+pub(super) fn state_of(driver: &DriverStatus, status: &VDOConfigStatus) -> &'static str {
+    let (reason, _) = reason_and_message(driver, status);
+    let progress = Reason::PROGRESS.iter().any(|r| r.as_str() == reason);
+    match driver.ready.as_str() {
+        "True" => "healthy",
+        "False" if !progress => "degraded",
+        _ if progress => "progressing",
+        _ => "unknown",
+    }
+}
+
+fn driver(driver: &DriverStatus, status: &VDOConfigStatus) -> Value {
+    let nodes = nodes_of(&driver.name, status).map(|(ready, total)| json!({"ready": ready, "total": total}));
+    json!({
+        "name": driver.name,
+        "version": driver.version,
+        "running": Some(&driver.running).filter(|version| !version.is_empty()),
+        "newest": driver.available,
+        "because": driver.because,
+        "pods": driver.pods,
+        "updated": Some(&driver.updated).filter(|updated| !updated.is_empty()),
+        "nodes": nodes,
+        "ready": driver.ready,
+        "state": state_of(driver, status),
+        "message": reason_and_message(driver, status).1,
+        "objects": driver.objects,
+        "chart": driver.chart,
+    })
+}
+
+fn vcenter(object: &VsphereCloudConfig) -> Value {
+    let status = object.status.clone().unwrap_or_default();
+    let ready = Conditions::find(&status.conditions, ConditionType::Ready);
+    json!({
+        "connection": object.name_any(),
+        "server": object.spec.vc_ip,
+        "version": status.about.as_ref().map(|a| &a.version),
+        "build": status.about.as_ref().map(|a| &a.build),
+        "user": status.credential.as_ref().map(|c| &c.user),
+        "ready": ready.map_or("Unknown", |c| c.status.as_str()),
+        "reason": ready.map(|c| &c.reason),
+        "message": ready.map(|c| &c.message),
+        "since": ready.map(|c| &c.last_transition_time),
+        "checked": status.probes.as_ref().and_then(|probes| probes.last.as_ref()),
+    })
+}
+
+fn operator(presence: &Presence) -> Option<Operator> {
+    let Deployment::Found(deployment) = &presence.deployment else {
+        return None;
+    };
+    Some(Operator {
+        version: operator_version(deployment).unwrap_or_else(|| "latest".into()),
+        failure: presence.deployment.failure(&presence.whole()),
+        unready: presence.unready.clone().or_else(|| presence.deployment.failure(&presence.whole())),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use vdo_api::api::VDOConfigSpec;
+    use vdo_core::drivers::CSI;
+
+    #[test]
+    fn status_names_the_pins_of_an_upgrade_that_has_not_ended() {
+        let mut config = VDOConfig::new("vdo", VDOConfigSpec::default());
+        assert_eq!(Config::of(&config).unfinished_upgrade(), None);
+        let pins = "vsphere-cpi=1.34.0,vsphere-csi=3.7.3".to_owned();
+        config.annotations_mut().insert(UPGRADE_PINS.to_owned(), pins);
+        let said = Config::of(&config).unfinished_upgrade();
+        assert_eq!(
+            said.as_deref(),
+            Some(
+                "Pinned by an upgrade that has not ended: CPI to 1.34.0 and CSI to 3.7.3; `vdoctl upgrade apply` goes on with it, and lifts the pin."
+            )
+        );
+    }
+
+    /// Scripts read it: a change here is a change of vdoctl/v1.
+    #[test]
+    fn status_json_driver_shows_wanted_and_running_version() {
+        let all = |running: &str| DriverStatus {
+            name: CSI.into(),
+            version: "3.7.3".into(),
+            running: running.into(),
+            available: "3.7.3".into(),
+            chart: "sha256:0".into(),
+            objects: 17,
+            pods: "2/5".into(),
+            ready: "False".into(),
+            because: "newest".into(),
+            ..DriverStatus::default()
+        };
+        let reported = |running: &str| driver(&all(running), &VDOConfigStatus::default());
+        let keys = [
+            "name", "version", "running", "newest", "because", "pods", "updated", "nodes", "ready", "state", "message", "objects", "chart",
+        ];
+        assert_eq!(
+            reported("3.6.3").as_object().map(|o| o.keys().cloned().collect()),
+            Some(keys.map(str::to_owned).to_vec())
+        );
+        for (running, expected) in [("3.6.3", json!("3.6.3")), ("3.7.3", json!("3.7.3")), ("", Value::Null)] {
+            let reported = reported(running);
+            assert_eq!((&reported["version"], &reported["running"]), (&json!("3.7.3"), &expected));
+        }
+    }
+}

@@ -1,0 +1,393 @@
+//! The screen of `status`.
+
+use super::super::style::{ago, bad, columns, faint, good, head, table, warn, width};
+use super::matrix;
+use super::model::{Config, Operator, Picture, Severity, nodes_of, state_of};
+use super::next::next;
+use k8s_openapi::jiff::Timestamp;
+use kube::ResourceExt;
+use vdo_api::api::{ConditionType, Conditions, DriverStatus, Health, VsphereCloudConfig};
+use vdo_core::drivers::short;
+
+/// How the screen is written.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Layout {
+    /// How wide the terminal is, where there is one.
+    pub columns: Option<usize>,
+    /// Whether the table of drivers has more columns.
+    pub wide: bool,
+}
+
+/// Draws it.
+pub(super) fn draw(picture: &Picture, layout: Layout, now: Timestamp) -> String {
+    let first = std::iter::once(cluster(picture, now));
+    let matrix = picture
+        .config
+        .as_ref()
+        .and_then(|config| Some(matrix::row(config.status.matrix.as_ref()?, now)));
+    let first = first.chain(matrix);
+    let rows: Vec<_> = first.chain(picture.connections.iter().map(|c| vcenter(c, now))).collect();
+    let mut lines = heading(rows, layout.columns);
+    let Some(config) = &picture.config else { return lines };
+    let line = |mark: String, text: &str| format!("  {mark} {text}\n");
+    if let (Some(silence), None) = (&config.silence, &config.stuck) {
+        lines.push_str(&line(bad("✗"), &format!("{}; below is what it last knew", silence.what(now))));
+    }
+    if !config.status.drivers.is_empty() && config.stuck.is_none() {
+        lines.push_str(&drivers(config, layout.wide));
+    }
+    for problem in picture.problems() {
+        let mark = match problem.severity {
+            Severity::Fault => bad("✗"),
+            Severity::Unknown => warn("?"),
+            Severity::Notice => warn("!"),
+            Severity::Progress => warn("…"),
+        };
+        let reason = faint(&format!("({})", problem.reason));
+        lines.push_str(&line(mark, &format!("{} {reason}", problem.message)));
+    }
+    for text in next(picture, config, now) {
+        lines.push_str(&format!("{text}\n"));
+    }
+    lines
+}
+
+/// The place of a server's address in a row of the heading.
+const ADDRESS: usize = 2;
+
+/// The rows of the heading. On a narrow terminal without the addresses of the servers, and then with the last cell of each row below it.
+fn heading(mut rows: Vec<Vec<String>>, terminal: Option<usize>) -> String {
+    let fits = |text: &str| terminal.is_none_or(|columns| text.lines().all(|line| width(line) <= columns));
+    let whole = columns(rows.iter());
+    if fits(&whole) {
+        return whole;
+    }
+    for row in &mut rows {
+        row.remove(ADDRESS);
+    }
+    let short = columns(rows.iter());
+    if fits(&short) {
+        return short;
+    }
+    let last: Vec<String> = rows.iter_mut().filter_map(Vec::pop).collect();
+    let above = columns(rows.iter());
+    let below = last.iter().map(|cell| format!("  {cell}\n"));
+    above.lines().zip(below).map(|(above, below)| format!("{above}\n{below}")).collect()
+}
+
+fn cluster(picture: &Picture, now: Timestamp) -> Vec<String> {
+    let nodes = picture
+        .nodes
+        .map(|n| format!(" · {n} node{}", if n == 1 { "" } else { "s" }))
+        .unwrap_or_default();
+    let platform = format!("{}{nodes}", picture.kubernetes);
+    vec![
+        head("CLUSTER"),
+        picture.cluster.clone(),
+        picture.server.clone(),
+        platform,
+        format!("{}  {}", head("VDO"), product(picture, now)),
+    ]
+}
+
+fn product(picture: &Picture, now: Timestamp) -> String {
+    let Some(config) = &picture.config else {
+        return warn(if picture.defined { "no VDOConfig" } else { "not deployed" });
+    };
+    let operator = match &picture.operator {
+        None => "no operator Deployment".into(),
+        Some(Operator {
+            version, failure: None, ..
+        }) => format!("operator {version}"),
+        Some(Operator { version, .. }) => format!("operator {version} {}", bad("not ready")),
+    };
+    if config.deleting {
+        let word = if config.stuck.is_some() {
+            bad("cannot be deleted")
+        } else {
+            warn("being deleted")
+        };
+        return format!("{word} ({operator}, vdoctl {})", env!("CARGO_PKG_VERSION"));
+    }
+    if let Some(silence) = &config.silence {
+        let since = silence.since.map(|since| format!(" for {}", ago(since, now))).unwrap_or_default();
+        return format!(
+            "{}{since} ({operator}, vdoctl {})",
+            bad("operator not running"),
+            env!("CARGO_PKG_VERSION")
+        );
+    }
+    let since = config.since().map(|since| format!(" {}", ago(since, now))).unwrap_or_default();
+    let word = match config.status.health {
+        Some(Health::Healthy) => good("healthy"),
+        Some(Health::Progressing) => warn("progressing"),
+        Some(Health::Paused) => warn("paused"),
+        Some(Health::Degraded) => bad("degraded"),
+        Some(Health::Blocked) => bad("blocked"),
+        Some(Health::Unknown) => warn("unknown"),
+        None => warn("not looked at yet"),
+    };
+    format!("{word}{since} ({operator}, vdoctl {})", env!("CARGO_PKG_VERSION"))
+}
+
+fn vcenter(object: &VsphereCloudConfig, now: Timestamp) -> Vec<String> {
+    let status = object.status.clone().unwrap_or_default();
+    let version = status.about.map_or_else(
+        || "version not known".into(),
+        |about| format!("{} build {}", about.version, about.build),
+    );
+    let user = status
+        .credential
+        .map(|credential| format!("user {}  ", credential.user))
+        .unwrap_or_default();
+    let ready = Conditions::find(&status.conditions, ConditionType::Ready);
+    let last = status.probes.and_then(|probes| probes.last);
+    let checked = last.map(|at| format!(", checked {} ago", ago(at.0, now))).unwrap_or_default();
+    let since = ready
+        .map(|c| format!(" for {}{checked}", ago(c.last_transition_time.0, now)))
+        .unwrap_or_default();
+    let word = match ready.map(|c| c.status.as_str()) {
+        Some("True") => format!("{}{checked}", good("ok")),
+        Some("False") => format!(
+            "{} {}{since}",
+            bad("not ready"),
+            ready.map(|c| c.reason.as_str()).unwrap_or_default()
+        ),
+        Some(_) => format!(
+            "{} {}{since}",
+            warn("not known"),
+            ready.map(|c| c.reason.as_str()).unwrap_or_default()
+        ),
+        None => warn("not checked yet"),
+    };
+    vec![
+        head("VCENTER"),
+        object.name_any(),
+        object.spec.vc_ip.clone(),
+        version,
+        format!("{user}{word}"),
+    ]
+}
+
+fn drivers(config: &Config, wide: bool) -> String {
+    let state = if config.silence.is_some() { "LAST KNOWN" } else { "STATE" };
+    let mut heading = vec!["DRIVER", "VERSION", "NEWEST FIT", "PODS", "NODES", state];
+    if wide {
+        heading.extend(["OBJECTS", "BECAUSE"]);
+    }
+    let dash = |text: &str| if text.is_empty() { "-".to_owned() } else { text.to_owned() };
+    let rows: Vec<Vec<String>> = config
+        .status
+        .drivers
+        .iter()
+        .map(|driver| {
+            let nodes = nodes_of(&driver.name, &config.status).map_or_else(|| "-".into(), |(ready, total)| format!("{ready}/{total}"));
+            let state = match state_of(driver, &config.status) {
+                "healthy" => good("healthy"),
+                "degraded" => bad("degraded"),
+                other => warn(other),
+            };
+            let mut row = vec![
+                short(&driver.name).to_owned(),
+                versions(driver),
+                dash(&driver.available),
+                pods(driver),
+                nodes,
+                state,
+            ];
+            if wide {
+                row.extend([driver.objects.to_string(), driver.because.clone()]);
+            }
+            row
+        })
+        .collect();
+    table(&heading, &rows)
+}
+
+/// The pods that are ready and, while they are being replaced, those that are new.
+fn pods(driver: &DriverStatus) -> String {
+    match (driver.pods.as_str(), driver.updated.as_str()) {
+        ("", _) => "-".into(),
+        (pods, "") => pods.to_owned(),
+        (pods, updated) => format!("{pods}, {updated} updated"),
+    }
+}
+
+/// The version that is wanted, and before it the one that runs meanwhile.
+fn versions(driver: &DriverStatus) -> String {
+    match driver.running.as_str() {
+        "" => driver.version.clone(),
+        running if running == driver.version => driver.version.clone(),
+        running => format!("{running} → {}", driver.version),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::super::operator::Silence;
+    use super::super::super::wrap::fit;
+    use super::*;
+    use serde_json::json;
+    use vdo_api::api::VDOConfigStatus;
+
+    fn picture(health: Health, conditions: &[(&str, &str, &str, &str)], silence: bool) -> Picture {
+        let since = "2026-01-01T00:00:00Z";
+        let of = |(kind, status, reason, message): &(&str, &str, &str, &str)| json!({"type": kind, "status": status, "reason": reason, "message": message, "lastTransitionTime": since});
+        let driver = json!({"name": "vsphere-csi", "version": "3.7.3", "running": "3.6.3", "available": "3.7.3", "chart": "", "objects": 17,
+            "pods": "5/5", "updated": "2/5", "ready": "False", "because": ""});
+        let mut status: VDOConfigStatus = serde_json::from_value(json!({
+            "conditions": conditions.iter().map(of).collect::<Vec<_>>(), "drivers": [driver],
+            "drift": [{"object": "Deployment n/c", "path": "spec.replicas", "by": "kubectl", "repaired": "2026-01-01T00:57:00Z"}],
+        }))
+        .expect("a status");
+        status.health = Some(health);
+        let connection = json!({"apiVersion": "vdo.vmware.com/v1alpha1", "kind": "VsphereCloudConfig", "metadata": {"name": "vc1"},
+            "spec": {"vcIp": "vcenter.example.com", "credentials": "x"},
+            "status": {"conditions": [
+                {"type": "Ready", "status": "True", "reason": "Healthy", "message": "", "lastTransitionTime": since},
+                {"type": "NodesFound", "status": "False", "reason": "NodeNotFound", "lastTransitionTime": since,
+                    "message": "node w-9: no virtual machine that can be seen has its UUID, name or address"}],
+                "about": {"version": "8.0.3", "build": "24022515", "apiType": "", "instanceUuid": ""},
+                "probes": {"last": "2026-01-01T00:58:00Z"}}});
+        Picture {
+            cluster: "demo".into(),
+            server: "https://kubernetes.example.com:6443".into(),
+            kubernetes: "v1.34.4".into(),
+            nodes: Some(5),
+            operator: None,
+            doubt: None,
+            config: Some(Config {
+                id: "n/vdo".into(),
+                current: true,
+                deleting: false,
+                stuck: None,
+                kept: Vec::new(),
+                upgrade_pins: Default::default(),
+                pins: Vec::new(),
+                paused: health == Health::Paused,
+                paused_drivers: Vec::new(),
+                silence: silence.then(|| Silence {
+                    since: "2026-01-01T00:57:00Z".parse().ok(),
+                    why: "Lease kube-system/vdo-operator released".into(),
+                    remedy: "Start it.".into(),
+                    person: true,
+                }),
+                status,
+            }),
+            defined: true,
+            connections: vec![serde_json::from_value(connection).expect("a connection")],
+        }
+    }
+
+    fn drawn(picture: &Picture, columns: Option<usize>) -> String {
+        let now = "2026-01-01T01:00:00Z".parse().expect("a time");
+        let layout = Layout { columns, wide: false };
+        anstream::adapter::strip_str(&fit(&draw(picture, layout, now), columns)).to_string()
+    }
+
+    const STARTS: (&str, &str, &str, &str) = (
+        "StorageReady",
+        "False",
+        "WaitingForPods",
+        "CSI 3.7.3 has 2 of 5 pods at its newest revision",
+    );
+
+    #[test]
+    fn status_screen_marks_and_footer_follow_health() {
+        let eligible = (
+            "ControlPlaneEligible",
+            "False",
+            "NoEligibleNode",
+            "the controller may run on 0 of 4 nodes",
+        );
+        let paused = ("Ready", "False", "Paused", "management is paused, and 3 changes would be made");
+        for (health, conditions, shown, hidden) in [
+            (
+                Health::Progressing,
+                vec![STARTS],
+                vec![
+                    "5/5, 2/5 updated",
+                    "3.6.3 → 3.7.3",
+                    "  … CSI 3.7.3 has",
+                    "✗ vSphere connection vc1: node w-9",
+                    "ok, checked 2m ago",
+                ],
+                vec!["Nothing to do", "ok for"],
+            ),
+            (
+                Health::Progressing,
+                vec![eligible],
+                vec![
+                    "✗ the controller may run",
+                    "Fix what is marked ✗",
+                    "vdoctl explain NoEligibleNode",
+                    "The operator then continues",
+                ],
+                vec!["Nothing to do"],
+            ),
+            (
+                Health::Healthy,
+                vec![],
+                vec![
+                    "! vSphere connection vc1: node w-9",
+                    "Last drift: Deployment n/c: spec.replicas was changed by kubectl, and repaired 3m ago.",
+                ],
+                vec!["✗", "Fix what", "is available"],
+            ),
+            (
+                Health::Healthy,
+                vec![(
+                    "UpgradeAvailable",
+                    "True",
+                    "UpdatePolicy",
+                    "CSI 3.7.4 is available, and 3.7.3 stays: spec.updatePolicy is Compatible; set it to Latest",
+                )],
+                vec!["\nCSI 3.7.4 is available, and 3.7.3 stays: spec.updatePolicy is Compatible; set it to Latest.\n"],
+                vec!["✗", "Fix what"],
+            ),
+            (
+                Health::Paused,
+                vec![paused],
+                vec![
+                    "VDO  paused",
+                    "! management is paused",
+                    "Management is paused",
+                    "To go on: vdoctl resume",
+                ],
+                vec!["✗", "Fix what"],
+            ),
+        ] {
+            let text = drawn(&picture(health, &conditions, false), None);
+            shown
+                .iter()
+                .for_each(|word| assert!(text.contains(word), "{word:?} is not in:\n{text}"));
+            hidden
+                .iter()
+                .for_each(|word| assert!(!text.contains(word), "{word:?} is in:\n{text}"));
+        }
+    }
+
+    #[test]
+    fn status_screen_without_operator_begins_with_that() {
+        let text = drawn(&picture(Health::Healthy, &[], true), None);
+        assert!(text.contains("VDO  operator not running for 3m"), "{text}");
+        let reported = text
+            .lines()
+            .position(|line| line.starts_with("  ✗ operator not running for 3m (Lease kube-system/vdo-operator released); below"));
+        assert_eq!(reported, Some(2), "{text}");
+        assert!(
+            text.contains("LAST KNOWN") && text.ends_with("Start it.\nvdoctl doctor checks everything now, without the operator.\n"),
+            "{text}"
+        );
+    }
+
+    #[test]
+    fn status_screen_eighty_columns_fits() {
+        for columns in [80, 100] {
+            let text = drawn(&picture(Health::Progressing, &[STARTS], true), Some(columns));
+            text.lines()
+                .for_each(|line| assert!(width(line) <= columns, "{} columns: {line}\n{text}", width(line)));
+            assert!(text.contains("vc1") && !text.contains("https://"), "{text}");
+        }
+    }
+}

@@ -1,0 +1,74 @@
+//! `vdoctl users`: the accounts of the drivers in a vCenter, made, checked, rotated and deleted by an administrator.
+//!
+//! ```text
+//! site     the cluster, the connections and the accounts that these need
+//! look     an administrator's login, and what is there
+//! plan     the steps (pure, in the room `accounts`)
+//! ask      every step is shown; nothing is changed without consent
+//! change   step by step; the next run goes on from wherever one stopped
+//! ```
+//!
+//! The administrator's password is read once, sent to the vCenter and its token service, and wiped with the session.
+
+mod change;
+mod consent;
+mod create;
+mod follow;
+mod look;
+mod rotate;
+mod show;
+mod site;
+mod store;
+
+pub(super) use create::create_shared;
+pub(super) use look::log_in;
+pub(super) use site::place;
+
+use super::args::{Format, Global, Users as Args, UsersVerb};
+use super::context::now;
+use super::output::document;
+use super::printer::Printer;
+use super::progress::Progress;
+use super::{Answer, CliError, Exit};
+use serde_json::Value;
+use vdo_admin::accounts::ChangeError;
+use vdo_api::types::Remedy as _;
+
+/// The domain in which a vCenter keeps users of its own, unless it was installed with another one.
+pub(super) const DOMAIN: &str = "vsphere.local";
+
+pub(super) async fn run(args: &Args, global: &Global, printer: &Printer) -> Result<Answer, CliError> {
+    let vcenter = match &args.verb {
+        UsersVerb::List(vcenter) => vcenter,
+        UsersVerb::Verify(account) => &account.vcenter,
+        UsersVerb::Create(args) => &args.account.vcenter,
+        UsersVerb::Shrink(args) | UsersVerb::Rotate(args) | UsersVerb::Delete(args) => &args.account.vcenter,
+    };
+    let mut progress = Progress::new(printer, vcenter.output.unwrap_or(Format::Table));
+    let answer = match &args.verb {
+        UsersVerb::Create(args) => create::run(args, global, &mut progress).await,
+        UsersVerb::List(args) => show::list(args, global).await,
+        UsersVerb::Verify(args) => show::verify(args, global).await,
+        UsersVerb::Shrink(args) => change::shrink(args, global, &mut progress).await,
+        UsersVerb::Delete(args) => change::delete(args, global, &mut progress).await,
+        UsersVerb::Rotate(args) => rotate::run(args, global, &mut progress).await,
+    };
+    match progress.end() {
+        Some(exit) => answer.map(|answer| answer.exit(exit)),
+        None => answer,
+    }
+}
+
+/// An error of the vCenter, with the code that it ends the command with.
+pub(super) fn failed(error: &ChangeError) -> CliError {
+    let exit = match error {
+        ChangeError::NotPermitted { .. } | ChangeError::NoUserManager { .. } => Exit::Refused,
+        _ => Exit::Vcenter,
+    };
+    CliError::new(exit, error.to_string(), error.remedy().unwrap_or_default())
+}
+
+/// The answer: a document for programs, the text for people.
+fn answer(format: Option<Format>, kind: &'static str, fields: Value, text: String) -> Result<Answer, CliError> {
+    Answer::formatted(format.unwrap_or(Format::Table), || document(kind, fields), || text)
+}

@@ -1,0 +1,84 @@
+//! Shows the changes and asks.
+
+use super::super::args::{Commands, UsersVcenter};
+use super::super::progress::{Mark, Progress};
+use super::super::{Answer, CliError, Exit, prompt};
+use super::failed;
+use super::look::Looked;
+use std::io::{self, IsTerminal as _};
+use vdo_admin::accounts::{Step, commands};
+use vdo_api::types::count;
+
+/// What was asked for beside the changes themselves.
+pub(super) struct Wishes<'a> {
+    pub(super) vcenter: &'a UsersVcenter,
+    pub(super) dry_run: bool,
+    pub(super) emit: Option<Commands>,
+    pub(super) yes: bool,
+}
+
+/// The steps for one account.
+pub(super) struct Planned {
+    /// What the account is called in a sentence.
+    pub(super) account: String,
+    pub(super) steps: Vec<Step>,
+    /// What happens in the cluster afterwards.
+    pub(super) after: Vec<String>,
+}
+
+/// The plan as a text.
+fn text(plans: &[Planned]) -> String {
+    let mut lines = Vec::new();
+    for plan in plans {
+        let number = plan.steps.len();
+        lines.push(match number {
+            0 => format!("{}: nothing to change in the vCenter", plan.account),
+            _ => format!("{}: {}", plan.account, count(number, "change")),
+        });
+        lines.extend(Step::lines(&plan.steps).iter().chain(&plan.after).map(|line| format!("  {line}")));
+    }
+    lines.join("\n") + "\n"
+}
+
+/// Shows the plan and asks. An answer ends the command before anything is changed; so does what this administrator may not do.
+pub(super) async fn ask(
+    looked: &Looked,
+    wishes: &Wishes<'_>,
+    plans: &[Planned],
+    progress: &mut Progress,
+) -> Result<Option<Answer>, CliError> {
+    let steps = || plans.iter().flat_map(|plan| plan.steps.iter().cloned()).collect::<Vec<Step>>();
+    if let Some(tool) = wishes.emit {
+        return Ok(Some(Answer::text(commands(tool.into(), &steps())).note("Nothing was changed.")));
+    }
+    looked.admin.permits(&steps()).await.map_err(|error| failed(&error))?;
+    if wishes.dry_run {
+        let fields = serde_json::json!({"changed": false, "accounts": documents(plans)});
+        let answer = super::answer(wishes.vcenter.output, "UsersPlan", fields, text(plans))?;
+        return Ok(Some(answer.note("This was a dry run; nothing was changed.")));
+    }
+    if !progress.is_data() {
+        progress.step(Mark::Note, text(plans).trim_end());
+    }
+    if wishes.yes || plans.iter().all(|plan| plan.steps.is_empty() && plan.after.is_empty()) {
+        return Ok(None);
+    }
+    if !io::stdin().is_terminal() || !io::stderr().is_terminal() {
+        return Err(CliError::new(
+            Exit::Refused,
+            "nothing was changed: there is no terminal to ask on",
+            "Look at the changes with --dry-run, and confirm them with --yes.",
+        ));
+    }
+    match prompt::yes(&format!("Make {}?", count(steps().len(), "change"))) {
+        Ok(true) => Ok(None),
+        Ok(false) => Err(CliError::new(Exit::Refused, "nothing was changed", "")),
+        Err(error) => Err(CliError::internal(&error)),
+    }
+}
+
+/// The plans for programs.
+pub(super) fn documents(plans: &[Planned]) -> Vec<serde_json::Value> {
+    let document = |plan: &Planned| serde_json::json!({"account": plan.account, "steps": plan.steps, "then": plan.after});
+    plans.iter().map(document).collect()
+}

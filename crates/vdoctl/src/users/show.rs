@@ -1,0 +1,185 @@
+//! `users list` and `users verify`: what is there, and whether it is what it has to be.
+
+use super::super::args::{Global, UsersAccount, UsersVcenter};
+use super::super::context::Context;
+use super::super::style::{bad, good, warn};
+use super::super::{Answer, CliError, Exit};
+use super::failed;
+use super::look::{Looked, enter, log_in};
+use super::site::{Site, Target, cluster_uid, place};
+use serde_json::json;
+use std::collections::BTreeSet;
+use vdo::cluster::ClusterError;
+use vdo::reconcile::{ReconcileError, connection_objects};
+use vdo_admin::accounts::{Principal, Review, Role, Via, held_by_group, review};
+use vdo_api::types::count;
+use vdo_vsphere::vsphere::ManagedObject;
+
+pub(super) async fn list(args: &UsersVcenter, global: &Global) -> Result<Answer, CliError> {
+    let context = Context::open(global).await?;
+    let connections = match connection_objects(&context.ports.reader, &global.namespace).await {
+        Err(ReconcileError::Cluster(ClusterError::NotServed { .. })) => Vec::new(),
+        result => result?,
+    };
+    let (endpoint, _) = place(args, &context, &connections).await?;
+    let cluster = cluster_uid(&context).await?;
+    let (admin, warning) = log_in(args, &endpoint).await?;
+    let looked = Looked::at(admin).await?;
+    let result = listed(args, &looked, &cluster).await;
+    looked.admin.close().await;
+    result.map(|answer| warning.into_iter().fold(answer, Answer::note))
+}
+
+async fn listed(args: &UsersVcenter, looked: &Looked, cluster: &str) -> Result<Answer, CliError> {
+    let accounts = looked.ours(&args.domain).await.map_err(|error| failed(&error))?;
+    let live = &looked.live;
+    let mut lines = Vec::new();
+    let mut documents = Vec::new();
+    for (principal, mark, person) in &accounts {
+        let permissions = live.of(principal).count();
+        let drivers: Vec<&str> = mark.drivers.iter().map(String::as_str).collect();
+        let here = if mark.cluster == cluster { "this cluster" } else { &mark.cluster };
+        let there = if mark.vcenter == looked.vcenter {
+            String::new()
+        } else {
+            format!(" in vCenter {}", mark.vcenter)
+        };
+        let state = match (person.locked, person.disabled) {
+            (true, _) => ", locked",
+            (_, true) => ", disabled",
+            _ => "",
+        };
+        lines.push(format!(
+            "{principal}  {} of {here}{there}, {}{state}",
+            drivers.join(","),
+            count(permissions, "permission")
+        ));
+        documents.push(json!({
+            "user": principal.to_string(), "drivers": mark.drivers, "cluster": mark.cluster, "vcenter": mark.vcenter, "permissions": permissions,
+            "locked": person.locked, "disabled": person.disabled,
+        }));
+    }
+    let roles: Vec<&Role> = live.roles.iter().filter(|role| role.is_ours()).collect();
+    let mut shown = Vec::new();
+    for role in roles {
+        let users: BTreeSet<&str> = live
+            .permissions
+            .iter()
+            .filter(|one| one.role == role.id)
+            .map(|one| one.principal.as_str())
+            .collect();
+        let used = match users.is_empty() {
+            true => "used by no one".to_owned(),
+            false => format!("used by {}", users.iter().copied().collect::<Vec<_>>().join(", ")),
+        };
+        lines.push(format!("role {}  {}, {used}", role.name, count(role.privileges.len(), "privilege")));
+        shown.push(json!({"name": role.name, "privileges": role.privileges, "usedBy": users}));
+    }
+    if lines.is_empty() {
+        lines.push("vdoctl made no accounts and no roles in this vCenter".into());
+    }
+    let fields = json!({"accounts": documents, "roles": shown});
+    super::answer(args.output, "Users", fields, lines.join("\n") + "\n")
+}
+
+pub(super) async fn verify(args: &UsersAccount, global: &Global) -> Result<Answer, CliError> {
+    let (site, looked, warning) = enter(args, global).await?;
+    let result = verified(args, &site, &looked).await;
+    looked.admin.close().await;
+    result.map(|answer| warning.into_iter().fold(answer, Answer::note))
+}
+
+async fn verified(args: &UsersAccount, site: &Site, looked: &Looked) -> Result<Answer, CliError> {
+    let (mut text, mut documents, mut exit) = (String::new(), Vec::new(), Exit::Ok);
+    for target in &site.targets {
+        let principal = target.principal(args)?;
+        if args.existing.is_none() && looked.person(args, &principal).await?.is_none() {
+            return Err(CliError::new(
+                Exit::NotFound,
+                format!("there is no user {principal} for {}", target.name()),
+                "Create it: vdoctl users create. Another user is named with --existing.",
+            ));
+        }
+        let found = reviewed(args, site, looked, target, &principal).await?;
+        if !found.missing.is_empty() || !found.surplus.is_empty() {
+            exit = Exit::Differences;
+        }
+        text.push_str(&shown(&principal, target, &found));
+        let mut document = json!(found);
+        document["account"] = principal.to_string().into();
+        documents.push(document);
+    }
+    super::answer(args.vcenter.output, "UsersReview", json!({"accounts": documents}), text).map(|answer| answer.exit(exit))
+}
+
+/// What an account lacks and what it has beyond its needs.
+pub(super) async fn reviewed(
+    args: &UsersAccount,
+    site: &Site,
+    looked: &Looked,
+    target: &Target,
+    principal: &Principal,
+) -> Result<Review, CliError> {
+    let needs = looked.needs(args, site, target).await?;
+    let own = looked.live.of(principal).map(|(permission, _)| permission.object.clone());
+    let required = needs.required.iter().map(|one| one.object.clone());
+    let granted = needs.grants.iter().map(|grant| grant.object.clone());
+    let objects: BTreeSet<ManagedObject> = required.chain(granted).chain(own).collect();
+    let objects: Vec<ManagedObject> = objects.into_iter().collect();
+    let effective = match principal.group {
+        true => held_by_group(principal, &objects, &looked.live, &looked.inventory),
+        false => looked.admin.effective(principal, &objects).await.map_err(|error| failed(&error))?,
+    };
+    Ok(review(
+        principal,
+        &needs.required,
+        &needs.grants,
+        &effective,
+        &looked.live,
+        &looked.inventory,
+    ))
+}
+
+fn shown(principal: &Principal, target: &Target, found: &Review) -> String {
+    let mut lines = Vec::new();
+    let head = format!("{principal} for {}", target.name());
+    if found.missing.is_empty() && found.surplus.is_empty() {
+        return format!("{} {head}: has exactly what is needed\n", good("✓"));
+    }
+    lines.push(format!(
+        "{} {head}: lacks {}, has {} beyond its needs",
+        bad("✗"),
+        count(found.missing.len(), "privilege"),
+        count(found.surplus.len(), "privilege")
+    ));
+    for lack in &found.missing {
+        lines.push(format!(
+            "  {} lacks {} on {} {}",
+            bad("✗"),
+            lack.privilege,
+            lack.object.kind,
+            lack.path
+        ));
+    }
+    for one in &found.surplus {
+        lines.push(format!(
+            "  {} has {} on {} {}, by {}",
+            warn("!"),
+            one.privilege,
+            one.object.kind,
+            one.path,
+            one.via
+        ));
+    }
+    if !found.missing.is_empty() {
+        lines.push("  Give it what it lacks: vdoctl users create".into());
+    }
+    let elsewhere = found.surplus.iter().any(|one| matches!(one.via, Via::Elsewhere { .. }));
+    if found.surplus.iter().any(|one| !matches!(one.via, Via::Elsewhere { .. })) {
+        lines.push("  Take away what it has beyond its needs: vdoctl users shrink. Roles of your own are left as they are.".into());
+    }
+    if elsewhere {
+        lines.push("  What comes through groups: take the account out of them in vCenter.".into());
+    }
+    lines.join("\n") + "\n"
+}

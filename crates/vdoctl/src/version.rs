@@ -1,0 +1,175 @@
+//! `vdoctl version`: what this build is and knows.
+
+use super::args::{Global, MatrixFile, Output, Version as Args};
+use super::context::Context;
+use super::matrix::{Choice, Used, embedded_index, identity, span};
+use super::operator::{Deployment, Presence};
+use super::output::document;
+use super::{Answer, CliError, style};
+use serde_json::{Value, json};
+use std::time::Duration;
+use vdo_api::types::Digest;
+use vdo_core::install::{Change, change, operator_version};
+use vdo_core::matrix::{Driver, Entry, State};
+
+const VERSION: &str = env!("CARGO_PKG_VERSION");
+
+/// How long the cluster may take: the answer is mostly wanted without it.
+const SOON: Duration = Duration::from_secs(3);
+
+pub(super) async fn run(args: &Args, global: &Global) -> Result<Answer, CliError> {
+    if args.short {
+        return Ok(Answer::text(format!("{VERSION}\n")));
+    }
+    let named = MatrixFile::default();
+    let (operator, in_use) = match args.client {
+        true => (None, None),
+        false => {
+            let (operator, choice) = tokio::join!(operator(global), Choice::at_desk(&named, global));
+            (Some(operator), Some(choice?).filter(|choice| choice.used.is_of_operator()))
+        }
+    };
+    let own = embedded_index()?;
+    let index = in_use.as_ref().map_or(&own, |choice| &*choice.loaded.index);
+    let in_use = in_use.as_ref().map(|choice| &choice.used);
+    let drivers: Vec<(&str, Vec<&Entry>)> = index.drivers.iter().map(|(name, driver)| (name.as_str(), usable(driver))).collect();
+    let range = |entries: &[&Entry]| {
+        (
+            span(entries.iter().map(|e| &e.kubernetes.range)),
+            span(entries.iter().map(|e| &e.vsphere.range)),
+        )
+    };
+    let answer = Answer::formatted(
+        args.output.or_table(),
+        || {
+            let drivers: Vec<Value> = drivers
+                .iter()
+                .map(|(name, entries)| {
+                    let (kubernetes, vsphere) = range(entries);
+                    let versions: Vec<_> = entries.iter().map(|e| &e.version).collect();
+                    json!({"name": name, "versions": versions, "kubernetes": kubernetes, "vsphere": vsphere})
+                })
+                .collect();
+            document(
+                "Version",
+                json!({
+                    "version": VERSION,
+                    "operator": operator.as_ref().and_then(|found| found.as_ref().ok()).map(|version| json!({"version": version, "skew": skew(version)})),
+                    "matrix": identity(&own),
+                    "matrixInUse": in_use.map(Used::json),
+                    "drivers": drivers,
+                }),
+            )
+        },
+        || {
+            let day =
+                |time: Option<jiff::Timestamp>| time.map_or_else(|| "never".into(), |t| t.to_string().chars().take(10).collect::<String>());
+            let digest = Digest::of(vdo_source::fetch::embedded::index()).short();
+            let mut text = format!("vdoctl    {VERSION}\n");
+            match &operator {
+                Some(Ok(version)) => text.push_str(&format!("operator  {version}\n")),
+                Some(Err(why)) => text.push_str(&format!("operator  {}\n", style::faint(&format!("unknown: {why}")))),
+                None => {}
+            }
+            text.push_str(&format!(
+                "matrix    version {} of {}, expires {}, sha256 {digest} (embedded)\n",
+                own.version,
+                day(own.generated),
+                day(own.expires)
+            ));
+            text.extend(in_use.map(|used| format!("in use    {}\n", used.what())));
+            text.push('\n');
+            let rows: Vec<Vec<String>> = drivers
+                .iter()
+                .map(|(name, entries)| {
+                    let (kubernetes, vsphere) = range(entries);
+                    let versions: Vec<_> = entries.iter().map(|e| &e.version).collect();
+                    let ends = versions.iter().min().zip(versions.iter().max());
+                    vec![
+                        (*name).to_owned(),
+                        ends.map(|(min, max)| format!("{min} to {max}")).unwrap_or_default(),
+                        kubernetes,
+                        vsphere,
+                    ]
+                })
+                .collect();
+            text.push_str(&style::table(&["DRIVER", "VERSIONS", "KUBERNETES", "VSPHERE"], &rows));
+            text
+        },
+    )?;
+    let skew = operator.and_then(Result::ok).and_then(|version| skew(&version));
+    Ok(skew
+        .into_iter()
+        .fold(answer, |answer, line| answer.note(format!("{} {line}", style::warn("warning:")))))
+}
+
+/// With the operator's version.
+pub(super) async fn of_both_sides(output: Output, global: &Global) -> Result<Answer, CliError> {
+    let args = Args {
+        output,
+        short: false,
+        client: false,
+    };
+    run(&args, global).await
+}
+
+/// The version of the operator in the cluster, or why it is not known.
+async fn operator(global: &Global) -> Result<String, String> {
+    let soon = Global {
+        timeout: Some(global.timeout.unwrap_or(SOON)),
+        ..global.clone()
+    };
+    let look = async {
+        let context = Context::open(&soon).await.map_err(|error| error.what)?;
+        let presence = Presence::find(&context, context.namespace())
+            .await
+            .map_err(|error| CliError::from(error).what)?;
+        match presence.deployment {
+            Deployment::Found(found) => operator_version(&found).ok_or_else(|| "its image has no version".to_owned()),
+            Deployment::Missing => Err(format!(
+                "it is not installed in namespace {} of cluster {}",
+                context.namespace(),
+                context.name
+            )),
+            Deployment::Unknown => Err("you may not read its Deployment".to_owned()),
+        }
+    };
+    tokio::time::timeout(soon.timeout(), look)
+        .await
+        .unwrap_or_else(|_| Err(format!("the cluster has not answered within {} s", soon.timeout().as_secs())))
+}
+
+/// What to do about an operator of another version than this vdoctl.
+fn skew(operator: &str) -> Option<String> {
+    match change(Some(operator)) {
+        Change::Install | Change::Same => None,
+        Change::Downgrade => Some(format!(
+            "the operator is newer than this vdoctl ({operator} and {VERSION}): what it reports may be shown incompletely; take vdoctl {operator}"
+        )),
+        Change::Upgrade => Some(format!(
+            "the operator is older than this vdoctl ({operator} and {VERSION}): plans may differ from what it does; vdoctl deploy upgrades it"
+        )),
+    }
+}
+
+/// The versions that may be chosen.
+fn usable(driver: &Driver) -> Vec<&Entry> {
+    driver
+        .versions
+        .iter()
+        .filter(|entry| !matches!(entry.state, State::Withdrawn(_)))
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn version_skew_names_what_to_do() {
+        assert_eq!(skew(VERSION), None);
+        assert!(skew("99.0.0").is_some_and(|line| line.contains("take vdoctl 99.0.0")));
+        assert!(skew("0.0.1").is_some_and(|line| line.contains("vdoctl deploy upgrades it")));
+        assert_eq!(skew("latest"), None, "nothing is known of it");
+    }
+}

@@ -1,0 +1,63 @@
+//! The programs of this project that a test runs, as `cargo build --workspace` made them.
+
+use anyhow::{Context, Result, anyhow, ensure};
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
+use std::time::SystemTime;
+
+/// Where `vdoctl` is.
+///
+/// # Panics
+/// When it was not built, or is older than one of its sources: the message says what to run.
+#[must_use]
+#[expect(clippy::panic, reason = "without the program no test means anything")]
+pub fn vdoctl() -> &'static str {
+    program("vdoctl").unwrap_or_else(|error| panic!("{error:#}"))
+}
+
+/// A program beside the running one, looked at once in a process.
+fn program(name: &str) -> Result<&'static str> {
+    static FOUND: Mutex<BTreeMap<String, &'static str>> = Mutex::new(BTreeMap::new());
+    let mut found = FOUND.lock().unwrap_or_else(PoisonError::into_inner);
+    if let Some(path) = found.get(name) {
+        return Ok(path);
+    }
+    let own = std::env::current_exe().context("this program")?;
+    // Tests are in a folder of their own, `deps`.
+    let path = own.ancestors().nth(2).context("the target folder")?.join(name);
+    ensure_fresh(&path, &path.with_extension("d"), "cargo build --workspace")?;
+    let path = path
+        .into_os_string()
+        .into_string()
+        .map_err(|path| anyhow!("{} is not UTF-8", path.display()))?;
+    let path: &'static str = Box::leak(path.into_boxed_str());
+    found.insert(name.to_owned(), path);
+    Ok(path)
+}
+
+/// That what was made is newer than every source in a list, which has the form of a Makefile.
+///
+/// # Errors
+/// When a source is newer, or one of the two is missing; the message names the `command` that makes it.
+pub fn ensure_fresh(made: &Path, list: &Path, command: &str) -> Result<()> {
+    let time = modified(made).with_context(|| format!("there is no {}: run `{command}`", made.display()))?;
+    for source in sources(list).with_context(|| format!("{}: run `{command}`", list.display()))? {
+        // A source that was deleted since then is not needed any more, or the program does not compile.
+        let newer = modified(&source).is_ok_and(|changed| changed > time);
+        ensure!(!newer, "{} is older than {}: run `{command}`", made.display(), source.display());
+    }
+    Ok(())
+}
+
+fn modified(file: &Path) -> Result<SystemTime> {
+    Ok(std::fs::metadata(file)?.modified()?)
+}
+
+/// The files that the compiler read.
+fn sources(list: &Path) -> Result<Vec<PathBuf>> {
+    let text = std::fs::read_to_string(list)?;
+    let (_, files) = text.split_once(": ").context("a list of files")?;
+    let files = files.trim_end().replace("\\ ", "\0");
+    Ok(files.split(' ').map(|file| PathBuf::from(file.replace('\0', " "))).collect())
+}
