@@ -69,6 +69,8 @@ mod rollback;
 mod rotation;
 mod screen;
 mod secrets;
+#[path = "../common/sources.rs"]
+mod sources;
 mod state;
 mod storage_class;
 mod terminals;

@@ -3,9 +3,9 @@
 use crate::common::NS;
 use crate::fixture::INSTALLED;
 use crate::page::run;
+use crate::sources::{literals, product_texts, root};
 use anyhow::{Result, ensure};
 use std::collections::BTreeSet;
-use std::path::{Path, PathBuf};
 
 /// How a command begins in the source or in docs/errors.md, and how it is run here: as it stands, with names of what is in the test bed, and
 /// tried by the API server only where it would change something.
@@ -140,55 +140,12 @@ const NAMED: [&str; 8] = [
     "kubectl get volumesnapshotcontent",
 ];
 
-fn sources(folder: &Path, found: &mut Vec<PathBuf>) -> Result<()> {
-    for entry in std::fs::read_dir(folder)? {
-        let path = entry?.path();
-        if path.is_dir() {
-            sources(&path, found)?;
-        } else if path.extension().is_some_and(|extension| extension == "rs") && path.file_stem().is_some_and(|name| name != "tests") {
-            found.push(path);
-        }
-    }
-    Ok(())
-}
-
-/// The text of a file without its tests and its comments, with broken literals joined.
-fn literals(text: &str) -> String {
-    let code = text.split("\n#[cfg(test)]\n").next().unwrap_or_default();
-    let lines: Vec<&str> = code.lines().filter(|line| !line.trim_start().starts_with("//")).collect();
-    let mut joined = String::new();
-    for line in lines {
-        match line.strip_suffix('\\') {
-            Some(begun) => joined.push_str(if joined.ends_with('\n') || joined.is_empty() {
-                begun
-            } else {
-                begun.trim_start()
-            }),
-            None => {
-                let broken = !joined.is_empty() && !joined.ends_with('\n');
-                joined.push_str(if broken { line.trim_start() } else { line });
-                joined.push('\n');
-            }
-        }
-    }
-    joined
-}
-
 /// Every command of kubectl that a message or the list of errors contains is run below, and none is run that nothing names.
 #[test]
 fn remedies_that_are_commands_are_all_run() -> Result<()> {
-    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
-    let mut files = Vec::new();
-    for folder in ["src", "crates"] {
-        sources(&root.join(folder), &mut files)?;
-    }
-    // Tests of a crate are beside its folder `src`; what builds a release tells users nothing.
-    files.retain(|file| file.components().any(|part| part.as_os_str() == "src") && !file.starts_with(root.join("crates/release")));
-    let mut texts: Vec<(String, String)> = Vec::new();
-    for file in files {
-        texts.push((file.display().to_string(), literals(&std::fs::read_to_string(&file)?)));
-    }
-    texts.push(("docs/errors.md".into(), std::fs::read_to_string(root.join("docs/errors.md"))?));
+    let product = product_texts().into_iter().filter(|(file, _)| !file.ends_with("/tests.rs"));
+    let mut texts: Vec<(String, String)> = product.map(|(file, text)| (file, literals(&text))).collect();
+    texts.push(("docs/errors.md".into(), std::fs::read_to_string(root().join("docs/errors.md"))?));
     let (mut unknown, mut used) = (Vec::new(), BTreeSet::new());
     for (file, text) in &texts {
         for (at, _) in text.match_indices("kubectl ") {

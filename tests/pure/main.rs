@@ -28,6 +28,7 @@ mod rules;
 mod security;
 mod seeds;
 mod signature;
+#[path = "../common/sources.rs"]
 mod sources;
 mod status;
 mod style;

@@ -6,13 +6,10 @@
 mod statements;
 
 use crate::security;
+use crate::sources::{root, texts_of};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Component, Path, PathBuf};
-
-fn root() -> &'static Path {
-    Path::new(env!("CARGO_MANIFEST_DIR"))
-}
 
 fn read(path: &str) -> String {
     fs::read_to_string(root().join(path)).unwrap_or_else(|error| panic!("{path}: {error}"))
@@ -219,10 +216,11 @@ fn testing_page_names_for_every_page_tests_that_exist() {
         assert!(before.is_none(), "docs/testing.md has two rows for {page}");
     }
     let tests = security::tests();
-    let mut sources = String::new();
-    for folder in ["tests", "crates"] {
-        security::sources(&root().join(folder), &mut sources);
-    }
+    let sources: String = ["tests", "crates"]
+        .into_iter()
+        .flat_map(|folder| texts_of(folder, &["rs"]))
+        .map(|(_, text)| text)
+        .collect();
     for page in markdown("docs")
         .iter()
         .filter(|page| page.matches('/').count() == 1 && !page.ends_with("SUMMARY.md"))

@@ -1,28 +1,16 @@
 //! docs/security.md names a test for every attack, and each of them exists.
 
+use crate::sources::{root, texts_of};
 use std::collections::BTreeSet;
 use std::fs;
-use std::path::Path;
-
-/// The text of every source in a folder.
-pub(crate) fn sources(folder: &Path, all: &mut String) {
-    for entry in fs::read_dir(folder).expect("a folder").flatten() {
-        let path = entry.path();
-        if path.is_dir() {
-            sources(&path, all);
-        } else if path.extension().is_some_and(|extension| extension == "rs") {
-            all.push_str(&fs::read_to_string(path).expect("a source"));
-        }
-    }
-}
 
 /// The names of all functions that are tests.
 pub(crate) fn tests() -> BTreeSet<String> {
-    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
-    let mut all = String::new();
-    for folder in ["src", "tests", "crates"] {
-        sources(&root.join(folder), &mut all);
-    }
+    let all: String = ["src", "tests", "crates"]
+        .into_iter()
+        .flat_map(|folder| texts_of(folder, &["rs"]))
+        .map(|(_, text)| text)
+        .collect();
     let mut found = BTreeSet::new();
     let mut is_test = false;
     for line in all.lines().map(str::trim) {
@@ -37,8 +25,7 @@ pub(crate) fn tests() -> BTreeSet<String> {
 
 #[test]
 fn security_page_names_tests_that_exist() {
-    let page = Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/security.md");
-    let page = fs::read_to_string(page).expect("docs/security.md");
+    let page = fs::read_to_string(root().join("docs/security.md")).expect("docs/security.md");
     let (_, table) = page.split_once("| attack |").expect("the table of attacks");
     let named: Vec<&str> = table
         .lines()

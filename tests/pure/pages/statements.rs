@@ -1,7 +1,7 @@
 //! What pages state is what the code has: commands, flags, fields, reasons, settings of distributions, alerts.
 
-use super::{lines, pages, read, root};
-use crate::sources::product_texts;
+use super::{lines, pages, read};
+use crate::sources::{literals, product_texts, root};
 use std::collections::BTreeSet;
 use vdo_api::facts::{Distribution, Node};
 
@@ -232,18 +232,6 @@ fn judge(top: &clap::Command, options: &clap::Command, line: &str) -> Result<(),
         }
     }
     Ok(())
-}
-
-/// The literals of a source file: without its tests and comments, broken ones joined.
-fn literals(text: &str) -> String {
-    let code = text.split("\n#[cfg(test)]\n").next().unwrap_or_default();
-    let lines = code.lines().filter(|line| !line.trim_start().starts_with("//"));
-    lines
-        .map(|line| match line.strip_suffix('\\') {
-            Some(begun) => begun.trim_start().to_owned(),
-            None => format!("{}\n", line.trim_start()),
-        })
-        .collect()
 }
 
 /// Every command of vdoctl that a message names has verbs and flags that there are.

@@ -1,9 +1,8 @@
 //! The programs of this project that a test runs, as `cargo build --workspace` made them.
 
 use anyhow::{Context, Result, anyhow, ensure};
-use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
-use std::sync::{Mutex, PoisonError};
+use std::sync::OnceLock;
 use std::time::SystemTime;
 
 /// Where `vdoctl` is.
@@ -13,27 +12,18 @@ use std::time::SystemTime;
 #[must_use]
 #[expect(clippy::panic, reason = "without the program no test means anything")]
 pub fn vdoctl() -> &'static str {
-    program("vdoctl").unwrap_or_else(|error| panic!("{error:#}"))
+    static FOUND: OnceLock<String> = OnceLock::new();
+    FOUND.get_or_init(|| beside_tests("vdoctl").unwrap_or_else(|error| panic!("{error:#}")))
 }
 
-/// A program beside the running one, looked at once in a process.
-fn program(name: &str) -> Result<&'static str> {
-    static FOUND: Mutex<BTreeMap<String, &'static str>> = Mutex::new(BTreeMap::new());
-    let mut found = FOUND.lock().unwrap_or_else(PoisonError::into_inner);
-    if let Some(path) = found.get(name) {
-        return Ok(path);
-    }
+/// A program in the target folder of the running one.
+fn beside_tests(name: &str) -> Result<String> {
     let own = std::env::current_exe().context("this program")?;
     // Tests are in a folder of their own, `deps`.
     let path = own.ancestors().nth(2).context("the target folder")?.join(name);
     ensure_fresh(&path, &path.with_extension("d"), "cargo build --workspace")?;
-    let path = path
-        .into_os_string()
-        .into_string()
-        .map_err(|path| anyhow!("{} is not UTF-8", path.display()))?;
-    let path: &'static str = Box::leak(path.into_boxed_str());
-    found.insert(name.to_owned(), path);
-    Ok(path)
+    let path = path.into_os_string().into_string();
+    path.map_err(|path| anyhow!("{} is not UTF-8", path.display()))
 }
 
 /// That what was made is newer than every source in a list, which has the form of a Makefile.

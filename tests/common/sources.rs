@@ -1,4 +1,5 @@
 //! The sources of the repository as texts, for tests that hold them to a rule.
+#![allow(dead_code, reason = "each test binary uses a part of it")]
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -65,4 +66,16 @@ pub fn product_code() -> impl Iterator<Item = (String, String)> {
         let code = code(&text);
         (path, code)
     })
+}
+
+/// The text of a file without its tests and comments, in which literals of several lines are one line.
+pub fn literals(text: &str) -> String {
+    let code = text.split("\n#[cfg(test)]\n").next().unwrap_or_default();
+    let lines = code.lines().filter(|line| !line.trim_start().starts_with("//"));
+    lines
+        .map(|line| match line.strip_suffix('\\') {
+            Some(begun) => begun.trim_start().to_owned(),
+            None => format!("{}\n", line.trim_start()),
+        })
+        .collect()
 }
