@@ -12,10 +12,10 @@ use tokio::net::{TcpStream, lookup_host};
 use tokio::time::{Instant, timeout, timeout_at};
 
 /// A connection to the endpoint, direct or through a proxy.
-pub type Stream = TcpStream;
+pub(super) type Stream = TcpStream;
 
 /// The deadline of one connection attempt.
-pub struct Deadline<'a> {
+pub(super) struct Deadline<'a> {
     endpoint: &'a Endpoint,
     budget: &'a Budget,
     until: Instant,
@@ -23,7 +23,7 @@ pub struct Deadline<'a> {
 
 impl<'a> Deadline<'a> {
     /// Starts now.
-    pub fn start(endpoint: &'a Endpoint, budget: &'a Budget) -> Self {
+    pub(super) fn start(endpoint: &'a Endpoint, budget: &'a Budget) -> Self {
         Self {
             endpoint,
             budget,
@@ -32,7 +32,7 @@ impl<'a> Deadline<'a> {
     }
 
     /// Waits no longer than the deadline; passing it means that `stage` was not reached.
-    pub async fn within<T>(&self, stage: ProbeStage, future: impl Future<Output = T>) -> Result<T, ProbeError> {
+    pub(super) async fn within<T>(&self, stage: ProbeStage, future: impl Future<Output = T>) -> Result<T, ProbeError> {
         timeout_at(self.until, future).await.map_err(|_| self.passed(stage))
     }
 
@@ -49,7 +49,7 @@ impl<'a> Deadline<'a> {
 }
 
 /// Opens a connection, through the proxy of the environment where there is one for this address.
-pub async fn connect(endpoint: &Endpoint, clock: &Deadline<'_>) -> Result<Stream, ProbeError> {
+pub(super) async fn connect(endpoint: &Endpoint, clock: &Deadline<'_>) -> Result<Stream, ProbeError> {
     match proxy_for(endpoint, &Matcher::from_env()) {
         None => dial(&endpoint.server, endpoint.port, clock).await,
         Some(proxy) => tunnel(endpoint, &proxy, clock).await,

@@ -5,14 +5,14 @@ use super::offload::{Unread, Work};
 
 /// How many elements are kept at once. Items of a long list are handed over one by one and do not count together; the largest item is a
 /// machine with all of its networks, some thousand elements.
-pub const MAX_ELEMENTS: usize = 50_000;
+pub(super) const MAX_ELEMENTS: usize = 50_000;
 /// Steps after which it is asked whether to go on.
 const STEPS: usize = 1024;
 /// Memory that is taken at once.
 const PORTION: usize = 64 << 10;
 
 /// Counts what is kept of a document.
-pub struct Meter<'a> {
+pub(super) struct Meter<'a> {
     work: &'a Work,
     held: Held,
     steps: usize,
@@ -23,7 +23,7 @@ pub struct Meter<'a> {
 
 impl<'a> Meter<'a> {
     /// Nothing yet.
-    pub fn new(work: &'a Work) -> Self {
+    pub(super) fn new(work: &'a Work) -> Self {
         Self {
             work,
             held: work.hold(),
@@ -35,7 +35,7 @@ impl<'a> Meter<'a> {
     }
 
     /// One step of the reader.
-    pub fn step(&mut self) -> Result<(), Unread> {
+    pub(super) fn step(&mut self) -> Result<(), Unread> {
         self.steps += 1;
         if self.steps.is_multiple_of(STEPS) {
             self.work.go_on()?;
@@ -49,7 +49,7 @@ impl<'a> Meter<'a> {
     }
 
     /// An element that takes so many bytes.
-    pub fn element(&mut self, bytes: usize) -> Result<(), Unread> {
+    pub(super) fn element(&mut self, bytes: usize) -> Result<(), Unread> {
         (self.new, self.elements) = (self.new + 1, self.elements + 1);
         if self.elements > MAX_ELEMENTS {
             return Err(format!("it has more than {MAX_ELEMENTS} elements").into());
@@ -58,7 +58,7 @@ impl<'a> Meter<'a> {
     }
 
     /// So many bytes of text.
-    pub fn text(&mut self, bytes: usize) -> Result<(), Unread> {
+    pub(super) fn text(&mut self, bytes: usize) -> Result<(), Unread> {
         self.bytes += bytes;
         if let Some(more) = self.bytes.checked_sub(self.held.bytes()).filter(|more| *more > 0) {
             self.held.grow(more.max(PORTION))?;
@@ -67,13 +67,13 @@ impl<'a> Meter<'a> {
     }
 
     /// So many elements and bytes were handed on.
-    pub fn handed_over(&mut self, (elements, bytes): (usize, usize)) {
+    pub(super) fn handed_over(&mut self, (elements, bytes): (usize, usize)) {
         self.elements -= elements;
         self.bytes = self.bytes.saturating_sub(bytes);
     }
 
     /// The memory of what is left.
-    pub fn finish(mut self) -> Result<Held, Unread> {
+    pub(super) fn finish(mut self) -> Result<Held, Unread> {
         self.count()?;
         Ok(self.held)
     }

@@ -9,12 +9,12 @@ use crate::vsphere::ProbeError;
 use vdo_api::types::{VcenterVersion, plain};
 
 /// The oldest dialect of the supported vCenters; newer ones answer it too, while a dialect newer than the server is an error.
-pub const ACTION: &str = "urn:vim25/6.7";
+pub(super) const ACTION: &str = "urn:vim25/6.7";
 
-pub use super::xml::{SOAP, VIM};
+pub(super) use super::xml::{SOAP, VIM};
 
 /// Asks for the content of the service instance.
-pub const RETRIEVE_SERVICE_CONTENT: &str = concat!(
+pub(super) const RETRIEVE_SERVICE_CONTENT: &str = concat!(
     r#"<?xml version="1.0" encoding="UTF-8"?><Envelope xmlns="http://schemas.xmlsoap.org/soap/envelope/"><Body>"#,
     r#"<RetrieveServiceContent xmlns="urn:vim25"><_this type="ServiceInstance">ServiceInstance</_this></RetrieveServiceContent>"#,
     r"</Body></Envelope>"
@@ -22,17 +22,17 @@ pub const RETRIEVE_SERVICE_CONTENT: &str = concat!(
 
 /// `AboutInfo`, as far as it is of use.
 #[derive(Debug)]
-pub struct About {
-    pub version: VcenterVersion,
-    pub build: String,
-    pub api_type: String,
-    pub api_version: String,
-    pub instance_uuid: String,
-    pub full_name: String,
+pub(super) struct About {
+    pub(super) version: VcenterVersion,
+    pub(super) build: String,
+    pub(super) api_type: String,
+    pub(super) api_version: String,
+    pub(super) instance_uuid: String,
+    pub(super) full_name: String,
 }
 
 /// Reads the answer: what the service says about itself, and all of its content.
-pub async fn about(endpoint: &Endpoint, budget: &Budget, answer: Answer) -> Result<(About, Tree), ProbeError> {
+pub(super) async fn about(endpoint: &Endpoint, budget: &Budget, answer: Answer) -> Result<(About, Tree), ProbeError> {
     let address = || endpoint.address();
     let not_vcenter = |because: &str| ProbeError::NotVcenter {
         address: address(),

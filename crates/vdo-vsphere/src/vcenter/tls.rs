@@ -16,7 +16,7 @@ use vdo_api::types::{Thumbprint, Trust, plain};
 use vdo_core::certificate::CertificateFacts;
 
 /// A client configuration for one handshake, and what that handshake will have seen.
-pub struct Config {
+pub(super) struct Config {
     client: Arc<ClientConfig>,
     name: ServerName<'static>,
     judge: Arc<CertVerifier>,
@@ -24,7 +24,7 @@ pub struct Config {
 
 impl Config {
     /// A configuration for this endpoint. TLS 1.2 at least; HTTP/1.1 only, which is all vCenter's SOAP speaks.
-    pub fn new(endpoint: &Endpoint) -> Result<Self, ProbeError> {
+    pub(super) fn new(endpoint: &Endpoint) -> Result<Self, ProbeError> {
         let bad_trust = |because: String| ProbeError::BadTrust {
             address: endpoint.address(),
             because,
@@ -55,7 +55,7 @@ impl Config {
 }
 
 /// Performs the handshake; the certificate was accepted when this succeeds.
-pub async fn handshake(
+pub(super) async fn handshake(
     endpoint: &Endpoint,
     clock: &Deadline<'_>,
     config: Config,

@@ -21,7 +21,7 @@ struct Taken {
 }
 
 /// Reads the volumes under a cluster id, page by page, and counts those that the cluster knows.
-pub async fn read(caller: &mut Caller<'_>, claim: &Arc<Claim>) -> Result<RegisteredVolumes, SessionError> {
+pub(super) async fn read(caller: &mut Caller<'_>, claim: &Arc<Claim>) -> Result<RegisteredVolumes, SessionError> {
     let manager = ManagedObject {
         kind: "CnsVolumeManager".into(),
         id: "cns-volume-manager".into(),
