@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Builds the operator as a static program and packs it into an image for the test bed, where that is out of date. `make operator-image`
-# calls it, after `cargo build --workspace`.
+# Packs the operator that `cargo build --workspace` has built into an image for the test bed, where that is out of date.
+# `make operator-image` calls it.
 #
 #   tests/operator-image.sh TARGET_FOLDER
 #
@@ -9,8 +9,8 @@
 set -euo pipefail
 cd "$(dirname "$0")/.."
 target_folder=$1
-CARGO=${CARGO:-cargo}
 image=$target_folder/testbed-image
+program=$target_folder/debug/vdo-operator
 
 machine=$(uname -m)
 case $machine in
@@ -22,27 +22,23 @@ case $machine in
         ;;
 esac
 
-installed() { [[ -d $(rustc --print target-libdir --target "$1" 2>/dev/null) ]]; }
-musl=$machine-unknown-linux-musl gnu=$machine-unknown-linux-gnu
-if installed "$musl"; then
-    triple=$musl
-    # Without musl's own compiler the machine's does it: what is compiled of C needs no C library.
-    command -v musl-gcc >/dev/null || export "CC_${musl//-/_}=${CC:-cc}"
-elif installed "$gnu"; then
-    triple=$gnu
-    echo "operator-image: with the C library of this machine, because $musl is not installed (rustup target add $musl)"
-    export RUSTFLAGS="${RUSTFLAGS:-} -C target-feature=+crt-static"
-else
-    echo "operator-image: neither $musl nor $gnu is installed: rustup target add $musl" >&2
-    exit 1
-fi
-
-# Without debug information: it is not debugged there, and it would take longer to link and to pack.
-CARGO_PROFILE_DEV_DEBUG=0 "$CARGO" build --bin vdo-operator --target "$triple" --target-dir "$target_folder"
-program=$target_folder/$triple/debug/vdo-operator
 if [[ $image/index.json -nt $program && -e $image.d ]]; then
     exit 0
 fi
+
+# The program is linked dynamically, so that it need not be compiled a second time, for a static target. Lines of ldd such as:
+#   libc.so.6 => /lib/x86_64-linux-gnu/libc.so.6 (0x00007f8692f1e000)
+#   /lib64/ld-linux-x86-64.so.2 (0x00007f8695c1c000)
+libraries=()
+while read -r file; do
+    libraries+=(--file "$file=$file")
+done < <(ldd "$program" | sed -nE 's|^.*[[:space:]](/[^ ]+) \(.*$|\1|p')
+
+# Without debug information: it is not debugged there, and it would take longer to pack and to unpack.
+stripped=$(mktemp)
+trap 'rm -f "$stripped"' EXIT
+strip -o "$stripped" "$program"
+
 reference=$(sed -nE 's/^ *image: (.*vdo-operator:.*)$/\1/p' deploy/operator.yaml)
-"$target_folder/debug/vdo-release" image --program "$platform=$program" --output "$image" --reference "$reference"
+"$target_folder/debug/vdo-release" image --program "$platform=$stripped" "${libraries[@]}" --output "$image" --reference "$reference"
 cp "$program.d" "$image.d"

@@ -81,7 +81,7 @@ whole unit
 whole pure
 whole budget
 step "example in the documentation of minijinja-budget"
-"$CARGO" test --quiet --doc --package minijinja-budget 2>&1 | tee "$logs/doc.log" || failed+=(doc)
+"$CARGO" test --quiet --doc --workspace 2>&1 | tee "$logs/doc.log" || failed+=(doc)
 step_done
 if [[ ${1:-} != check ]]; then
     # `vcenter` and `faults` wait more than they work, so they run beside others; what they say is shown when these are done.
@@ -123,6 +123,7 @@ echo "== skipped"
 skipped=$(sed -nE -e 's/^test (.*) \.\.\. ignored, (needs .*[^>])( <[0-9.]+s>)?$/SKIPPED: \2 (\1)/p' \
     -e 's/^.*(SKIPPED: needs .*)$/\1/p' "$logs"/*.log | awk '!seen[$0]++')
 printf '%s\n' "${skipped:-none}"
+sed -nE 's/^.*(NOT DRAWN: .*)$/\1/p' "$logs"/*.log | sort -u
 sed -nE 's/^test bed: (containers of images run without .*)$/NOT CONFINED: \1/p' "$logs"/*.log | sort -u
 passed=$(sed -nE 's/^test result: .* ([0-9]+) passed.*/\1/p' "$logs"/*.log | awk '{n += $1} END {print n + 0}')
 broken=$(sed -nE 's/^test result: .* ([0-9]+) failed.*/\1/p' "$logs"/*.log | awk '{n += $1} END {print n + 0}')

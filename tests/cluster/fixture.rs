@@ -117,8 +117,8 @@ static RUNTIME: LazyLock<Runtime> = LazyLock::new(|| {
 /// two cores more clusters only make each test slower.
 static WITH_DRIVERS: Pool = Pool::of(2);
 static WITHOUT_DRIVERS: Pool = Pool::of(1);
-/// They wait more than they work, so a few of them run at once.
-static ALONE: Semaphore = Semaphore::const_new(2);
+/// Each has a control plane of its own.
+static ALONE: Semaphore = Semaphore::const_new(1);
 
 /// Clusters of one kind. They are started when a test wants one for the first time.
 struct Pool {

@@ -6,7 +6,7 @@ mod manifests;
 mod shelf;
 mod upstream;
 
-use crate::common::{Bed, NS, PATIENCE, condition};
+use crate::common::{Bed, NS, PATIENCE, condition, sample};
 use crate::fixture::{EMPTY, INSTALLED};
 use crate::install::{ensure_nothing_was_forbidden, until_at_rest};
 use crate::page::open;
@@ -175,9 +175,14 @@ async fn live(bed: &mut Bed, life: &Life<'_>, each: impl AsyncFn(&Bed) -> Result
     ensure_nothing_was_forbidden(bed, mark).await
 }
 
+const LIVES: [&str; 2] = ["further driver with templates", "further driver from manifests"];
+
 /// A driver with templates of its own: three objects, in a namespace that the administrator brings.
 #[test]
 fn further_driver_with_own_templates_lives_its_whole_life() -> Result<()> {
+    if !sample::is_drawn(LIVES[0], &LIVES, 1) {
+        return Ok(());
+    }
     INSTALLED.run(async |bed| {
         let life = Life {
             name: "lamp",
@@ -196,6 +201,9 @@ fn further_driver_with_own_templates_lives_its_whole_life() -> Result<()> {
 /// A driver of role network that was imported from manifests: definitions, a webhook, a budget, jobs, rights of every kind.
 #[test]
 fn further_driver_from_manifests_lives_its_whole_life() -> Result<()> {
+    if !sample::is_drawn(LIVES[1], &LIVES, 1) {
+        return Ok(());
+    }
     INSTALLED.run(async |bed| {
         let life = Life {
             name: "mesh",

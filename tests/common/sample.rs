@@ -7,6 +7,7 @@
 
 use std::collections::hash_map::RandomState;
 use std::hash::BuildHasher;
+use std::io::Write;
 use std::sync::LazyLock;
 
 /// One seed for all tests of a run.
@@ -14,6 +15,14 @@ static SEED: LazyLock<u64> = LazyLock::new(|| {
     let given = setting("VDO_SEED").and_then(|text| text.parse().ok());
     given.unwrap_or_else(|| RandomState::new().hash_one(std::process::id()) % 1_000_000)
 });
+
+/// Long tests that kill a process at several of its writes.
+pub const KILLS: [&str; 4] = [
+    "kills of deploy",
+    "kills of deploy on a terminal",
+    "kills of delete",
+    "kills of a rollback",
+];
 
 /// A setting of a test run.
 #[expect(clippy::disallowed_methods, reason = "a test has no arguments of its own")]
@@ -38,6 +47,21 @@ pub fn some<T: Clone>(what: &str, from: &[T], count: usize) -> Vec<T> {
         .into_iter()
         .filter_map(|at| from.get(at).cloned())
         .collect()
+}
+
+/// Whether `test` is one of the `count` long tests of this group that a run draws. A run with `VDO_FAULTS=all` takes all of them. What is not
+/// drawn is printed past the harness, which shows no output of a test that passes.
+pub fn is_drawn(test: &str, group: &[&str], count: usize) -> bool {
+    assert!(group.contains(&test), "{test} is not one of {group:?}");
+    let drawn = all_wanted()
+        || chosen(*SEED, &group.join(" "), group.len(), count)
+            .iter()
+            .any(|at| group[*at] == test);
+    if !drawn {
+        let line = format!("NOT DRAWN: {test} (VDO_SEED={}; make test-all runs it)\n", *SEED);
+        let _ = std::io::stderr().write_all(line.as_bytes());
+    }
+    drawn
 }
 
 /// `count` of the numbers below `all`, in their order.

@@ -29,7 +29,7 @@ pub struct Args {
 
 pub fn run(args: &Args) -> Result<()> {
     let program = output::read(&args.program)?;
-    elf::check(&program, &args.platform)
+    elf::check(&program, &args.platform, |_| false)
         .with_context(|| format!("{} cannot be the program of {}", args.program.display(), args.platform))?;
     let size = program.len() as u64;
     let mut files = BTreeMap::from([(

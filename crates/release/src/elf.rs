@@ -1,4 +1,4 @@
-//! Whether a program can start in an image that holds nothing else.
+//! Whether a program can start in an image.
 
 use anyhow::{Result, bail};
 use vdo_oci::oci::Platform;
@@ -8,8 +8,8 @@ const MACHINES: [(&str, u16); 2] = [("amd64", 62), ("arm64", 183)];
 const PT_INTERP: u32 = 3;
 
 /// # Errors
-/// When the bytes are no 64-bit little-endian ELF program of this platform, or need a loader that the image does not hold.
-pub fn check(program: &[u8], platform: &Platform) -> Result<()> {
+/// When the bytes are not a 64-bit little-endian ELF program of this platform, or the image does not hold the loader that the program names.
+pub fn check(program: &[u8], platform: &Platform, holds: impl Fn(&str) -> bool) -> Result<()> {
     let Some((_, machine)) = MACHINES
         .iter()
         .find(|(name, _)| *name == platform.architecture && platform.os == "linux")
@@ -27,16 +27,31 @@ pub fn check(program: &[u8], platform: &Platform) -> Result<()> {
         bail!("it is cut off")
     };
     for index in 0..count {
-        let kind = usize::try_from(offset + index * entry).ok().and_then(|at| number(program, at, 4));
-        match kind {
-            None => bail!("it is cut off"),
-            Some(kind) if kind == u64::from(PT_INTERP) => {
-                bail!("it is linked dynamically and the image holds no loader; build it for a musl target")
+        let at = usize::try_from(offset + index * entry).ok();
+        let Some((at, kind)) = at.and_then(|at| Some((at, number(program, at, 4)?))) else {
+            bail!("it is cut off")
+        };
+        if kind == u64::from(PT_INTERP) {
+            let Some(loader) = segment(program, at) else {
+                bail!("it is cut off")
+            };
+            if !holds(&loader) {
+                bail!(
+                    "it is linked dynamically and the image does not hold its loader {loader}; build it for a musl target, or add \
+                     loader and libraries with --file"
+                );
             }
-            Some(_) => {}
         }
     }
     Ok(())
+}
+
+/// The text of the segment whose header is at this place.
+fn segment(program: &[u8], header: usize) -> Option<String> {
+    let field = |at| usize::try_from(number(program, header + at, 8)?).ok();
+    let (start, length) = (field(8)?, field(32)?);
+    let text = program.get(start..start.checked_add(length)?)?;
+    Some(String::from_utf8_lossy(text).trim_end_matches('\0').to_owned())
 }
 
 /// A little-endian number of this many bytes.
@@ -55,18 +70,29 @@ mod tests {
         bytes[..6].copy_from_slice(b"\x7fELF\x02\x01");
         (bytes[18], bytes[32], bytes[54], bytes[56]) = (machine, 64, 56, types.len() as u8);
         for (index, kind) in types.iter().enumerate() {
-            bytes[64 + 56 * index] = *kind;
+            let header = 64 + 56 * index;
+            bytes[header] = *kind;
+            // The text of the segment is behind the headers.
+            (bytes[header + 8], bytes[header + 32]) = (64 + 56 * types.len() as u8, LOADER.len() as u8);
         }
+        bytes.extend(LOADER);
         bytes
     }
+
+    const LOADER: &[u8] = b"/lib64/ld.so\0";
 
     #[test]
     fn program_is_accepted_when_static_and_for_the_platform() {
         let (amd64, arm64) = ("linux/amd64".parse().expect("one"), "linux/arm64".parse().expect("one"));
-        let refused = |program: &[u8], platform| check(program, platform).expect_err("a program that cannot start").to_string();
-        check(&program(62, &[6, 1, 2]), &amd64).expect("static-pie");
-        check(&program(183, &[]), &arm64).expect("static");
-        assert!(refused(&program(62, &[6, 3, 1]), &amd64).contains("dynamically"));
+        let holds_nothing = |_: &str| false;
+        let refused = |program: &[u8], platform| {
+            let error = check(program, platform, holds_nothing).expect_err("a program that cannot start");
+            error.to_string()
+        };
+        check(&program(62, &[6, 1, 2]), &amd64, holds_nothing).expect("static-pie");
+        check(&program(183, &[]), &arm64, holds_nothing).expect("static");
+        check(&program(62, &[6, 3, 1]), &amd64, |path| path == "/lib64/ld.so").expect("dynamic, with its loader");
+        assert!(refused(&program(62, &[6, 3, 1]), &amd64).contains("its loader /lib64/ld.so;"));
         assert!(refused(&program(183, &[1]), &amd64).contains("another processor"));
         assert!(refused(&program(62, &[1, 1])[..100], &amd64).contains("cut off"));
         assert!(refused(b"#!/bin/sh", &amd64).contains("not a program"));

@@ -1,5 +1,6 @@
 //! `vdo-release image`: programs, one for each platform, become an OCI image layout.
 
+use crate::layer::File;
 use crate::{elf, layer, output, rootfs};
 use anyhow::{Context, Result, anyhow, bail};
 use std::collections::BTreeMap;
@@ -11,12 +12,15 @@ const REPOSITORY: &str = "https://github.com/vdo-project/vdo";
 
 #[derive(Debug, clap::Args)]
 pub struct Args {
-    /// The operator for a platform, linked statically; once for each platform
+    /// The operator for a platform, linked statically or with its loader and libraries as --file; once for each platform
     #[arg(long = "program", value_name = "PLATFORM=FILE", required = true, value_parser = output::by_platform)]
     programs: Vec<(Platform, PathBuf)>,
     /// The bill of materials (SPDX JSON) of a platform's program; attached to its image
     #[arg(long = "sbom", value_name = "PLATFORM=FILE", value_parser = output::by_platform)]
     sboms: Vec<(Platform, PathBuf)>,
+    /// Another file of each image, which can be executed
+    #[arg(long = "file", value_name = "PATH=FILE", value_parser = output::by_path)]
+    files: Vec<(String, PathBuf)>,
     /// Root certificates in PEM to put into the image instead of Mozilla's
     #[arg(long, value_name = "FILE")]
     ca_certificates: Option<PathBuf>,
@@ -72,7 +76,8 @@ pub fn run(args: &Args) -> Result<()> {
         let mut images = Vec::new();
         for (platform, path) in &programs {
             let program = output::read(path)?;
-            elf::check(&program, platform).with_context(|| format!("{} cannot be the program of {platform}", path.display()))?;
+            let holds = |path: &str| args.files.iter().any(|(held, _)| format!("/{held}") == path);
+            elf::check(&program, platform, holds).with_context(|| format!("{} cannot be the program of {platform}", path.display()))?;
             images.push(one(args, &layout, platform, program, &certificates, &created)?);
         }
         let mut index = layout.write_json(media::INDEX, &Index::new(images))?;
@@ -104,7 +109,11 @@ pub fn run(args: &Args) -> Result<()> {
 /// The image of one platform.
 fn one(args: &Args, layout: &Layout, platform: &Platform, program: Vec<u8>, certificates: &str, created: &str) -> Result<Descriptor> {
     let program_size = program.len() as u64;
-    let files = rootfs::files(program, certificates);
+    let mut files = rootfs::files(program, certificates);
+    for (path, file) in &args.files {
+        let bytes = output::read(file)?;
+        files.insert(path.clone(), File { bytes, executable: true });
+    }
     let mut blob = layout.blob()?;
     let unpacked = layer::write(&files, args.created, &mut blob)?;
     let layer = blob.finish(media::LAYER_GZIP)?;

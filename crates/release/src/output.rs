@@ -31,6 +31,13 @@ pub fn by_platform(text: &str) -> Result<(Platform, PathBuf)> {
     Ok((platform.parse()?, PathBuf::from(file)))
 }
 
+/// An argument such as `/lib/libc.so.6=FILE`; the path is given back without its first slash.
+pub fn by_path(text: &str) -> Result<(String, PathBuf)> {
+    let parts = text.split_once('=').and_then(|(path, file)| Some((path.strip_prefix('/')?, file)));
+    let (path, file) = parts.ok_or_else(|| anyhow!("write /PATH/IN/THE/IMAGE=FILE"))?;
+    Ok((path.to_owned(), PathBuf::from(file)))
+}
+
 /// Seconds since 1970 as a time.
 pub fn rfc3339(seconds: u64) -> Result<String> {
     let seconds = i64::try_from(seconds).context("the time stamp is too large")?;

@@ -105,7 +105,7 @@ impl Layout {
         // Collecting garbage less often saves a tenth of all processor time; the limit is where it becomes usual again.
         Launch::new(name, program, self.path(&format!("{name}.log")))
             .env("GOGC", "400")
-            .env("GOMEMLIMIT", "600MiB")
+            .env("GOMEMLIMIT", "900MiB")
     }
 
     /// Where etcd answers.
