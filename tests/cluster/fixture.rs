@@ -24,6 +24,7 @@ use kube::api::PostParams;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::io::Write as _;
+use std::num::NonZero;
 use std::panic::{AssertUnwindSafe, resume_unwind};
 use std::path::Path;
 use std::sync::{LazyLock, Mutex, MutexGuard, PoisonError};
@@ -119,6 +120,11 @@ static WITH_DRIVERS: Pool = Pool::of(2);
 static WITHOUT_DRIVERS: Pool = Pool::of(1);
 /// Each has a control plane of its own.
 static ALONE: Semaphore = Semaphore::const_new(1);
+/// Tests at work. More of them than keep the processors busy would only make each slower, until it meets its deadlines.
+static AT_WORK: LazyLock<Semaphore> = LazyLock::new(|| {
+    let processors = std::thread::available_parallelism().map_or(2, NonZero::get);
+    Semaphore::new(2 * processors + 1)
+});
 
 /// Clusters of one kind. They are started when a test wants one for the first time.
 struct Pool {
@@ -147,6 +153,7 @@ impl Pool {
     ) -> Result<()> {
         RUNTIME.block_on(async {
             let place = self.places.acquire().await?;
+            let at_work = AT_WORK.acquire().await?;
             let begun = Instant::now();
             let unused = self.unused().pop();
             let mut shared = match unused {
@@ -166,7 +173,7 @@ impl Pool {
                 shared.bed.cluster.keep_dir();
                 drop(shared);
             }
-            drop(place);
+            drop((at_work, place));
             took(begun);
             outcome.unwrap_or_else(|panic| resume_unwind(panic))
         })
@@ -196,6 +203,7 @@ pub async fn written(bed: &Bed, since: Mark) -> Result<Requests> {
 pub fn alone(test: impl AsyncFnOnce() -> Result<()>) -> Result<()> {
     RUNTIME.block_on(async {
         let _slot = ALONE.acquire().await?;
+        let _at_work = AT_WORK.acquire().await?;
         let begun = Instant::now();
         let outcome = test().await;
         took(begun);

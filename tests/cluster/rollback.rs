@@ -101,7 +101,7 @@ fn change_that_never_becomes_healthy_is_rolled_back_once_and_retried_when_asked(
         let first = history(bed)?.last().context("a revision")?.clone();
         ensure!(first.1 == "3.8.0" && first.2 == "Deployed", "{first:?}");
 
-        let broken = json!({"progressDeadline": "3s", "cloudProvider": {}, "storageProvider": {"version": "3.6.3",
+        let broken = json!({"progressDeadline": "10s", "cloudProvider": {}, "storageProvider": {"version": "3.6.3",
             "values": {"images": {"registry": NOWHERE}}}});
         bed.apply(&bed.config(broken)).await?;
         let config = until_rolled_back(bed).await?;

@@ -1,6 +1,6 @@
 //! How a wait ends that does not come to its end.
 
-use super::{Deploy, err};
+use super::{Deploy, administrator, err, out};
 use crate::common::NS;
 use crate::fixture::BARE;
 use crate::screen::Screen;
@@ -8,6 +8,8 @@ use anyhow::{Result, ensure};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use serde_json::Value;
+use std::time::Duration;
+use vdo_testbed::Act;
 
 /// What is waited for is named at the end of the time, and a signal ends the wait and nothing else.
 #[test]
@@ -32,6 +34,27 @@ fn deploy_past_timeout_names_what_it_waited_for_and_a_signal_ends_the_wait() -> 
             let ended = screen.code().await?;
             ensure!(ended == code && screen.echoes()?, "{signal}: {ended}\n{}", screen.shown());
         }
+        ensure!(
+            bed.get("vdo.vmware.com/v1alpha1", "VDOConfig", NS, "vdo").await? != Value::Null,
+            "it is not there"
+        );
+        Ok(())
+    })
+}
+
+/// A write that the API server does not answer within its deadline is made again.
+#[test]
+fn deploy_repeats_a_write_that_is_answered_late() -> Result<()> {
+    BARE.run(async |bed| {
+        let (proxy, through) = administrator(bed).await?;
+        let deploy = Deploy::to(bed)?;
+        // Longer than the deadline of a request. The second write has another number.
+        proxy.begin(|call| match call.write {
+            Some(1) => Act::Late(Duration::from_secs(60)),
+            _ => Act::Pass,
+        });
+        let deployed = deploy.run(bed, &["--no-wait", "--kubeconfig", &through])?;
+        ensure!(deployed.status.success(), "{}{}", out(&deployed), err(&deployed));
         ensure!(
             bed.get("vdo.vmware.com/v1alpha1", "VDOConfig", NS, "vdo").await? != Value::Null,
             "it is not there"

@@ -72,7 +72,7 @@ fn rollback_of_a_change_to_kind_that_is_not_served_is_reported_and_not_made() ->
             .await?;
         bed.kill_operator();
         outdate(bed, good, LOST).await?;
-        let broken = json!({"progressDeadline": "3s", "cloudProvider": {}, "storageProvider": {"version": "3.6.3",
+        let broken = json!({"progressDeadline": "10s", "cloudProvider": {}, "storageProvider": {"version": "3.6.3",
             "values": {"images": {"registry": NOWHERE}}}});
         bed.apply(&bed.config(broken)).await?;
         bed.start_operator().await?;
@@ -196,7 +196,7 @@ fn rollback_to_withdrawn_version_is_reported_and_not_made() -> Result<()> {
         std::fs::write(&file, index.to_string())?;
         let good = history(bed)?.last().context("a revision")?.0;
         bed.kill_operator();
-        let broken = json!({"progressDeadline": "3s", "cloudProvider": {}, "storageProvider": {"version": "3.6.3",
+        let broken = json!({"progressDeadline": "10s", "cloudProvider": {}, "storageProvider": {"version": "3.6.3",
             "values": {"images": {"registry": NOWHERE}}}});
         bed.apply(&bed.config(broken)).await?;
         bed.flags.push(("matrix", Box::leak(file.display().to_string().into_boxed_str())));
@@ -231,7 +231,7 @@ fn rollback_to_images_that_are_gone_is_reported_before_it_starts() -> Result<()>
     INSTALLED.run(async |bed| {
         until_at_rest(bed).await?;
         let last = history(bed)?.last().context("a revision")?.0;
-        let config = |storage: Value| bed.config(json!({"progressDeadline": "3s", "cloudProvider": {}, "storageProvider": storage}));
+        let config = |storage: Value| bed.config(json!({"progressDeadline": "10s", "cloudProvider": {}, "storageProvider": storage}));
         bed.apply(&config(json!({"values": {"images": {"registry": NOWHERE}}}))).await?;
         super::until_rolled_back(bed).await?;
         let failed = last + 1;

@@ -17,6 +17,9 @@ use vdo_source::fetch::ConfigMaps;
 /// How long another vdoctl may write. Its Lease runs out sooner where it was killed.
 const TURN: Duration = Duration::from_secs(40);
 
+/// How often a write is made that the API server does not answer in time: a minute in all.
+const TRIES: usize = 4;
+
 /// How long a definition takes until its objects are served.
 const SERVED: Duration = Duration::from_secs(30);
 
@@ -51,7 +54,7 @@ pub(crate) async fn dry_run(context: &Context, objects: &[Object]) -> Result<Vec
             });
             allowed.map(|()| Fate::Created)
         } else {
-            match writer.dry_run(object, true).await {
+            match patiently(async || writer.dry_run(object, true).await).await {
                 Ok(tried) if tried.created => Ok(Fate::Created),
                 Ok(tried) => {
                     let live = with_managers(client, object.api_version(), object.identity()).await?;
@@ -163,12 +166,23 @@ impl Alone<'_> {
     /// Makes one write. The Lease runs out where the API server answers late; then its turn is waited for again, because nothing was written.
     async fn write<T>(&mut self, write: impl AsyncFn(&Writer) -> Result<T, ClusterError>) -> Result<T, CliError> {
         loop {
-            match write(&self.writer).await {
+            match patiently(async || write(&self.writer).await).await {
                 Err(ClusterError::NotLeading { .. }) => turn(&self.fence, self.progress).await?,
                 result => return Ok(result?),
             }
         }
     }
+}
+
+/// Makes a write again that the API server does not answer in time. Whether or not the first one arrived, the object is the same afterwards.
+async fn patiently<T>(write: impl AsyncFn() -> Result<T, ClusterError>) -> Result<T, ClusterError> {
+    for _ in 1..TRIES {
+        match write().await {
+            Err(ClusterError::TimedOut { .. }) => {}
+            result => return result,
+        }
+    }
+    write().await
 }
 
 /// Does this while no other vdoctl writes to the cluster.

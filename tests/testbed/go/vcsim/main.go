@@ -110,6 +110,9 @@ func run() error {
 	if err != nil {
 		return err
 	}
+	// A volume takes a moment, as it does in a vCenter. CSI 3.3 waits for ever for a task that has ended before the driver looks at it.
+	// While a task waits, others may read.
+	simulator.TaskDelay.MethodDelay = map[string]int{"CnsCreateVolume": 2000, "LockHandoff": 0}
 	var all vcenters
 	defer all.end()
 	ready, err := all.start(o)
