@@ -8,7 +8,7 @@ use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 use tokio::time::{Instant, sleep, timeout};
-use vdo::cluster::{ClusterError, Election, Fence, Permissions, Writer, get, rights, with_managers};
+use vdo::cluster::{ClusterError, DryRunResult, Election, Fence, Permissions, Writer, get, rights, with_managers};
 use vdo_api::types::count;
 use vdo_core::install::VDOCTL;
 use vdo_core::manifest::Object;
@@ -17,7 +17,7 @@ use vdo_source::fetch::ConfigMaps;
 /// How long another vdoctl may write. Its Lease runs out sooner where it was killed.
 const TURN: Duration = Duration::from_secs(40);
 
-/// How often a write is made that the API server does not answer in time: a minute in all.
+/// How often a dry run is asked for that the API server does not answer in time: a minute in all.
 const TRIES: usize = 4;
 
 /// How long a definition takes until its objects are served.
@@ -54,7 +54,7 @@ pub(crate) async fn dry_run(context: &Context, objects: &[Object]) -> Result<Vec
             });
             allowed.map(|()| Fate::Created)
         } else {
-            match patiently(async || writer.dry_run(object, true).await).await {
+            match try_out(&writer, object).await {
                 Ok(tried) if tried.created => Ok(Fate::Created),
                 Ok(tried) => {
                     let live = with_managers(client, object.api_version(), object.identity()).await?;
@@ -83,6 +83,17 @@ pub(crate) async fn dry_run(context: &Context, objects: &[Object]) -> Result<Vec
         }
     }
     refused(wrong).map_or(Ok(fates), Err)
+}
+
+/// Has the API server try an object, again where it does not answer in time.
+async fn try_out(writer: &Writer, object: &Object) -> Result<DryRunResult, ClusterError> {
+    for _ in 1..TRIES {
+        match writer.dry_run(object, true).await {
+            Err(ClusterError::TimedOut { .. }) => {}
+            result => return result,
+        }
+    }
+    writer.dry_run(object, true).await
 }
 
 /// Whether an object that vdoctl has applied before would be the same afterwards.
@@ -166,23 +177,12 @@ impl Alone<'_> {
     /// Makes one write. The Lease runs out where the API server answers late; then its turn is waited for again, because nothing was written.
     async fn write<T>(&mut self, write: impl AsyncFn(&Writer) -> Result<T, ClusterError>) -> Result<T, CliError> {
         loop {
-            match patiently(async || write(&self.writer).await).await {
+            match write(&self.writer).await {
                 Err(ClusterError::NotLeading { .. }) => turn(&self.fence, self.progress).await?,
                 result => return Ok(result?),
             }
         }
     }
-}
-
-/// Makes a write again that the API server does not answer in time. Whether or not the first one arrived, the object is the same afterwards.
-async fn patiently<T>(write: impl AsyncFn() -> Result<T, ClusterError>) -> Result<T, ClusterError> {
-    for _ in 1..TRIES {
-        match write().await {
-            Err(ClusterError::TimedOut { .. }) => {}
-            result => return result,
-        }
-    }
-    write().await
 }
 
 /// Does this while no other vdoctl writes to the cluster.
