@@ -43,7 +43,7 @@ fn deploy_past_timeout_names_what_it_waited_for_and_a_signal_ends_the_wait() -> 
     })
 }
 
-/// A dry run and a write that the API server does not answer in time are made again: an apply is the same however often it is made.
+/// A dry run and a write that the API server does not answer in time are repeated; the result of an apply stays the same.
 #[test]
 fn deploy_repeats_a_dry_run_and_a_write_that_are_answered_late() -> Result<()> {
     BARE.run(async |bed| {
