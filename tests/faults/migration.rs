@@ -24,7 +24,8 @@ async fn stored(lab: &Lab) -> Result<Inventory> {
     Ok(Inventory::parse("state", &stored)?)
 }
 
-/// What has to be there after it: of the history the revisions that run.
+/// What has to be there after it: of the history the revisions that run. The generation of the VDOConfig that a revision was last seen for is
+/// written with the next change, so that of a driver that did not change may be an older one before.
 fn kept(inventory: &Inventory) -> Inventory {
     let mut inventory = inventory.clone();
     for entry in inventory.objects.values_mut() {
@@ -32,6 +33,9 @@ fn kept(inventory: &Inventory) -> Inventory {
     }
     for revisions in inventory.history.values_mut() {
         *revisions = revisions.pop().into_iter().collect();
+        for revision in revisions {
+            revision.about.generation = 0;
+        }
     }
     inventory
 }
