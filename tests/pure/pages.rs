@@ -154,6 +154,28 @@ fn page_links_lead_to_files_and_headings_that_exist() {
     assert!(broken.is_empty(), "broken links:\n{}", broken.join("\n"));
 }
 
+/// Every decision is in the list by topic, with its number and its title.
+#[test]
+fn page_list_of_decisions_has_each_once_with_its_title() {
+    let list = read("docs/decisions/README.md");
+    let mut rows: Vec<&str> = list
+        .lines()
+        .filter(|line| line.starts_with("| ") && line.contains(".md)"))
+        .collect();
+    for page in markdown("docs/decisions").iter().filter(|page| !page.ends_with("README.md")) {
+        let file = page.rsplit('/').next().unwrap_or_default();
+        let text = read(page);
+        let title = text.lines().next().and_then(|line| line.strip_prefix("# ")?.split_once(": "));
+        let Some((number, title)) = title.filter(|(number, _)| file.starts_with(&format!("{number}-"))) else {
+            panic!("{page} does not begin with \"# NNN: title\"");
+        };
+        let row = format!("| {number} | [{title}]({file}) |");
+        let found = rows.iter().position(|line| line.starts_with(&row));
+        rows.remove(found.unwrap_or_else(|| panic!("docs/decisions/README.md has no row {row}")));
+    }
+    assert!(rows.is_empty(), "twice, or of no decision: {rows:?}");
+}
+
 /// Every page is reached from the table of contents, and from the README.
 #[test]
 fn page_list_of_the_site_and_of_the_readme_leave_out_no_page() {
