@@ -180,7 +180,7 @@ const LIVES: [&str; 2] = ["further driver with templates", "further driver from 
 /// A driver with templates of its own: three objects, in a namespace that the administrator brings.
 #[test]
 fn further_driver_with_own_templates_lives_its_whole_life() -> Result<()> {
-    if !sample::is_drawn(LIVES[0], &LIVES, 1) {
+    if !sample::is_drawn(&LIVES, 0, 1) {
         return Ok(());
     }
     INSTALLED.run(async |bed| {
@@ -201,7 +201,7 @@ fn further_driver_with_own_templates_lives_its_whole_life() -> Result<()> {
 /// A driver of role network that was imported from manifests: definitions, a webhook, a budget, jobs, rights of every kind.
 #[test]
 fn further_driver_from_manifests_lives_its_whole_life() -> Result<()> {
-    if !sample::is_drawn(LIVES[1], &LIVES, 1) {
+    if !sample::is_drawn(&LIVES, 1, 1) {
         return Ok(());
     }
     INSTALLED.run(async |bed| {

@@ -31,7 +31,7 @@ const LIVES: [&str; 2] = ["platform, minor after minor", "platform, skipping and
 /// The CPI follows each minor; the CSI driver changes when it must, or when a newer version is asked for and the vCenter allows it.
 #[test]
 fn platform_minor_after_minor_is_followed_as_predicted() -> Result<()> {
-    if !sample::is_drawn(LIVES[0], &LIVES, 1) {
+    if !sample::is_drawn(&LIVES, 0, 1) {
         return Ok(());
     }
     let pin = |version: Option<&str>| Spec(json!({"cloudProvider": {"version": version}}));
@@ -60,7 +60,7 @@ fn platform_minor_after_minor_is_followed_as_predicted() -> Result<()> {
 /// Minors are skipped, the platform goes back, and a driver takes its steps through versions that fit on the way.
 #[test]
 fn platform_that_skips_minors_or_goes_back_is_followed_as_predicted() -> Result<()> {
-    if !sample::is_drawn(LIVES[1], &LIVES, 1) {
+    if !sample::is_drawn(&LIVES, 1, 1) {
         return Ok(());
     }
     let csi = |version: Option<&str>, force: bool| Spec(json!({"storageProvider": {"version": version, "allowIncompatible": force}}));

@@ -175,7 +175,7 @@ fn delete_keep_drivers_leaves_them_running_with_their_rights() -> Result<()> {
 /// Killed before its k-th write; the next run goes on, and the end is the same.
 #[test]
 fn delete_killed_at_any_write_is_finished_by_the_next() -> Result<()> {
-    if !sample::is_drawn(sample::KILLS[2], &sample::KILLS, 2) {
+    if !sample::is_drawn(&sample::KILLS, 2, 2) {
         return Ok(());
     }
     BARE.run(async |bed| {

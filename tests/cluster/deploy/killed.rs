@@ -9,7 +9,7 @@ use vdo_testbed::{Act, Probe, until};
 
 #[test]
 fn deploy_killed_at_writes_and_while_waiting_is_completed_by_the_next() -> Result<()> {
-    if !sample::is_drawn(sample::KILLS[0], &sample::KILLS, 2) {
+    if !sample::is_drawn(&sample::KILLS, 0, 2) {
         return Ok(());
     }
     BARE.run(async |bed| {

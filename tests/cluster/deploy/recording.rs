@@ -59,7 +59,7 @@ impl Recording {
 
 #[test]
 fn deploy_killed_twice_on_a_terminal_and_delete_leave_what_kubectl_listed_before() -> Result<()> {
-    if !sample::is_drawn(sample::KILLS[1], &sample::KILLS, 2) {
+    if !sample::is_drawn(&sample::KILLS, 1, 2) {
         return Ok(());
     }
     IMAGES.run(async |bed| {

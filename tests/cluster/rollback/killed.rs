@@ -12,7 +12,7 @@ use vdo_testbed::{Act, Probe, Proxy, TROUBLE, until};
 /// The next process goes on: one version everywhere, and nothing is left of the other.
 #[test]
 fn operator_killed_at_a_write_of_change_or_rollback_ends_with_the_last_good_revision() -> Result<()> {
-    if !sample::is_drawn(sample::KILLS[3], &sample::KILLS, 2) {
+    if !sample::is_drawn(&sample::KILLS, 3, 2) {
         return Ok(());
     }
     alone(async || {
