@@ -77,13 +77,13 @@ fn examples_of_help_run_against_an_installation() -> Result<()> {
         let password = bed.cluster.dir().join("examples.password");
         std::fs::write(&password, bed.vcenter.password())?;
         std::fs::set_permissions(&password, std::fs::Permissions::from_mode(0o600))?;
+        let given = format!("export VDO_PASSWORD_FILE={}", shlex::try_quote(&password.display().to_string())?);
         for (verb, line, tries) in all {
             if OF_THE_READER.iter().any(|word| line.contains(word)) || !(tries || READ.contains(&verb.as_str())) {
                 continue;
             }
             let dry = if tries && !line.contains("--dry-run") { " --dry-run" } else { "" };
             // Differences are an answer; so is the wait of a person that a question would need.
-            let given = format!("export VDO_PASSWORD_FILE={}", password.display());
             let command = format!("{given}\n{line}{dry} || test $? -eq 1");
             let said = |error: &anyhow::Error| {
                 let mut known = NOT_HERE.iter().filter(|(begin, _)| line.starts_with(begin));

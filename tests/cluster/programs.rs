@@ -23,11 +23,16 @@ fn words(line: &str) -> Vec<String> {
     shlex::split(line).expect("words")
 }
 
+/// A path as one word, also in a folder whose name has a space.
+fn word(path: impl AsRef<str>) -> String {
+    shlex::try_quote(path.as_ref()).expect("a path").into_owned()
+}
+
 /// Every verb with an output for programs. A verb that is not here fails the test.
 fn runs(bed: &Bed, folder: &Path) -> Result<BTreeMap<&'static str, Vec<Run>>> {
-    let password = private(folder, "password", bed.vcenter.password())?;
-    let none = folder.join("none").display().to_string();
-    let root = env!("CARGO_MANIFEST_DIR");
+    let password = word(private(folder, "password", bed.vcenter.password())?);
+    let none = word(folder.join("none").display().to_string());
+    let index = word(concat!(env!("CARGO_MANIFEST_DIR"), "/matrix-index"));
     let trust = format!(
         "--vcenter {} --thumbprint {}",
         bed.vcenter.address(),
@@ -66,14 +71,14 @@ fn runs(bed: &Bed, folder: &Path) -> Result<BTreeMap<&'static str, Vec<Run>>> {
         ("matrix why-not", shows("csi 3.6.3 --kubernetes 1.34 --vcenter 8.0.3")),
         ("matrix list", shows("")),
         ("matrix show", shows("csi 3.7.3")),
-        ("matrix lint", shows(&format!("{root}/matrix-index"))),
+        ("matrix lint", shows(&index)),
         ("matrix source", shows("")),
         ("matrix verify", fails(&none)),
-        ("matrix init", fails(&format!("{root}/matrix-index"))),
+        ("matrix init", fails(&index)),
         ("matrix publish", fails(&none)),
         ("matrix withdraw", fails("csi 3.7.3 --matrix embedded")),
         ("matrix deprecate", fails("csi 3.7.3 --matrix embedded")),
-        ("matrix diff", shows(&format!("embedded {root}/matrix-index"))),
+        ("matrix diff", shows(&format!("embedded {index}"))),
         ("mirror pull", fails(&none)),
         ("mirror verify", fails(&none)),
         ("mirror push", fails(&none)),
