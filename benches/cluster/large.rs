@@ -1,10 +1,11 @@
 //! The operator among the largest objects of every kind that it watches.
 
-use crate::common::Bed;
 use crate::common::large::{WATCHED, create, delete, limit, start_among};
+use crate::common::{Bed, NODES};
 use crate::report::{Report, mebibytes, seconds};
 use anyhow::Result;
 use serde_json::json;
+use vdo_testbed::{ClusterOptions, VcenterOptions};
 
 /// How many of each kind there are.
 const COUNT: usize = 200;
@@ -20,7 +21,8 @@ pub async fn measure() -> Result<Report> {
     #[expect(clippy::cast_precision_loss, reason = "a figure for people")]
     let limit = mebibytes(limit()? as f64 / 1024.0);
     for (number, kinds) in WATCHED.chunks(IN_A_CLUSTER).enumerate() {
-        let mut bed = Bed::start().await?;
+        // Controllers would write to such nodes for as long as it is measured: they patch each several times, at half a second a patch.
+        let mut bed = Bed::start_on(ClusterOptions::api_only(), VcenterOptions::with_vms(NODES)).await?;
         bed.apply(&bed.secret(bed.vcenter.password())).await?;
         bed.apply(&bed.connection("vc1")).await?;
         bed.apply(&bed.config(json!({"cloudProvider": {}, "storageProvider": {"snapshots": {}}})))

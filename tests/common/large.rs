@@ -1,6 +1,6 @@
 //! Objects as large as an API server takes them, of every kind that the operator watches, and what the operator needs for them.
 
-use super::{Bed, NS, PATIENCE};
+use super::{Bed, NS, PATIENCE, condition};
 use anyhow::{Context, Result, ensure};
 use futures::{StreamExt as _, TryStreamExt as _, stream};
 use serde_json::{Map, Value, json};
@@ -58,7 +58,7 @@ pub const WATCHED: [Watched; 11] = [
         "vdo.vmware.com/v1alpha1",
         "VsphereCloudConfig",
         NS,
-        |_| json!({"spec": {"vcIp": "vcenter.invalid", "credentials": "none", "caBundle": text()}}),
+        |_| json!({"spec": {"vcIp": "vcenter.invalid", "credentials": "none", "datacenters": [text()]}}),
     ),
     watched(
         "vdo.vmware.com/v1alpha1",
@@ -78,7 +78,7 @@ pub const WATCHED: [Watched; 11] = [
     }),
     watched("storage.k8s.io/v1", "VolumeAttachment", "", |_| {
         json!({"spec": {"attacher": "csi.vsphere.vmware.com", "nodeName": "none", "source": {"inlineVolumeSpec": {
-            "capacity": {"storage": "1Gi"}, "accessModes": ["ReadWriteOnce"],
+            "accessModes": ["ReadWriteOnce"],
             "csi": {"driver": "csi.vsphere.vmware.com", "volumeHandle": "v", "volumeAttributes": {"x": text()}}}}}})
     }),
 ];
@@ -125,6 +125,9 @@ pub async fn create(bed: &Bed, watched: &Watched, count: usize) -> Result<()> {
             bed.apply(&json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}}))
                 .await?;
         }
+        // A pod needs one, also where no controller makes it.
+        bed.apply(&json!({"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": "default", "namespace": TENANT}}))
+            .await?;
     }
     stream::iter(0..count)
         .map(async |number| {
@@ -198,8 +201,11 @@ pub async fn start_among(bed: &mut Bed) -> Result<Needed> {
         if rounds != unchanged.1 {
             unchanged = (Instant::now(), rounds);
         }
-        let rests = ready && rounds > 0 && unchanged.0.elapsed() > REST;
-        Ok(Probe::when(rests, format!("ready: {ready}, {rounds} reconciles")))
+        let config = bed.get("vdo.vmware.com/v1alpha1", "VDOConfig", NS, "vdo").await?;
+        let judged = condition(&config, "Ready");
+        let answered = judged["reason"] != "ApiUnavailable";
+        let rests = ready && rounds > 0 && answered && unchanged.0.elapsed() > REST;
+        Ok(Probe::when(rests, format!("ready: {ready}, {rounds} reconciles, {judged}")))
     })
     .await?;
     let peak = peak(bed)?;
