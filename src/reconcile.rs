@@ -1,17 +1,21 @@
 //! One reconcile, from what is to what should be. The operator and every command use the same phases; a command stops earlier.
 //!
 //! ```text
-//! observe (effect)   cluster, inventory, live objects, health of what is installed
-//! resolve (pure)     matrix × cluster × vCenters × specification → versions, driver by driver
-//! fetch (effect)     charts by digest
-//! render (pure)      charts × values → objects, stamped
-//! plan (pure)        wanted × live × inventory → the whole way, once
-//! gate (pure)        prerequisites, privileges, health: which steps must wait
-//! dry run (effect)   the whole plan, tried on the server before its first write
-//! approve (pure)     which steps wait for a person
-//! check (pure)       what may be written now, held against the rules
-//! apply (effect)     the only writes there are
-//! report (pure fold, then one effect) on every path
+//! observe  effect  cluster, inventory, live objects, health of what is installed         -> ClusterState
+//! site     effect  vSphere connections, cluster id; what is asked for, driver by driver   -> Site, DriverRuns
+//! choose   effect  matrix × cluster × vCenters × specification                            -> each run's version
+//! rollback pure    history × specification                                                -> revisions instead of versions
+//! load     effect  charts by digest                                                       -> each run's chart
+//! render   pure    charts × values, stamped                                               -> each run's objects
+//! permit   effect  rights, what an administrator brings, other managers                   -> runs that fail or wait
+//! keep     pure    what was applied last of every other driver that is installed          -> its objects
+//! look     effect  live objects that are not in the inventory yet                         -> Observed
+//! plan     pure    desired × live × inventory, with every gate                            -> Plan
+//! dry run  effect  the whole plan, tried on the server before its first write             -> Plan
+//! approve  pure    which steps wait for a person                                          -> Plan
+//! check    pure    what may be written now, held against the rules                        -> steps
+//! apply    effect  the only writes there are
+//! report   pure    on every path; then one effect
 //! ```
 
 mod apply;
@@ -20,15 +24,19 @@ mod choose;
 mod cluster_id;
 pub mod connection;
 mod content;
-mod decide;
 mod drift;
+mod driver_run;
 mod dry_run;
 mod error;
 mod gates;
+mod load;
+mod look;
 mod matrix_fallback;
 mod matrix_source;
 mod observe;
+mod permit;
 mod phase;
+mod planned;
 mod preconditions;
 mod prerequisites;
 mod record;
@@ -37,6 +45,7 @@ mod requests;
 mod rights;
 mod rollback;
 mod served;
+mod site;
 mod stopwatch;
 mod uninstall;
 mod upgrade_available;
@@ -47,7 +56,7 @@ mod write_status;
 pub use apply::inventory::inventory;
 pub use choose::policy;
 pub use content::SoundContents;
-pub use decide::{Decision, decide};
+pub use driver_run::{DriverFailure, DriverRun, DriverRuns};
 pub use dry_run::cache::{DryRunCache, Refusal};
 pub use dry_run::{DryRun, Scope, dry_run};
 pub use error::ReconcileError;
@@ -57,12 +66,13 @@ pub use observe::connections::{connection_objects, connections_watch, neighbours
 pub use observe::crash_logs::CrashLogs;
 pub use observe::{ClusterState, Recovered, observe};
 pub use phase::{Phase, Stopped};
+pub use planned::Planned;
 pub use preconditions::shared_volumes::hold_attached;
 pub use preconditions::snapshots;
 pub use preconditions::upgrade::hold_upgrades;
 pub use prerequisites::lacking;
 pub use render::RenderCache;
-pub use requests::{DriverFailure, DriverFailures, DriverRequests, asked};
+pub use requests::asked;
 pub use rights::{Permitted, Rights, RightsError, more_rights, rights};
 pub use served::unserved_kinds;
 pub use uninstall::uninstallation;
@@ -71,6 +81,8 @@ pub use write_status::{Requeue, due, write_status};
 use apply::{Place, apply, delete, former};
 use observe::{crash_logs, definitions, recover_inventory};
 use phase::Collect;
+use preconditions::images;
+use render::RenderInput;
 use stopwatch::Stopwatch;
 
 use crate::cluster::{Reader, Writer};
@@ -80,6 +92,7 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 use vdo_api::api::{Class, ManagementState, Reason, STATE, VDOConfig};
 use vdo_api::types::{KubernetesVersion, ObjectId, count};
+use vdo_core::drivers;
 use vdo_core::plan::{self, Contention, Plan, RepairHistory, Step, Wait};
 use vdo_core::status::{Failure, Report};
 use vdo_source::fetch::ChartRepository;
@@ -179,7 +192,7 @@ pub fn is_uninstalled(config: &VDOConfig) -> bool {
 async fn advance(input: &ReconcileInput<'_>, ports: &Ports) -> Phase<()> {
     let config = input.config;
     let mut watch = Stopwatch::start();
-    let state = observe(&ports.reader, config, input.kubernetes.clone()).await?; // effect: reads
+    let state = observe(&ports.reader, config, input.kubernetes.clone()).await?;
     let mut found = state.findings();
     found.stages.push(watch.lap("observe"));
     found.drivers = state.reports();
@@ -189,49 +202,104 @@ async fn advance(input: &ReconcileInput<'_>, ports: &Ports) -> Phase<()> {
         return Ok(((), found));
     }
     if state.recovered.is_none() && !state.inventory.objects.is_empty() {
-        forget_former(ports, config, &state).await; // effect: deletes what operators before this one kept
+        forget_former(ports, config, &state).await;
     }
-    let mut decision = found.take(decide(input, ports, &state).await)?; // effects: reads; pure: resolve, render, plan, gate
+    let mut planned = found.take(plan_drivers(input, ports, &state).await)?;
     if paused {
-        found.paused = Some(decision.plan.steps.len());
-        found.waiting.append(&mut decision.plan.waiting);
+        found.paused = Some(planned.plan.steps.len());
+        found.waiting.append(&mut planned.plan.waiting);
         return Ok(((), found));
     }
-    found.failures.extend(blocked(&decision.plan));
-    let mut tried = None;
-    if decision.plan.is_transition() {
-        let dry_run = found.check(dry_run(ports, &state, &mut decision, Scope::Transitions(input)).await)?; // effect: tries, writes nothing
-        found
-            .failures
-            .extend(dry_run.refusals.iter().map(|(_, refusal)| Failure::from(refusal.as_ref())));
-        found.plan = approval::approve(config, &state, &mut decision); // pure
-        tried = Some(dry_run);
-    }
-    let (mut given_up, look_again) = rollback::given_up(config, &state, &decision, tried.as_ref(), input.now); // pure
-    found.look_again = look_again;
-    found.check(served::check(ports, &mut given_up).await)?; // effect: reads
-    found.failures.extend(rollback::give_up(given_up, &mut decision)); // pure
-    found.waiting.append(&mut decision.plan.waiting);
-    found.contentions = decision.plan.pause_contended(input.history, input.now); // pure
+    found.failures.extend(blocked(&planned.plan));
+    let tried = found.take(attempt(input, ports, &state, &mut planned).await)?;
+    found.take(rollback::give_up(input, ports, &state, &mut planned, tried.as_ref()).await)?;
+    found.waiting.append(&mut planned.plan.waiting);
+    found.contentions = planned.plan.pause_contended(input.history, input.now);
     found.failures.extend(found.contentions.iter().map(contended));
-    let mut steps = decision.run(&state); // pure
-    found.check(plan::check(&steps, &decision.desired, &state.inventory))?; // pure
-    found.check(fits(&steps))?; // pure
+    let steps = planned.steps(&state);
+    found.check(plan::check(&steps, &planned.desired, &state.inventory))?;
+    found.check(fits(&steps))?;
     found.waiting.extend(plan::deleting(&steps));
     if steps.iter().any(Step::removes) && !found.check(delete::is_current(config, ports).await)? {
         found.waiting.push(delete::outdated(config));
         return Ok(((), found));
     }
-    let drift = drift::found(ports, &mut steps).await; // effect: reads
+    found.take(write(config, ports, &state, steps).await)?;
+    Ok(((), found))
+}
+
+/// Plans every driver, without writing anything: the arrows from the site to the plan. A command stops here.
+///
+/// # Errors
+/// With what concerns all drivers, and what was found until then.
+pub async fn plan_drivers(input: &ReconcileInput<'_>, ports: &Ports, state: &ClusterState) -> Phase<Planned> {
+    let config = input.config;
+    let mut found = Report::default();
+    let mut watch = Stopwatch::start();
+    let (site, mut runs) = found.take(site::site(input, ports, state).await)?;
+    let choice = found.take(choose::choose(input, ports, state, &site, &mut runs).await)?;
+    let basis = rollback::basis(config, found.matrix.as_ref(), input.kubernetes.raw(), &site.connections);
+    found.take(rollback::roll_back(input, ports, state, basis.as_deref(), &mut runs).await)?;
+    found.stages.push(watch.lap("resolve"));
+    load::load(ports, &mut runs).await;
+    found.stages.push(watch.lap("fetch"));
+    let (webhook, precondition) = webhook::serve(input, ports, state, &mut runs).await;
+    found.preconditions.extend(precondition);
+    let render_input = RenderInput::of(config, state, &site, &choice, webhook.as_ref());
+    let random = render::render(&render_input, &mut runs, &ports.renders);
+    found.ignored = Some(
+        runs.iter()
+            .filter_map(|run| run.chart())
+            .flat_map(|chart| drivers::ignored(&config.spec, chart))
+            .collect(),
+    );
+    found.preconditions.push(images::mirrored(
+        &config.spec,
+        choice.lock.as_deref(),
+        runs.iter().flat_map(|run| &run.objects),
+    ));
+    found.stages.push(watch.lap("render"));
+    found.take(permit::permit(input, ports, state, (&site, &choice), &mut runs).await)?;
+    planned::keep(&render_input, state, &mut runs);
+    let record = record::record(config, ports, state, (&choice, &runs), random);
+    let mut planned = Planned::new(config, state, (site, choice, runs), webhook, record, basis);
+    found
+        .preconditions
+        .push(preconditions::control_plane(&planned.desired, &state.cluster.nodes));
+    found.check(look::look(input, ports, state, &mut planned).await)?;
+    planned.replan(state);
+    found.failures.extend(content::refuse(ports, state, &mut planned).await);
+    planned.describe(&mut found, state);
+    found.stages.push(watch.lap("plan"));
+    Ok((planned, found))
+}
+
+/// Tries a plan that leads to another state on the server, which writes nothing, and asks for approval where that is needed.
+async fn attempt(input: &ReconcileInput<'_>, ports: &Ports, state: &ClusterState, planned: &mut Planned) -> Phase<Option<DryRun>> {
+    let mut found = Report::default();
+    if !planned.plan.is_transition() {
+        return Ok((None, found));
+    }
+    let tried = found.check(dry_run(ports, state, planned, Scope::Transitions(input)).await)?;
+    let refusals = tried.refusals.iter().map(|(_, refusal)| Failure::from(refusal.as_ref()));
+    found.failures.extend(refusals);
+    found.plan = approval::approve(input.config, state, planned);
+    Ok((Some(tried), found))
+}
+
+/// Writes what may be written now.
+async fn write(config: &VDOConfig, ports: &Ports, state: &ClusterState, mut steps: Vec<Step>) -> Phase<()> {
+    let mut found = Report::default();
+    let drift = drift::found(ports, &mut steps).await;
     if !steps.iter().any(|step| !matches!(step, Step::SetFinalizer)) {
         return Ok(((), found));
     }
     let mut watch = Stopwatch::start();
-    let outcome = apply(&steps, ports, &Place::of(&state, config)).await; // effect: every write
-    if let Some(memory) = ports.dry_runs.as_ref().filter(|_| outcome.failures.is_empty()) {
-        memory.forget(&steps);
-    }
+    let outcome = apply(&steps, ports, &Place::of(state, config)).await;
     if let Some(memory) = &ports.dry_runs {
+        if outcome.failures.is_empty() {
+            memory.forget(&steps);
+        }
         // The server has changed its mind, and is asked again before the next write.
         memory.forget(outcome.refused.iter().map(|step| &steps[*step]));
     }

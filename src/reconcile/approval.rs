@@ -1,24 +1,21 @@
 //! Whether a plan may be carried out, or waits for a person (pure).
 
-use super::decide::Decision;
 use super::observe::ClusterState;
+use super::planned::Planned;
 use kube::ResourceExt;
 use vdo_api::api::{APPROVE, Approval, PlanStatus, Reason, VDOConfig};
 use vdo_core::drivers::short;
 use vdo_core::plan::{Wait, hash, target};
 
 /// The versions that the plan changes, as ` (CSI 3.6.3 → 3.7.3)`.
-fn versions(state: &ClusterState, decision: &Decision) -> String {
+fn versions(state: &ClusterState, planned: &Planned) -> String {
     let installed = state.versions();
-    let changes = decision
-        .resolution
-        .picks
-        .iter()
-        .filter_map(|(driver, pick)| match installed.get(driver) {
-            None => Some(format!("{} {}", short(driver), pick.version)),
-            Some(before) if *before == pick.version => None,
-            Some(before) => Some(format!("{} {before} → {}", short(driver), pick.version)),
-        });
+    let picks = planned.runs.iter().filter_map(|run| Some((&run.name, run.pick.as_ref()?)));
+    let changes = picks.filter_map(|(driver, pick)| match installed.get(driver) {
+        None => Some(format!("{} {}", short(driver), pick.version)),
+        Some(before) if *before == pick.version => None,
+        Some(before) => Some(format!("{} {before} → {}", short(driver), pick.version)),
+    });
     let changes: Vec<String> = changes.collect();
     match changes.is_empty() {
         true => String::new(),
@@ -28,30 +25,30 @@ fn versions(state: &ClusterState, decision: &Decision) -> String {
 
 /// The plan as it is reported. Closes what a person has to approve. A person approves a plan by its hash once; the state that it leads
 /// to is kept in the inventory, so that every later step towards it, also after a restart, is approved too.
-pub(super) fn approve(config: &VDOConfig, state: &ClusterState, decision: &mut Decision) -> Option<PlanStatus> {
-    let hash = hash(&decision.plan, &decision.record.drawn)?;
-    let target = target(&decision.desired, &decision.record.drawn);
+pub(super) fn approve(config: &VDOConfig, state: &ClusterState, planned: &mut Planned) -> Option<PlanStatus> {
+    let hash = hash(&planned.plan, &planned.record.drawn)?;
+    let target = target(&planned.desired, &planned.record.drawn);
     let manual = config.spec.approval == Approval::Manual;
     let given = config.annotations().get(APPROVE).is_some_and(|given| given.trim() == hash);
     let approved = !manual || given || state.inventory.approved.as_deref() == Some(&target);
-    let steps = decision.plan.changes();
+    let steps = planned.plan.changes();
     if approved && manual {
-        decision.approved = Some(target);
+        planned.approved = Some(target);
     }
     if !approved {
         let (namespace, name) = (config.namespace().unwrap_or_default(), config.name_any());
         let message = format!(
             "plan {hash} of {steps} steps{} waits for approval, because spec.approval of VDOConfig {name} is Manual; look at it with \
              vdoctl plan, then run vdoctl approve {hash} or kubectl annotate --overwrite -n {namespace} vdoconfig {name} {APPROVE}={hash}",
-            versions(state, decision)
+            versions(state, planned)
         );
         let wait = Wait {
             driver: String::new(),
             reason: Reason::ApprovalRequired,
             message,
         };
-        decision.plan.waiting.insert(0, wait);
-        decision.plan.await_approval();
+        planned.plan.waiting.insert(0, wait);
+        planned.plan.await_approval();
     }
     Some(PlanStatus {
         hash,

@@ -1,51 +1,30 @@
-//! resolve: which versions, driver by driver (effects: reads only; the choice itself is pure).
+//! choose: which versions, jointly (effects: reads only; the choice itself is pure).
 
+use super::driver_run::DriverRuns;
 use super::error::ReconcileError;
-use super::observe::{ClusterState, connections};
+use super::observe::ClusterState;
 use super::phase::Phase;
 use super::preconditions::{shared_volumes, upgrade};
-use super::requests::{DriverFailures, DriverRequests};
+use super::site::Site;
 use super::{Mode, Ports, ReconcileInput, matrix_fallback, matrix_source, preconditions, upgradeable};
 use crate::cluster::ClusterError;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use kube::ResourceExt;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
-use vdo_api::api::{MatrixStatus, UpdatePolicy, VDOConfig, VsphereCloudConfig};
+use vdo_api::api::{MatrixStatus, UpdatePolicy, VDOConfig};
 use vdo_api::facts::Connection;
 use vdo_api::types::{DriverName, DriverVersion, VcenterVersion};
 use vdo_core::lock::Lock;
-use vdo_core::matrix::{self, Entry, Index, Query, Resolution};
+use vdo_core::matrix::{self, DriverRequest, Entry, Index, Query};
 use vdo_core::plan::Needs;
 use vdo_core::status::Report;
-use vdo_source::fetch::{LoadedIndex, settings};
+use vdo_source::fetch::{ChartRepository, LoadedIndex, settings};
 
-/// The connections that some driver uses, with everything that they refer to. One that cannot be read, or is not verified, fails the
-/// drivers that use it.
-pub(super) async fn connections(
-    ports: &Ports,
-    objects: &[VsphereCloudConfig],
-    asked: &DriverRequests,
-) -> Result<(Vec<Connection>, DriverFailures), ReconcileError> {
-    let mut failures = DriverFailures::default();
-    let mut connections: Vec<Connection> = Vec::new();
-    for object in objects.iter().filter(|o| asked.used().contains(o.name_any().as_str())) {
-        let users = asked.users(&object.name_any());
-        match connections::connection(&ports.reader, object).await {
-            Ok(mut connection) => {
-                connection.drivers = users;
-                connections.push(connection);
-            }
-            Err(ReconcileError::Cluster(error)) => return Err(error.into()),
-            Err(error) => failures.of(users, error),
-        }
-    }
-    Ok((connections, failures))
-}
-
-/// What was chosen.
+/// The matrix that versions were chosen from, and how.
 #[derive(Default)]
-pub(super) struct Chosen {
-    pub resolution: Resolution,
+pub(super) struct Choice {
+    /// Which driver must not go on without which other one.
     pub needs: Needs,
     /// The matrix.
     pub index: Option<Arc<Index>>,
@@ -65,26 +44,30 @@ pub(super) struct Policy {
     pub by: Option<&'static str>,
 }
 
-impl Chosen {
+impl Choice {
     /// What the matrix says of a version.
     pub fn entry(&self, driver: &str, version: &DriverVersion) -> Option<&Entry> {
         self.index.as_ref()?.drivers.get(driver)?.entry(version)
     }
 
+    /// Whether no version before this one can be installed after it.
+    pub fn is_irreversible(&self, driver: &str, version: &DriverVersion) -> bool {
+        let from = self.entry(driver, version).and_then(|entry| entry.upgrades_from.as_ref());
+        from.is_some_and(|from| from.irreversible)
+    }
+
     /// Whether the chosen version of a driver needs another one, with the feature states that are asked for.
-    pub fn requires(&self, driver: &str, other: &str, asked: &DriverRequests) -> bool {
-        let pick = self.resolution.picks.get(driver);
-        let request = asked.drivers.get(driver);
-        let (Some(pick), Some(request)) = (pick, request) else {
+    pub fn requires(&self, runs: &DriverRuns, driver: &str, other: &str) -> bool {
+        let run = runs.get(driver);
+        let pick = run.and_then(|run| run.pick.as_ref());
+        let asked = run.and_then(|run| run.asked.as_ref());
+        let (Some(pick), Some(asked)) = (pick, asked) else {
             return false;
         };
-        let entry = self.entry(driver, &pick.version);
-        entry.is_some_and(|entry| {
-            entry
-                .requires
-                .iter()
-                .any(|need| need.driver == other && need.counts(&request.states))
-        })
+        let needs = self.entry(driver, &pick.version).into_iter().flat_map(|entry| &entry.requires);
+        needs
+            .into_iter()
+            .any(|need| need.driver == other && need.counts(&asked.question.states))
     }
 }
 
@@ -94,79 +77,89 @@ pub(super) async fn choose(
     input: &ReconcileInput<'_>,
     ports: &Ports,
     state: &ClusterState,
-    (objects, connections): (&[VsphereCloudConfig], &[Connection]),
-    asked: &mut DriverRequests,
-    failures: &mut DriverFailures,
-) -> Phase<Chosen> {
+    site: &Site,
+    runs: &mut DriverRuns,
+) -> Phase<Choice> {
     let mut report = Report::default();
     let config = input.config;
     let installed = state.versions();
     let (frozen, unheard) = follow_source(input, ports).await?;
-    let basis = match matrix_fallback::basis(&ports.repository, config, &state.inventory, &installed, asked).await {
+    let all = runs.questions();
+    let basis = match matrix_fallback::basis(&ports.repository, config, &state.inventory, &installed, &all).await {
         Ok(basis) => basis,
         Err(error) => {
-            failures.of(asked.drivers.keys().cloned(), error);
-            return Ok((Chosen::default(), report));
+            runs.unfit(&all.into_keys().collect(), error);
+            return Ok((Choice::default(), report));
         }
     };
-    let loaded = Some(basis.loaded.clone()).filter(|_| !basis.narrowed);
-    let nothing = || Chosen {
-        loaded: loaded.clone(),
-        ..Chosen::default()
-    };
     let index: &Index = &basis.loaded.index;
-    asked.leave_to(index);
-    upgrade::hold_upgrades(&ports.reader, state, objects, index, asked).await?;
-    report.matrix = (!basis.narrowed).then(|| MatrixStatus {
-        source: basis.loaded.source.clone(),
-        version: i64::try_from(index.version).unwrap_or(i64::MAX),
-        digest: basis.loaded.digest.to_string(),
-        signer: basis.loaded.signer.as_ref().map(ToString::to_string),
-        // Keys that cannot be read now are those of before: nothing new is used without them.
-        keys: ports.repository.trusted().unwrap_or_else(|| keys_of(config)),
-        generated: index.generated.map(Time),
-        expires: index.expires.map(Time),
-        knows: matrix::knowledge(index),
-    });
+    runs.leave_to(index);
+    upgrade::hold_upgrades(&ports.reader, state, &site.objects, index, runs).await?;
+    report.matrix = (!basis.narrowed).then(|| reported(&basis.loaded, &ports.repository, config));
     report
         .preconditions
         .push(preconditions::matrix(&basis, &ports.repository.to_string(), unheard, input.now));
-    let (vcenters, unverified) = vcenters(connections, index);
-    for (connection, error) in unverified {
-        failures.of(asked.users(&connection), error);
-    }
-    let mut drivers = asked.drivers.clone();
-    drivers.retain(|driver, _| !failures.names(driver));
+    let vcenters = vcenters(&site.connections, index, runs);
     let asked_for = if frozen.is_some() {
         UpdatePolicy::Disabled
     } else {
         config.spec.update_policy
     };
-    let policy = index.policy(policy(asked_for), input.now);
+    let query = Query {
+        kubernetes: &state.cluster.version,
+        vcenters: &vcenters,
+        drivers: &runs.questions(),
+        installed: &installed,
+        policy: index.policy(policy(asked_for), input.now),
+    };
+    let needs = resolve(ports, index, &query, runs, (&mut report, basis.narrowed)).await;
+    let loaded = Some(basis.loaded.clone()).filter(|_| !basis.narrowed);
+    let Some(needs) = needs else {
+        return Ok((
+            Choice {
+                loaded,
+                ..Choice::default()
+            },
+            report,
+        ));
+    };
+    let whole = !basis.narrowed && runs.asked().all(|(run, _)| run.pick.is_some());
+    let choice = Choice {
+        policy: whole.then_some(Policy {
+            policy: query.policy,
+            by: frozen,
+        }),
+        needs,
+        index: Some(basis.loaded.index.clone()),
+        lock: basis.loaded.lock.clone(),
+        loaded,
+    };
+    Ok((choice, report))
+}
+
+/// Resolves until the versions of the drivers that are left fit together. Gives which of them must not go on without which other one; `None`
+/// where nothing could be chosen.
+async fn resolve(
+    ports: &Ports,
+    index: &Index,
+    all: &Query<'_>,
+    runs: &mut DriverRuns,
+    (report, narrowed): (&mut Report, bool),
+) -> Option<Needs> {
+    let mut drivers: BTreeMap<DriverName, DriverRequest> = all.drivers.clone();
+    drivers.retain(|driver, _| runs.get(driver).is_some_and(|run| !run.has_failed()));
     if drivers.is_empty() {
-        let query = Query {
-            kubernetes: &state.cluster.version,
-            vcenters: &[],
-            drivers: &asked.drivers,
-            installed: &installed,
-            policy,
-        };
-        report.preconditions.extend(preconditions::supported(index, &query, None));
-        return Ok((nothing(), report));
+        let nowhere = Query { vcenters: &[], ..*all };
+        report.preconditions.extend(preconditions::supported(index, &nowhere, None));
+        return None;
     }
-    let mut reported = false;
-    loop {
-        let query = Query {
-            kubernetes: &state.cluster.version,
-            vcenters: &vcenters,
-            drivers: &drivers,
-            installed: &installed,
-            policy,
-        };
+    let mut first = true;
+    while !drivers.is_empty() {
+        let query = Query { drivers: &drivers, ..*all };
         let (shared, resolution) = shared_volumes::choose(&ports.reader, index, &query).await;
         // The first answer is about everything that is asked for.
-        if !std::mem::replace(&mut reported, true) {
-            report.upgradeable = (!basis.narrowed).then(|| upgradeable::upgradeable(index, &query));
+        if std::mem::take(&mut first) {
+            report.upgradeable = (!narrowed).then(|| upgradeable::upgradeable(index, &query));
             report.preconditions.push(shared);
             report
                 .preconditions
@@ -175,28 +168,33 @@ pub(super) async fn choose(
         match resolution {
             Ok(resolution) => {
                 let needs = matrix::apart(index, &query, &resolution);
-                let index = Some(basis.loaded.index.clone());
-                let lock = basis.loaded.lock.clone();
-                let whole = !basis.narrowed && resolution.picks.len() == asked.drivers.len();
-                let chosen = Chosen {
-                    policy: whole.then_some(Policy { policy, by: frozen }),
-                    resolution,
-                    needs,
-                    index,
-                    loaded: loaded.clone(),
-                    lock,
-                };
-                return Ok((chosen, report));
+                for (driver, pick) in resolution.picks {
+                    runs.of(&driver).pick = Some(pick);
+                }
+                return Some(needs);
             }
             Err(error) => {
-                let unfit: Vec<DriverName> = error.all().map(|unfit| unfit.driver.clone()).collect();
-                failures.of(unfit.iter().cloned(), error.into());
+                let unfit: BTreeSet<DriverName> = error.all().map(|unfit| unfit.driver.clone()).collect();
+                runs.unfit(&unfit, error.into());
                 drivers.retain(|driver, _| !unfit.contains(driver));
-                if drivers.is_empty() {
-                    return Ok((nothing(), report));
-                }
             }
         }
+    }
+    None
+}
+
+/// The matrix for the status.
+fn reported(loaded: &LoadedIndex, repository: &ChartRepository, config: &VDOConfig) -> MatrixStatus {
+    MatrixStatus {
+        source: loaded.source.clone(),
+        version: i64::try_from(loaded.index.version).unwrap_or(i64::MAX),
+        digest: loaded.digest.to_string(),
+        signer: loaded.signer.as_ref().map(ToString::to_string),
+        // Keys that cannot be read now are those of before: nothing new is used without them.
+        keys: repository.trusted().unwrap_or_else(|| keys_of(config)),
+        generated: loaded.index.generated.map(Time),
+        expires: loaded.index.expires.map(Time),
+        knows: matrix::knowledge(&loaded.index),
     }
 }
 
@@ -224,13 +222,10 @@ fn keys_of(config: &VDOConfig) -> Vec<String> {
     matrix.map(|matrix| matrix.keys.clone()).unwrap_or_default()
 }
 
-/// Connections, each with what keeps it from being used.
-type Unverified = Vec<(String, ReconcileError)>;
-
-/// The version of every vCenter in use; an old answer counts while there is no new one, but nothing counts that must not reach
-/// a driver. Beside them the connections of which that is so, or nothing is known.
-fn vcenters(connections: &[Connection], index: &Index) -> (Vec<(String, VcenterVersion)>, Unverified) {
-    let (mut known, mut unverified) = (Vec::new(), Vec::new());
+/// The version of every vCenter in use. An old answer counts while there is no new one, but nothing counts that must not reach a driver.
+/// A connection of which that is so, or nothing is known, fails the drivers that use it.
+fn vcenters(connections: &[Connection], index: &Index, runs: &mut DriverRuns) -> Vec<(String, VcenterVersion)> {
+    let mut known = Vec::new();
     for c in connections {
         let message = match (&c.version, &c.blocked) {
             (Some(version), None) => {
@@ -244,9 +239,9 @@ fn vcenters(connections: &[Connection], index: &Index) -> (Vec<(String, VcenterV
             connection: c.name.clone(),
             message: message.clone(),
         };
-        unverified.push((c.name.clone(), error));
+        runs.unfit(&runs.users(&c.name), error);
     }
-    (known, unverified)
+    known
 }
 
 /// The policy of the specification in the words of the resolver.

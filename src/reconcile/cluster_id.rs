@@ -3,9 +3,9 @@
 //! It is in use as soon as the inventory or the configuration of an adopted driver has it. Before that the vSphere connections ask their
 //! vCenters for volumes of another cluster under it; see [`claim`](super::connection::claim).
 
+use super::driver_run::DriverRuns;
 use super::error::ReconcileError;
 use super::observe::ClusterState;
-use super::requests::DriverRequests;
 use super::{Ports, ReconcileInput};
 use crate::cluster::{ClusterError, Select, Watch, list};
 use kube::{Client, ResourceExt};
@@ -34,12 +34,12 @@ pub(super) async fn cluster_id(
     input: &ReconcileInput<'_>,
     ports: &Ports,
     state: &ClusterState,
-    asked: &DriverRequests,
+    runs: &DriverRuns,
 ) -> Result<ClusterId, ReconcileError> {
     let config = input.config;
     let found = of_config(config, &state.cluster.uid);
     let Some(stored) = state.inventory.cluster_id.clone() else {
-        let known = match found.used || !asked.wants(STORAGE.name) {
+        let known = match found.used || !runs.wants(STORAGE.name) {
             true => None,
             false => registered(&ports.client).await?,
         };

@@ -2,8 +2,10 @@
 //! a driver before its first write.
 
 use super::Ports;
+use super::driver_run::DriverRuns;
 use super::error::ReconcileError;
-use super::requests::DriverFailures;
+use super::observe::ClusterState;
+use super::planned::Planned;
 use serde_json::json;
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -11,48 +13,57 @@ use vdo_api::types::{ChartRef, DriverName};
 use vdo_core::admission::{Allowed, ContentRefused};
 use vdo_core::chart::{self, Chart};
 use vdo_core::drivers;
-use vdo_core::matrix::Resolution;
-use vdo_core::plan::{Desired, Plan};
+use vdo_core::plan::{Desired, Plan, Wait};
 use vdo_core::rbac::is_prerequisite;
+use vdo_core::status::Failure;
 use vdo_source::fetch::embedded;
 
 /// What was found sound last, by driver, so that the same objects are not checked in every reconcile. It may be lost without harm.
 #[derive(Default)]
 pub struct SoundContents(Mutex<BTreeMap<DriverName, String>>);
 
-/// What is wrong with the drivers of which an object has content that its chart does not give it. Only of a driver of which the plan writes
-/// something: learning what a chart can render takes longer than everything else in a reconcile.
-pub(super) async fn refused(
-    ports: &Ports,
-    resolution: &Resolution,
-    charts: &BTreeMap<DriverName, Arc<Chart>>,
-    desired: &[Desired],
-    plan: &Plan,
-) -> DriverFailures {
-    let mut failures = DriverFailures::default();
+/// Closes the changes of drivers of which an object has content that its chart does not give it, and gives what there is to report.
+pub(super) async fn refuse(ports: &Ports, state: &ClusterState, planned: &mut Planned) -> Vec<Failure> {
+    let mut failures = Vec::new();
+    for (driver, error) in refused(ports, &planned.runs, &planned.plan).await {
+        let failure = Failure::from(&error);
+        planned.runs.of(&driver).wait = Some(Wait {
+            driver: driver.clone(),
+            reason: failure.reason,
+            message: failure.message.clone(),
+        });
+        failures.push(failure);
+    }
+    if !failures.is_empty() {
+        planned.replan(state);
+    }
+    failures
+}
+
+/// Only drivers of which the plan writes something: learning what a chart can render takes longer than everything else in a reconcile.
+async fn refused(ports: &Ports, runs: &DriverRuns, plan: &Plan) -> Vec<(DriverName, ReconcileError)> {
+    let mut refused = Vec::new();
     let known = || ports.contents.0.lock().unwrap_or_else(PoisonError::into_inner);
-    for (driver, pick) in &resolution.picks {
-        if !plan.writes().any(|step| step.driver() == driver) {
+    for run in runs.iter() {
+        let driver = &run.name;
+        let Some(pick) = run.pick.as_ref().filter(|_| plan.writes().any(|step| step.driver() == driver)) else {
             continue;
-        }
-        let own: Vec<&Desired> = desired
-            .iter()
-            .filter(|d| *d.driver == **driver && !is_prerequisite(d.object.identity()))
-            .collect();
+        };
+        let own: Vec<&Desired> = run.objects.iter().filter(|d| !is_prerequisite(d.object.identity())).collect();
         let digests: Vec<&str> = own.iter().filter_map(|d| d.object.applied()).collect();
         let digests = format!("{} {}", pick.chart.digest, digests.join(" "));
         if own.is_empty() || known().get(driver) == Some(&digests) {
             continue;
         }
-        let Some(charts) = charts_of(ports, driver, charts.get(driver), &pick.chart).await else {
+        let Some(charts) = charts_of(ports, driver, run.chart(), &pick.chart).await else {
             continue;
         };
         match check(driver, &charts, &own) {
-            Err(error) => failures.of([driver.clone()], ReconcileError::Content(Box::new(error))),
+            Err(error) => refused.push((driver.clone(), ReconcileError::Content(Box::new(error)))),
             Ok(()) => drop(known().insert(driver.clone(), digests)),
         }
     }
-    failures
+    refused
 }
 
 /// The chart of a driver. An earlier revision may be of a chart that is not the one in use: the content of any version in this program is as

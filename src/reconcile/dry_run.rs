@@ -2,10 +2,10 @@
 
 pub(super) mod cache;
 
-use super::decide::Decision;
 use super::dry_run::cache::{DryRunCache, Refusal, Refusals, entitled, fingerprint};
 use super::error::ReconcileError;
 use super::observe::ClusterState;
+use super::planned::Planned;
 use super::{Ports, ReconcileInput};
 use crate::cluster::{ClusterError, DryRunResult, Select, Watch, rights};
 use futures::StreamExt;
@@ -16,7 +16,7 @@ use std::sync::Arc;
 use vdo_api::api::{Classify as _, Reason, chain};
 use vdo_api::types::{Digest, DriverName, ObjectId};
 use vdo_core::manifest::{Object, changes, is_installer};
-use vdo_core::plan::{Change, Gate, Held, Observed, Ownership, Plan, PlannedStep, Skip, Step, Wait, ownership};
+use vdo_core::plan::{Change, Closed, Gate, Needs, Observed, Ownership, Plan, PlannedStep, Skip, Step, Wait, ownership};
 
 /// Requests that are under way at the same time.
 const CONCURRENCY: usize = 8;
@@ -53,34 +53,35 @@ pub struct DryRun {
     answers: BTreeMap<ObjectId, Object>,
 }
 
-/// Tries every step of the plan on the server. What is learned goes into the decision: objects that exist although no watch shows them
+/// Tries every step of the plan on the server. What is learned goes into the planned: objects that exist although no watch shows them
 /// are adopted, fields that cannot be changed make an object be recreated where its kind allows it. A driver of which something is
 /// refused is held, with those that must not go on without it. An instance whose definition the plan itself creates is tried when that
 /// exists, before anything of its wave is written.
 ///
 /// # Errors
 /// When something that exists cannot be read.
-pub async fn dry_run(ports: &Ports, state: &ClusterState, decision: &mut Decision, scope: Scope<'_>) -> Result<DryRun, ReconcileError> {
+pub async fn dry_run(ports: &Ports, state: &ClusterState, planned: &mut Planned, scope: Scope<'_>) -> Result<DryRun, ReconcileError> {
     let mut dry_run = DryRun::default();
     let Some(memory) = &ports.dry_runs else { return Ok(dry_run) };
     let known = match scope {
-        Scope::Transitions(input) if !input.due => memory.refused(|| questions(&decision.plan, ports, input)),
+        Scope::Transitions(input) if !input.due => memory.refused(|| questions(&planned.plan, ports, input)),
         _ => Refusals::new(),
     };
+    let needs = planned.needs(state);
     let silent = {
-        let mut plan = decision.plan.clone();
-        plan.hold_all(waits(&known), &decision.needs);
-        plan.held
+        let mut plan = planned.plan.clone();
+        plan.close_all(closed(&known), &needs);
+        plan
     };
     let mut first = None;
     // Each round begins with more knowledge, and there are two things to be learned of an object.
     for _ in 0..3 {
-        let plan = &decision.plan;
+        let plan = &planned.plan;
         memory.retain(plan);
         let tried = |at: &usize| {
             let PlannedStep { step, gate, .. } = &plan.steps[*at];
             let apart = matches!(gate, Gate::Kept | Gate::Paused);
-            !apart && scope.takes(step) && !silent.contains_key(step.driver())
+            !apart && scope.takes(step) && !silent.waits(step.driver())
         };
         let (deferred, asked): (Vec<usize>, Vec<usize>) = (0..plan.steps.len()).filter(tried).partition(|at| plan.deferral(*at).is_some());
         let unknown = |step: &&Step| {
@@ -88,7 +89,7 @@ pub async fn dry_run(ports: &Ports, state: &ClusterState, decision: &mut Decisio
             !known && (matches!(scope, Scope::Everything) || !memory.knows(step, &fingerprint(step)))
         };
         let asked: Vec<Step> = asked.iter().map(|at| &plan.steps[*at].step).filter(unknown).cloned().collect();
-        let observed = &decision.observed;
+        let observed = &planned.observed;
         let answers: Vec<(Step, Result<Option<DryRunResult>, ClusterError>)> = stream::iter(asked)
             .map(|step| async move {
                 let answer = ask(ports, state, observed, &step).await;
@@ -100,7 +101,7 @@ pub async fn dry_run(ports: &Ports, state: &ClusterState, decision: &mut Decisio
         dry_run.refusals.clear();
         dry_run.deferred = deferred.iter().filter_map(|at| plan.deferral(*at)).collect();
         let later: Vec<Step> = deferred.iter().map(|at| plan.steps[*at].step.clone()).collect();
-        let learned = take_in(ports, &mut decision.observed, &mut dry_run, memory, answers).await?;
+        let learned = take_in(ports, &mut planned.observed, &mut dry_run, memory, answers).await?;
         if matches!(scope, Scope::Transitions(_)) {
             let missing = rightless(ports, memory, &later.iter().collect::<Vec<_>>()).await?;
             let missing = missing.into_iter().map(|(id, error)| (id, Arc::new(error)));
@@ -109,20 +110,20 @@ pub async fn dry_run(ports: &Ports, state: &ClusterState, decision: &mut Decisio
         if !learned {
             break;
         }
-        first.get_or_insert(decision.plan.clone());
-        decision.replan(state);
+        first.get_or_insert(planned.plan.clone());
+        planned.replan(state);
     }
     dry_run.refusals.extend(known.into_values().flatten());
-    dry_run.refusals = in_order(&decision.plan, dry_run.refusals);
+    dry_run.refusals = in_order(&planned.plan, dry_run.refusals);
     if let Scope::Transitions(input) = scope {
         // Every attempt begins with what the first round knows.
-        let asked = || questions(first.as_ref().unwrap_or(&decision.plan), ports, input);
-        keep(memory, decision, asked, &dry_run.refusals);
+        let asked = || questions(first.as_ref().unwrap_or(&planned.plan), ports, input);
+        keep(memory, (planned, &needs), asked, &dry_run.refusals);
     }
     let counting = dry_run.refusals.iter().filter(|(_, refusal)| scope.counts(refusal));
-    let refused = by_driver(&decision.plan, counting);
-    decision.plan.hold_all(waits(&refused), &decision.needs);
-    decision.plan.close_deferred();
+    let refused = by_driver(&planned.plan, counting);
+    planned.plan.close_all(closed(&refused), &needs);
+    planned.plan.close_deferred();
     Ok(dry_run)
 }
 
@@ -153,12 +154,17 @@ fn questions(plan: &Plan, ports: &Ports, input: &ReconcileInput<'_>) -> BTreeMap
 
 /// Remembers what was refused. Of what is held because of it nothing is written, so the next attempt begins before the first write again.
 /// What a server accepted while it was overloaded still counts: else a plan of many steps would hardly ever be accepted as a whole.
-fn keep(memory: &DryRunCache, decision: &Decision, asked: impl Fn() -> BTreeMap<DriverName, Digest>, refusals: &[Refusal]) {
+fn keep(
+    memory: &DryRunCache,
+    (planned, needs): (&Planned, &Needs),
+    asked: impl Fn() -> BTreeMap<DriverName, Digest>,
+    refusals: &[Refusal],
+) {
     let about_the_step = |(_, error): &&Refusal| !matches!(error.reason(), Reason::ApiUnavailable | Reason::ApplyFailed);
-    let mut refused = by_driver(&decision.plan, refusals.iter().filter(about_the_step));
-    let mut plan = decision.plan.clone();
-    plan.hold_all(waits(&refused), &decision.needs);
-    memory.forget(plan.writes().filter(|step| plan.held.contains_key(step.driver())));
+    let mut refused = by_driver(&planned.plan, refusals.iter().filter(about_the_step));
+    let mut plan = planned.plan.clone();
+    plan.close_all(closed(&refused), needs);
+    memory.forget(plan.writes().filter(|step| plan.waits(step.driver())));
     let asked = if refused.is_empty() { BTreeMap::new() } else { asked() };
     let same = asked.into_iter().filter_map(|(driver, what)| {
         let refusals = refused.remove(&driver)?;
@@ -178,16 +184,15 @@ fn by_driver<'a>(plan: &Plan, refusals: impl Iterator<Item = &'a Refusal>) -> Re
     drivers
 }
 
-/// What each of these drivers waits for: that the first of its refusals is taken back.
-fn waits(refused: &Refusals) -> Held {
+/// Each of these drivers waits until the first of its refusals is taken back.
+fn closed(refused: &Refusals) -> Vec<Closed> {
     let wait = |(driver, refusals): (&DriverName, &Vec<Refusal>)| {
         let (_, refusal) = refusals.first()?;
-        let wait = Wait {
+        Some(Closed::refused(Wait {
             driver: driver.clone(),
             reason: refusal.reason(),
             message: chain(refusal.as_ref()),
-        };
-        Some((driver.clone(), wait))
+        }))
     };
     refused.iter().filter_map(wait).collect()
 }

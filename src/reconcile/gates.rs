@@ -1,6 +1,11 @@
-//! Which waves must wait, and what the finished state still waits for (pure).
+//! The gates that are known before the API server is asked: which drivers, and which of their waves, must wait (pure).
+//!
+//! A driver is closed as a whole while something that an administrator brings is missing, and where it is paused. The first of [`WAVES`] that
+//! has something to wait for keeps the later waves of a driver from starting.
 
-use super::requests::DriverRequests;
+use super::driver_run::DriverRuns;
+use super::observe::ClusterState;
+use super::planned::Planned;
 use serde_json::{Map, Value};
 use std::collections::BTreeMap;
 use vdo_api::api::Reason;
@@ -9,10 +14,31 @@ use vdo_api::types::{ById, DriverName};
 use vdo_core::drivers::{CLOUD_PROVIDER, STORAGE};
 use vdo_core::health::{DriverHealth, Verdict, assess};
 use vdo_core::manifest::Object;
-use vdo_core::plan::{Desired, Needs, Wait};
+use vdo_core::plan::{Closed, Desired, Needs, Wait};
 
-/// The waves of a driver that must not start yet: the first of them, and what they wait for.
-pub type Hold = (u8, Wait);
+/// What keeps waves of drivers from starting, in the order in which it is looked at.
+const WAVES: [fn(&Planned, &ClusterState) -> Vec<Closed>; 3] = [
+    |planned, state| lacking_privileges(&planned.runs, &planned.site.connections, &state.running),
+    |planned, state| {
+        // A version that knows the machine of a node by another way is there as soon as the nodes are.
+        let after_nodes = planned.is_after_nodes();
+        let age = state.age(CLOUD_PROVIDER.name, planned.observed.at);
+        let closed = after_nodes.then(|| uninitialised_nodes(&planned.desired, &state.cluster, &state.running, age));
+        closed.flatten().into_iter().collect()
+    },
+    |planned, state| unanswered_webhook(&planned.desired, &state.live).into_iter().collect(),
+];
+
+/// Every gate that is closed.
+pub(super) fn closed(planned: &Planned, state: &ClusterState) -> Vec<Closed> {
+    let missing = planned.runs.iter().filter_map(|run| run.wait.clone()).map(Closed::refused);
+    let paused = planned.runs.iter().filter(|run| run.is_paused());
+    let waves = WAVES.iter().map(|gate| gate(planned, state)).find(|closed| !closed.is_empty());
+    missing
+        .chain(paused.map(|run| Closed::paused(&run.name)))
+        .chain(waves.into_iter().flatten())
+        .collect()
+}
 
 /// How long the workloads of a driver that needs initialised nodes wait for the last of them, in seconds since the cloud
 /// provider was installed. A node whose machine is missing must not keep volumes from all others for ever.
@@ -20,8 +46,12 @@ const TIMEOUT: i64 = 300;
 
 /// Holds back the workloads of the CSI driver until the nodes are initialised, as its controller would stay pending and
 /// its node plugin could not be matched to a machine. A driver that runs already is never held back.
-#[must_use]
-pub fn hold(desired: &[Desired], cluster: &Cluster, running: &BTreeMap<DriverName, DriverHealth>, cpi_age: Option<i64>) -> Option<Hold> {
+fn uninitialised_nodes(
+    desired: &[Desired],
+    cluster: &Cluster,
+    running: &BTreeMap<DriverName, DriverHealth>,
+    cpi_age: Option<i64>,
+) -> Option<Closed> {
     let with_cpi = desired.iter().any(|d| *d.driver == *CLOUD_PROVIDER.name);
     if !with_cpi || running.contains_key(STORAGE.name) {
         return None;
@@ -54,13 +84,12 @@ pub fn hold(desired: &[Desired], cluster: &Cluster, running: &BTreeMap<DriverNam
         },
         message,
     };
-    Some((from, wait))
+    Some(Closed::waves_from(from, wait))
 }
 
 /// Which driver must not even begin without which other one: a CSI driver that is not there yet would wait for the cloud provider with
 /// half of its objects.
-#[must_use]
-pub fn needs(desired: &[Desired], running: &BTreeMap<DriverName, DriverHealth>) -> Needs {
+pub(super) fn needs(desired: &[Desired], running: &BTreeMap<DriverName, DriverHealth>) -> Needs {
     let new = |driver: &str| desired.iter().any(|d| *d.driver == *driver) && !running.contains_key(driver);
     let pair = (STORAGE.name.to_owned(), CLOUD_PROVIDER.name.to_owned());
     let why = "it is not there yet, and the nodes are initialised by it";
@@ -72,36 +101,32 @@ pub fn needs(desired: &[Desired], running: &BTreeMap<DriverName, DriverHealth>) 
 
 /// Holds back the workloads of a driver that is not installed yet and could not do its work, because the account of a connection
 /// that it uses lacks privileges. A driver that runs already is never held back.
-#[must_use]
-pub fn hold_lacking_privileges(
-    desired: &[Desired],
-    asked: &DriverRequests,
-    connections: &[Connection],
-    running: &BTreeMap<DriverName, DriverHealth>,
-) -> Vec<Hold> {
-    let waits = asked.connections.iter().filter(|(driver, _)| !running.contains_key(*driver));
-    let held = waits.filter_map(|(driver, names)| {
-        let lacking_privileges = connections.iter().find(|c| names.contains(&c.name) && c.lacking_privileges.contains(driver))?;
-        let workloads = desired.iter().filter(|d| *d.driver == **driver && d.object.pod_spec().is_some());
+fn lacking_privileges(runs: &DriverRuns, connections: &[Connection], running: &BTreeMap<DriverName, DriverHealth>) -> Vec<Closed> {
+    let waits = runs.iter().filter(|run| !running.contains_key(&run.name));
+    let closed = waits.filter_map(|run| {
+        let driver = &run.name;
+        let lacking = connections
+            .iter()
+            .find(|c| run.uses(&c.name) && c.lacking_privileges.contains(driver))?;
+        let workloads = run.objects.iter().filter(|d| d.object.pod_spec().is_some());
         let from = workloads.map(|d| d.wave).min()?;
         let message = format!(
             "{driver} waits for privileges: the user of vSphere connection {} lacks some that it needs; its condition Authorized names them",
-            lacking_privileges.name
+            lacking.name
         );
         let wait = Wait {
             driver: driver.clone(),
             reason: Reason::PrivilegesMissing,
             message,
         };
-        Some((from, wait))
+        Some(Closed::waves_from(from, wait))
     });
-    held.collect()
+    closed.collect()
 }
 
 /// Holds a webhook back until the pods that answer for it are ready: from then on the API server asks it, and refuses what it
 /// would have to ask about in vain. One that is in place already stays and is kept up to date.
-#[must_use]
-pub fn hold_webhook(desired: &[Desired], live: &ById<Object>) -> Option<Hold> {
+fn unanswered_webhook(desired: &[Desired], live: &ById<Object>) -> Option<Closed> {
     let webhook = desired.iter().find(|d| d.object.kind() == "ValidatingWebhookConfiguration")?;
     if live.contains_key(&webhook.object.id()) {
         return None;
@@ -119,7 +144,7 @@ pub fn hold_webhook(desired: &[Desired], live: &ById<Object>) -> Option<Hold> {
         reason: Reason::WaitingForPods,
         message: format!("{} waits for the pods that answer for it: {message}", webhook.object),
     };
-    Some((webhook.wave, wait))
+    Some(Closed::waves_from(webhook.wave, wait))
 }
 
 /// The Deployments whose pods answer for a webhook, by the Services that it names. One that is not among what is wanted is
@@ -149,8 +174,7 @@ fn behind<'a>(webhook: &Object, desired: &'a [Desired]) -> Vec<&'a Desired> {
 }
 
 /// What each driver that is not healthy waits for.
-#[must_use]
-pub fn unproven(running: &BTreeMap<DriverName, DriverHealth>) -> Vec<Wait> {
+pub(super) fn unproven(running: &BTreeMap<DriverName, DriverHealth>) -> Vec<Wait> {
     running
         .iter()
         .filter(|(_, health)| !health.ready)
@@ -165,11 +189,14 @@ pub fn unproven(running: &BTreeMap<DriverName, DriverHealth>) -> Vec<Wait> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::reconcile::driver_run::DriverRun;
+    use crate::reconcile::site::tests::connection;
     use serde_json::json;
     use std::sync::Arc;
     use vdo_api::facts::Node;
     use vdo_core::drivers::{CPI, CSI};
     use vdo_core::health::Pods;
+    use vdo_core::plan::{Extent, Gate};
 
     fn workload(driver: &str, wave: u8) -> Desired {
         let object = json!({"apiVersion": "apps/v1", "kind": "DaemonSet", "metadata": {"name": driver, "namespace": "n"}, "spec": {"template": {"spec": {}}}});
@@ -191,6 +218,14 @@ mod tests {
         })
     }
 
+    /// From which wave on, and for what.
+    fn shown(closed: &Closed) -> String {
+        let (Extent::WavesFrom(from), Gate::Waits(wait)) = (closed.extent, &closed.gate) else {
+            panic!("{closed:?}")
+        };
+        format!("wave {from}: {} {}", wait.reason, wait.message)
+    }
+
     fn healthy() -> DriverHealth {
         DriverHealth {
             ready: true,
@@ -204,33 +239,15 @@ mod tests {
     /// Only a driver that is not there yet waits, and only for connections that it uses.
     #[test]
     fn gate_new_driver_waits_for_privileges() {
-        let desired = [workload(CPI, 4), workload(CSI, 5)];
-        let asked = DriverRequests {
-            connections: [
-                (CPI.to_owned(), vec!["vc1".to_owned()]),
-                (CSI.to_owned(), vec!["vc1".to_owned(), "vc2".to_owned()]),
-            ]
-            .into(),
-            ..DriverRequests::default()
-        };
+        let mut runs = DriverRuns::default();
+        for (driver, wave, connections) in [(CPI, 4, &["vc1"][..]), (CSI, 5, &["vc1", "vc2"])] {
+            let run = runs.of(driver);
+            *run = DriverRun::using(driver, connections);
+            run.objects.push(workload(driver, wave));
+        }
         let connection = |name: &str, lacking_privileges: &[&str]| Connection {
-            name: name.into(),
-            server: String::new(),
-            port: 443,
-            datacenters: vec![],
-            trust: vdo_api::types::Trust::SystemRoots,
-            sha1: None,
-            version: None,
-            build: None,
-            ready: Some(true),
-            message: String::new(),
-            credentials: vdo_api::facts::Credentials {
-                user: String::new(),
-                password: vdo_api::types::Secret::new(""),
-            },
-            blocked: None,
-            drivers: vec![],
             lacking_privileges: lacking_privileges.iter().map(|driver| (*driver).to_owned()).collect(),
+            ..connection(name)
         };
         let health = healthy();
         for (vc1, vc2, running, expected) in [
@@ -242,15 +259,14 @@ mod tests {
         ] {
             let running = running.iter().map(|driver: &&str| ((*driver).to_owned(), health.clone())).collect();
             let connections = [connection("vc1", vc1), connection("vc2", vc2)];
-            let hold = hold_lacking_privileges(&desired, &asked, &connections, &running);
-            let reported = hold.first().map(|(from, wait)| (*from, wait.reason, wait.message.as_str()));
-            assert_eq!(
-                reported.map(|t| (t.0, t.1)),
-                expected.map(|(from, _)| (from, Reason::PrivilegesMissing))
-            );
-            if let (Some((_, _, message)), Some((_, name))) = (reported, expected) {
-                assert!(message.contains(&format!("connection {name} lacks")), "{message}");
-            }
+            let closed = lacking_privileges(&runs, &connections, &running);
+            let expected = expected.map(|(from, name): (u8, &str)| {
+                let driver = if from == 4 { CPI } else { CSI };
+                format!("wave {from}: PrivilegesMissing {driver} waits for privileges: the user of vSphere connection {name} lacks some")
+            });
+            let reported = closed.first().map(shown).unwrap_or_default();
+            assert!(reported.starts_with(expected.as_deref().unwrap_or_default()), "{reported}");
+            assert_eq!(reported.is_empty(), expected.is_none(), "{reported}");
         }
     }
 
@@ -267,10 +283,7 @@ mod tests {
         } else {
             BTreeMap::new()
         };
-        hold(&desired, &cluster, &running, cpi_age).map_or_else(
-            || "goes on".into(),
-            |(from, wait)| format!("wave {from}: {} {}", wait.reason, wait.message),
-        )
+        uninitialised_nodes(&desired, &cluster, &running, cpi_age).map_or_else(|| "goes on".into(), |closed| shown(&closed))
     }
 
     #[test]
@@ -365,11 +378,10 @@ mod tests {
         ];
         let ready = json!({"observedGeneration": 1, "replicas": 1, "updatedReplicas": 1, "readyReplicas": 1, "availableReplicas": 1});
         let live = |objects: &[Object]| objects.iter().map(|o| (o.id(), o.clone())).collect::<ById<_>>();
-        let say = |live: &ById<Object>| hold_webhook(&desired, live).map(|(from, wait)| (from, wait.message));
+        let say = |live: &ById<Object>| unanswered_webhook(&desired, live).as_ref().map(shown);
         let waits = |what: &str| {
-            Some((
-                7,
-                format!("ValidatingWebhookConfiguration n/w waits for the pods that answer for it: {what}"),
+            Some(format!(
+                "wave 7: WaitingForPods ValidatingWebhookConfiguration n/w waits for the pods that answer for it: {what}"
             ))
         };
         assert_eq!(say(&live(&[])), waits("Deployment n/w is not there yet"));
@@ -383,6 +395,9 @@ mod tests {
             None,
             "it is in place already"
         );
-        assert!(hold_webhook(&desired[..3], &live(&[])).is_none(), "without a webhook nothing waits");
+        assert!(
+            unanswered_webhook(&desired[..3], &live(&[])).is_none(),
+            "without a webhook nothing waits"
+        );
     }
 }

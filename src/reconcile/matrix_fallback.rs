@@ -2,13 +2,12 @@
 //! the one in the binary as keeps what runs.
 
 use super::error::ReconcileError;
-use super::requests::DriverRequests;
 use kube::ResourceExt;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use vdo_api::api::{ACCEPT_MATRIX_VERSION, DriverStatus, VDOConfig};
 use vdo_api::types::{Digest, DriverName, DriverVersion};
-use vdo_core::matrix::Index;
+use vdo_core::matrix::{DriverRequest, Index};
 use vdo_core::plan::Inventory;
 use vdo_source::fetch::{ChartRepository, Floor, LoadedIndex, MatrixSource, Problem, Records, RepositoryError, Signed, embedded};
 
@@ -29,7 +28,7 @@ pub(super) async fn basis(
     config: &VDOConfig,
     inventory: &Inventory,
     installed: &BTreeMap<DriverName, DriverVersion>,
-    asked: &DriverRequests,
+    asked: &BTreeMap<DriverName, DriverRequest>,
 ) -> Result<Basis, ReconcileError> {
     let error = match repository.index(&records(config, inventory)).await {
         Ok(loaded) => {
@@ -100,7 +99,7 @@ fn what_runs(
     mut index: Index,
     reported: &[DriverStatus],
     installed: &BTreeMap<DriverName, DriverVersion>,
-    asked: &DriverRequests,
+    asked: &BTreeMap<DriverName, DriverRequest>,
 ) -> Option<Index> {
     for (name, driver) in &mut index.drivers {
         let chart = reported
@@ -112,7 +111,7 @@ fn what_runs(
             .retain(|entry| installed.get(name) == Some(&entry.version) && chart == Some(entry.chart.digest.to_string().as_str()));
     }
     index.drivers.retain(|_, driver| !driver.versions.is_empty());
-    asked.drivers.keys().all(|name| index.drivers.contains_key(name)).then_some(index)
+    asked.keys().all(|name| index.drivers.contains_key(name)).then_some(index)
 }
 
 #[cfg(test)]
@@ -155,10 +154,7 @@ mod tests {
                 .iter()
                 .map(|(name, entry)| ((*name).to_owned(), entry.version.clone()))
                 .collect();
-            let asked = DriverRequests {
-                drivers: asks.iter().map(|name| ((*name).to_owned(), Default::default())).collect(),
-                ..DriverRequests::default()
-            };
+            let asked = asks.iter().map(|name| ((*name).to_owned(), Default::default())).collect();
             let [one, two] = charts;
             let status = [reported(CPI, one), reported(CSI, two)];
             let found = what_runs(index.clone(), &status, &installed, &asked);

@@ -1,25 +1,31 @@
 //! What the administrator brings for the drivers: looked at before anything of theirs is written (effect; what is concluded is pure).
 
 use super::Ports;
+use super::driver_run::DriverRuns;
 use super::error::ReconcileError;
 use crate::cluster::{ClusterError, Reader, Select, View, Watch};
 use std::collections::BTreeSet;
-use vdo_api::api::Reason;
+use vdo_api::api::{Class, Reason};
 use vdo_core::manifest::Object;
-use vdo_core::plan::{Desired, Held, Wait};
+use vdo_core::plan::{Desired, Wait};
 use vdo_core::rbac::{self, is_prerequisite};
+use vdo_core::status::Failure;
 
-/// Takes what the administrator brings out of what is wanted, and gives the drivers for which it is not enough. What such a driver has
-/// reached before is kept; nothing new of it is written.
+/// Takes what the administrator brings out of what should exist. A driver for which it is not enough waits: what it has reached before is
+/// kept, and nothing new of it is written. Gives what is waited for.
 ///
 /// # Errors
 /// When it cannot be looked at.
-pub(super) async fn missing(ports: &Ports, desired: &mut Vec<Desired>) -> Result<Held, ReconcileError> {
-    let watches = watches(desired);
-    let view = ports.reader.load(watches).await?;
-    let found = waits(desired, &view);
-    desired.retain(|d| !is_prerequisite(d.object.identity()));
-    Ok(found)
+pub(super) async fn check(ports: &Ports, runs: &mut DriverRuns) -> Result<Vec<Failure>, ReconcileError> {
+    let all: BTreeSet<Watch> = runs.sound().flat_map(|run| watches(&run.objects)).collect();
+    let view = ports.reader.load(all).await?;
+    let mut failures = Vec::new();
+    for run in runs.iter_mut().filter(|run| !run.has_failed()) {
+        run.wait = wait(&run.objects, &view);
+        run.objects.retain(|d| !is_prerequisite(d.object.identity()));
+        failures.extend(run.wait.as_ref().map(|wait| Failure::of_wait(wait, Class::Wait)));
+    }
+    Ok(failures)
 }
 
 /// Each by its name: the administrator does not have to label them.
@@ -46,20 +52,17 @@ fn watch(object: &Object) -> Watch {
     Watch::new(object.api_version(), object.kind(), object.namespace(), select)
 }
 
-fn waits(desired: &[Desired], view: &View) -> Held {
-    let mut held = Held::new();
-    for d in desired.iter().filter(|d| is_prerequisite(d.object.identity())) {
-        let Some(what) = rbac::lacking(&d.object, view.one(&watch(&d.object)).as_ref()) else {
-            continue;
-        };
+fn wait(desired: &[Desired], view: &View) -> Option<Wait> {
+    let mut brought = desired.iter().filter(|d| is_prerequisite(d.object.identity()));
+    brought.find_map(|d| {
+        let what = rbac::lacking(&d.object, view.one(&watch(&d.object)).as_ref())?;
         let driver = d.driver.to_string();
-        held.entry(driver.clone()).or_insert_with(|| Wait {
+        Some(Wait {
             message: format!(
                 "{driver} waits for its rights: {what}; add what is missing: vdoctl rights --missing | kubectl apply --server-side --force-conflicts -f -"
             ),
             driver,
             reason: Reason::RightsMissing,
-        });
-    }
-    held
+        })
+    })
 }

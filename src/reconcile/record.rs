@@ -1,22 +1,23 @@
 //! What goes into the history of the drivers beside their objects (pure).
 
-use super::choose::Chosen;
-use super::render::{RenderCache, Wanted};
-use super::rollback::Back;
+use super::Ports;
+use super::choose::Choice;
+use super::driver_run::{DriverRun, DriverRuns, Source};
+use super::observe::ClusterState;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use vdo_api::api::VDOConfig;
-use vdo_api::types::{Digest, DriverName, DriverVersion};
+use vdo_api::types::Digest;
 use vdo_core::drivers;
 use vdo_core::matrix::{EMBEDDED, StoredMatrix};
-use vdo_core::plan::{About, Desired, Inventory, RandomContent, Record};
+use vdo_core::plan::{About, Inventory, RandomContent, Record};
 use vdo_source::fetch::ChartRepository;
 
 /// The matrix that the inventory keeps from now on; `None` leaves what it keeps.
-pub(super) fn stored_matrix(repository: &ChartRepository, chosen: &Chosen, inventory: &Inventory) -> Option<Arc<StoredMatrix>> {
-    let loaded = chosen.loaded.as_ref()?;
+fn stored_matrix(repository: &ChartRepository, choice: &Choice, runs: &DriverRuns, inventory: &Inventory) -> Option<Arc<StoredMatrix>> {
+    let loaded = choice.loaded.as_ref()?;
     let kept = inventory.kept(&loaded.source);
-    let picks = chosen.resolution.picks.values();
+    let picks = runs.iter().filter_map(|run| run.pick.as_ref());
     let mut charts: BTreeMap<Digest, Vec<u8>> = picks
         .filter_map(|pick| Some((pick.chart.digest.clone(), repository.packed(&pick.chart.digest)?)))
         .collect();
@@ -46,60 +47,57 @@ pub(super) fn stored_matrix(repository: &ChartRepository, chosen: &Chosen, inven
     )
 }
 
-/// Of the drivers whose wanted objects are known: those with a chart, and those that are brought back.
+/// Of the drivers whose objects are known: those with a chart, and those that are brought back.
 pub(super) fn record(
     config: &VDOConfig,
-    chosen: &Chosen,
-    (wanted, renders): (&Wanted<'_>, &RenderCache),
-    backs: &BTreeMap<DriverName, Back>,
-    desired: &[Desired],
-    drawn: RandomContent,
+    ports: &Ports,
+    state: &ClusterState,
+    (choice, runs): (&Choice, &DriverRuns),
+    random: RandomContent,
 ) -> Record {
-    let configuration = |driver: &str| {
-        let written = drivers::known(driver).map(|known| known.written).unwrap_or_default();
-        let own = desired.iter().filter(|d| *d.driver == *driver).map(|d| &d.object);
-        let digests = own.filter(|o| written.contains(&(o.kind(), o.name()))).filter_map(|o| o.applied());
-        Digest::of(digests.collect::<String>().as_bytes()).to_string()
-    };
-    let matrix = chosen
+    let generation = config.metadata.generation.unwrap_or_default();
+    let matrix = choice
         .index
         .as_ref()
         .map_or(0, |index| i64::try_from(index.version).unwrap_or(i64::MAX));
-    let is_irreversible = |driver: &str, version: &DriverVersion| {
-        let from = chosen.entry(driver, version).and_then(|entry| entry.upgrades_from.as_ref());
-        from.is_some_and(|from| from.irreversible)
+    let about = |run: &DriverRun| {
+        let of_source = match run.source.as_ref()? {
+            Source::Chart(chart) => About {
+                version: chart.metadata.version.to_string(),
+                chart: run.pick.as_ref().map(|pick| pick.chart.digest.to_string()).unwrap_or_default(),
+                values: ports.renders.values(&run.name).map(|digest| digest.to_string()).unwrap_or_default(),
+                matrix,
+                irreversible: choice.is_irreversible(&run.name, &chart.metadata.version),
+                ..About::default()
+            },
+            Source::Revision(back) => About {
+                rollback: Some(back.rollback.clone()),
+                ..back.revision.about.clone()
+            },
+            Source::LastApplied => return None,
+        };
+        Some(About {
+            configuration: configuration(run),
+            generation,
+            ..of_source
+        })
     };
-    let generation = config.metadata.generation.unwrap_or_default();
-    let rendered = wanted.charts.iter().map(|(driver, chart)| {
-        let pick = chosen.resolution.picks.get(driver);
-        let about = About {
-            version: chart.metadata.version.to_string(),
-            chart: pick.map(|pick| pick.chart.digest.to_string()).unwrap_or_default(),
-            values: renders.values(driver).map(|digest| digest.to_string()).unwrap_or_default(),
-            configuration: configuration(driver),
-            matrix,
-            generation,
-            irreversible: is_irreversible(driver, &chart.metadata.version),
-            ..About::default()
-        };
-        (driver.clone(), about)
-    });
-    let back = backs.iter().map(|(driver, back)| {
-        let about = About {
-            configuration: configuration(driver),
-            generation,
-            rollback: Some(back.rollback.clone()),
-            ..back.revision.about.clone()
-        };
-        (driver.clone(), about)
-    });
     Record {
-        about: rendered.chain(back).collect(),
-        drawn,
+        about: runs.iter().filter_map(|run| Some((run.name.clone(), about(run)?))).collect(),
+        drawn: random,
         limit: config.spec.revisions(),
         deadline: config.spec.deadline(),
+        matrix: stored_matrix(&ports.repository, choice, runs, &state.inventory),
         ..Record::default()
     }
+}
+
+/// The digest of the configuration of a driver.
+fn configuration(run: &DriverRun) -> String {
+    let written = drivers::known(&run.name).map(|known| known.written).unwrap_or_default();
+    let own = run.objects.iter().map(|d| &d.object);
+    let digests = own.filter(|o| written.contains(&(o.kind(), o.name()))).filter_map(|o| o.applied());
+    Digest::of(digests.collect::<String>().as_bytes()).to_string()
 }
 
 #[cfg(test)]
@@ -112,12 +110,12 @@ mod tests {
     async fn matrix_in_the_binary_is_kept_and_stays_where_nothing_is_chosen() {
         let repository = ChartRepository::new(MatrixSource::Embedded);
         let loaded = repository.index(&Records::default()).await.expect("an index");
-        let chosen = Chosen {
+        let choice = Choice {
             loaded: Some(loaded),
-            ..Chosen::default()
+            ..Choice::default()
         };
         let mut inventory = Inventory::default();
-        let kept = stored_matrix(&repository, &chosen, &inventory).expect("it is kept");
+        let kept = stored_matrix(&repository, &choice, &DriverRuns::default(), &inventory).expect("it is kept");
         assert_eq!(kept.index().as_deref(), Some(embedded::index()));
         let chart = vec![1; 9];
         let with_chart = StoredMatrix::of(
@@ -126,8 +124,11 @@ mod tests {
             [(Digest::of(&chart), chart)].into(),
         );
         inventory.keep(with_chart.into());
-        let again = stored_matrix(&repository, &chosen, &inventory).expect("it is kept");
+        let again = stored_matrix(&repository, &choice, &DriverRuns::default(), &inventory).expect("it is kept");
         assert_eq!(again.charts.len(), 1, "the chart of what runs is dropped");
-        assert_eq!(stored_matrix(&repository, &Chosen::default(), &inventory), None);
+        assert_eq!(
+            stored_matrix(&repository, &Choice::default(), &DriverRuns::default(), &inventory),
+            None
+        );
     }
 }

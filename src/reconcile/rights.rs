@@ -1,9 +1,9 @@
 //! What has to be granted before the operator starts: to the drivers, which the administrator brings, and to the operator itself.
 
+use super::driver_run::DriverRuns;
 use super::error::ReconcileError;
 use super::observe::definitions;
 use super::preconditions::{foreign_drivers, snapshots};
-use super::requests::DriverFailures;
 use super::{Ports, prerequisites};
 use crate::cluster::{self, Select, Watch};
 use serde_json::{Value, json};
@@ -18,7 +18,7 @@ use vdo_core::certificate;
 use vdo_core::chart::{self, Context, RenderError};
 use vdo_core::drivers;
 use vdo_core::manifest::{ManifestError, Object};
-use vdo_core::matrix::{Index, IndexError, Resolution};
+use vdo_core::matrix::{Index, IndexError};
 use vdo_core::plan::Desired;
 use vdo_core::rbac::{self, Mismatch, Rules, SingleRule, is_prerequisite};
 use vdo_source::fetch::{ChartRepository, RepositoryError};
@@ -223,20 +223,18 @@ pub struct Permitted(Mutex<BTreeMap<DriverName, Digest>>);
 ///
 /// # Errors
 /// When the rights cannot be asked for.
-pub(super) async fn permitted(ports: &Ports, resolution: &Resolution, desired: &[Desired]) -> Result<DriverFailures, ReconcileError> {
-    let mut failures = DriverFailures::default();
+pub(super) async fn permitted(ports: &Ports, runs: &mut DriverRuns) -> Result<(), ReconcileError> {
     if ports.repository.is_embedded() {
-        return Ok(failures);
+        return Ok(());
     }
     let known = || ports.permitted.0.lock().unwrap_or_else(PoisonError::into_inner);
     let mut granted: BTreeMap<String, cluster::Permissions> = BTreeMap::new();
-    for (driver, pick) in &resolution.picks {
-        if known().get(driver) == Some(&pick.chart.digest) {
+    for run in runs.iter_mut() {
+        let Some(pick) = run.pick.as_ref().filter(|pick| known().get(&run.name) != Some(&pick.chart.digest)) else {
             continue;
-        }
-        let own: Vec<Desired> = desired.iter().filter(|d| *d.driver == **driver).cloned().collect();
+        };
         let mut places = Places::new();
-        manage(&mut places, &own);
+        manage(&mut places, &run.objects);
         let mut lacking = Vec::new();
         for (namespace, rules) in &places {
             let granted = match granted.entry(namespace.clone()) {
@@ -254,23 +252,23 @@ pub(super) async fn permitted(ports: &Ports, resolution: &Resolution, desired: &
             }));
         }
         match lacking.first() {
-            None => drop(known().insert(driver.clone(), pick.chart.digest.clone())),
+            None => drop(known().insert(run.name.clone(), pick.chart.digest.clone())),
             Some(first) => {
                 let more = match lacking.len() - 1 {
                     0 => String::new(),
                     more => format!(", and {more} more"),
                 };
                 let error = ReconcileError::RightsMissing {
-                    driver: driver.clone(),
+                    driver: run.name.clone(),
                     version: pick.version.to_string(),
                     lacking: format!("{first}{more}"),
                     matrix: ports.repository.to_string(),
                 };
-                failures.of([driver.clone()], error);
+                run.fail(error);
             }
         }
     }
-    Ok(failures)
+    Ok(())
 }
 
 /// What the operator needs for itself, whatever the charts contain.

@@ -1,19 +1,20 @@
 //! A revision instead of what the chart gives: after a change that failed, or because a person asks for it (pure).
 
-use super::choose::Chosen;
-use super::decide::Decision;
+use super::choose::Choice;
+use super::driver_run::{DriverRun, DriverRuns, Source};
 use super::dry_run::DryRun;
 use super::error::ReconcileError;
 use super::observe::ClusterState;
-use super::render::Wanted;
-use super::requests::{DriverFailures, DriverRequests};
+use super::phase::{Collect, Phase};
+use super::planned::Planned;
+use super::render::{RenderInput, ordered};
+use super::{Ports, ReconcileInput, served};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use k8s_openapi::jiff::Timestamp;
 use kube::ResourceExt;
 use serde_json::Value;
 use std::collections::BTreeMap;
-use std::sync::Arc;
 use vdo_api::api::{
     APPLIED_ANNOTATION, CONFIG_CHECKSUM_ANNOTATION, Class, Classify as _, MatrixStatus, RETRY_AT, REVISION_PREFIX, Reason, RollbackPolicy,
     VDOConfig, chain,
@@ -22,11 +23,11 @@ use vdo_api::facts::Connection;
 use vdo_api::types::{Digest, DriverName, DriverVersion, ObjectId};
 use vdo_core::drivers::{self, Material, SERVED, short};
 use vdo_core::manifest::{ManifestError, Object, stamp};
-use vdo_core::matrix::{Resolution, State};
+use vdo_core::matrix::{Pick, State};
 use vdo_core::plan::{
     Desired, Revision, RevisionFailure, Rollback, Sight, Wait, brought_back, given_up_at, needed_images, verdict, wave, way_back,
 };
-use vdo_core::status::Failure;
+use vdo_core::status::{Failure, Report};
 
 /// A revision that a driver is brought back to, or kept at.
 pub(super) struct Back {
@@ -46,10 +47,10 @@ impl Back {
         }
     }
 
-    /// Says of the choice that this is chosen.
-    pub fn picked(&self, driver: &str, resolution: &mut Resolution) {
+    /// Says of a choice that this is chosen instead.
+    fn picked(&self, driver: &str, pick: &mut Pick) {
         let about = &self.revision.about;
-        if let (Some(pick), Ok(version), Ok(digest)) = (resolution.picks.get_mut(driver), about.version.parse(), about.chart.parse()) {
+        if let (Ok(version), Ok(digest)) = (about.version.parse(), about.chart.parse()) {
             pick.version = version;
             pick.chart.digest = digest;
             pick.because = self.because(driver);
@@ -91,7 +92,7 @@ impl Back {
 }
 
 /// The changes that failed and that only a person may take back.
-pub(super) fn left_to_people(config: &VDOConfig, state: &ClusterState) -> Vec<Failure> {
+fn left_to_people(config: &VDOConfig, state: &ClusterState) -> Vec<Failure> {
     if config.spec.rollback != RollbackPolicy::Manual {
         return Vec::new();
     }
@@ -124,32 +125,54 @@ pub(super) fn basis(config: &VDOConfig, matrix: Option<&MatrixStatus>, kubernete
     Some(Digest::of(text.as_bytes()).hex()[..16].to_owned())
 }
 
-/// The drivers that are asked for and brought back to a revision, or kept at one.
-pub(super) fn backs(
-    config: &VDOConfig,
+/// Takes a revision instead of a version for the drivers that are brought back to one, or kept at one.
+pub(super) async fn roll_back(
+    input: &ReconcileInput<'_>,
+    ports: &Ports,
     state: &ClusterState,
-    asked: &DriverRequests,
     basis: Option<&str>,
-    failures: &mut DriverFailures,
-) -> BTreeMap<DriverName, Back> {
-    let mut all = BTreeMap::new();
-    for driver in asked.drivers.keys() {
-        let none = Vec::new();
-        let revisions = state.inventory.history.get(driver).unwrap_or(&none);
-        match pinned(config, driver, revisions) {
-            Err(error) => failures.of([driver.clone()], error),
-            Ok(Some(back)) => drop(all.insert(driver.clone(), back)),
+    runs: &mut DriverRuns,
+) -> Phase<()> {
+    let mut found = Report::default();
+    find(input.config, state, basis, runs); // pure
+    found.check(served::keep_served(ports, state, runs).await)?; // effect
+    found.failures.extend(left_to_people(input.config, state)); // pure
+    found.failures.extend(settle(state, runs)); // pure
+    Ok(((), found))
+}
+
+/// Finds the drivers that are asked for and brought back to a revision, or kept at one.
+fn find(config: &VDOConfig, state: &ClusterState, basis: Option<&str>, runs: &mut DriverRuns) {
+    for run in runs.iter_mut().filter(|run| run.asked.is_some() && !run.is_unusable()) {
+        let revisions = state.inventory.history.get(&run.name).map_or(&[][..], Vec::as_slice);
+        let back = match pinned(config, &run.name, revisions) {
             Ok(None) if config.spec.rollback == RollbackPolicy::Automatic => {
-                let back = brought_back(revisions, basis);
-                all.extend(back.map(|(revision, rollback)| {
-                    let revision = revision.clone();
-                    (driver.clone(), Back { revision, rollback })
-                }));
+                brought_back(revisions, basis).map(|(revision, rollback)| Back {
+                    revision: revision.clone(),
+                    rollback,
+                })
             }
-            Ok(None) => {}
+            Ok(back) => back,
+            Err(error) => {
+                run.fail(error);
+                None
+            }
+        };
+        run.source = back.map(|back| Source::Revision(Box::new(back)));
+    }
+}
+
+/// Puts the revisions that are brought back into the choice, and gives what there is to report of them.
+fn settle(state: &ClusterState, runs: &mut DriverRuns) -> Vec<Failure> {
+    let mut failures = Vec::new();
+    for run in runs.iter_mut() {
+        let Some(Source::Revision(back)) = &run.source else { continue };
+        failures.extend(back.failure(&run.name, state.unpullable.get(&run.name)));
+        if let Some(pick) = &mut run.pick {
+            back.picked(&run.name, pick);
         }
     }
-    all
+    failures
 }
 
 /// The revision that a person keeps a driver at.
@@ -190,22 +213,17 @@ fn numbers(revisions: &[Revision]) -> String {
     }
 }
 
-/// The drivers whose last good revision is of a version that the matrix has withdrawn since, with the reason: nothing leads back to it.
-pub(super) fn withdrawn(state: &ClusterState, chosen: &Chosen) -> BTreeMap<DriverName, String> {
-    let histories = state.inventory.history.iter();
-    let gone = histories.filter_map(|(driver, revisions)| {
-        let version = way_back(revisions)?.about.version.parse().ok()?;
-        match &chosen.entry(driver, &version)?.state {
-            State::Withdrawn(verdict) => Some((driver.clone(), verdict.reason.clone())),
-            State::Good | State::Deprecated(_) => None,
-        }
-    });
-    gone.collect()
+/// Why the matrix has withdrawn the version that leads back, if it has: then nothing leads back to it.
+fn withdrawn(driver: &str, back: &Revision, choice: &Choice) -> Option<String> {
+    match &choice.entry(driver, &back.about.version.parse().ok()?)?.state {
+        State::Withdrawn(verdict) => Some(verdict.reason.clone()),
+        State::Good | State::Deprecated(_) => None,
+    }
 }
 
 /// The objects of a revision, with the configuration and the credentials of now.
-pub(super) fn objects(wanted: &Wanted<'_>, driver: &str, back: &Back) -> Result<Vec<Desired>, ReconcileError> {
-    let about = &back.revision.about;
+pub(super) fn objects(input: &RenderInput<'_>, run: &DriverRun, back: &Back) -> Result<Vec<Desired>, ReconcileError> {
+    let (driver, about) = (&*run.name, &back.revision.about);
     let unusable = |problem: String| ReconcileError::RevisionUnusable {
         driver: driver.to_owned(),
         revision: back.rollback.to.to_string(),
@@ -218,7 +236,7 @@ pub(super) fn objects(wanted: &Wanted<'_>, driver: &str, back: &Back) -> Result<
         written.contains(&(object.kind(), object.name()))
     };
     let namespace = objects.iter().find(is_written).map(|object| object.namespace().to_owned());
-    let written = wanted.configuration(driver, &version, &namespace.unwrap_or_default())?;
+    let written = input.configuration(run, &version, &namespace.unwrap_or_default())?;
     for object in &mut objects {
         if let Some(now) = written.iter().find(|now| now.id() == object.id()) {
             *object = now.clone();
@@ -227,21 +245,11 @@ pub(super) fn objects(wanted: &Wanted<'_>, driver: &str, back: &Back) -> Result<
                 "the content of {object} is not kept, and nothing asks for it now"
             )));
         }
-        *object = fresh(object, wanted.webhook)?;
+        *object = fresh(object, input.webhook)?;
     }
-    stamp(&mut objects, &wanted.owner(driver, about.version.clone()));
-    let name: Arc<str> = driver.into();
+    stamp(&mut objects, &input.owner(driver, about.version.clone()));
     let role = drivers::role(driver);
-    let mut all: Vec<Desired> = objects
-        .into_iter()
-        .map(|object| Desired {
-            wave: wave(object.kind(), role),
-            driver: name.clone(),
-            object: object.at_rest(),
-        })
-        .collect();
-    all.sort_by_key(|d| (d.wave, d.object.id()));
-    Ok(all)
+    Ok(ordered(objects, driver, |object| wave(object.kind(), role)))
 }
 
 /// An object without what earlier runs noted in it, and with the authorities of now.
@@ -283,10 +291,10 @@ pub(super) struct GivenUp<'a> {
 }
 
 /// The changes to be given up, and the time at which the next one is if it is not healthy by then.
-pub(super) fn given_up<'a>(
+fn given_up<'a>(
     config: &VDOConfig,
     state: &'a ClusterState,
-    decision: &Decision,
+    planned: &Planned,
     dry_run: Option<&DryRun>,
     now: Timestamp,
 ) -> (Vec<GivenUp<'a>>, Option<Timestamp>) {
@@ -295,24 +303,24 @@ pub(super) fn given_up<'a>(
         return (all, next);
     }
     for (driver, revisions) in &state.inventory.history {
-        if decision.is_apart(driver) {
+        if planned.is_apart(driver) {
             continue;
         }
         let refusal = dry_run.and_then(|dry_run| {
             dry_run
                 .refusals
                 .iter()
-                .find(|(id, error)| decision.writes(driver, id) && error.is_lasting())
+                .find(|(id, error)| planned.writes(driver, id) && error.is_lasting())
         });
         let refused = refusal.map(|(_, error)| (error.reason(), chain(error.as_ref())));
-        let lacks = decision
+        let lacks = planned
             .plan
             .waiting
             .iter()
             .find(|wait| wait.driver == *driver)
             .map(|wait| wait.message.clone());
         let lacks = lacks.or_else(|| {
-            decision
+            planned
                 .plan
                 .is_unfinished(driver)
                 .then(|| "its objects are not as they should be".to_owned())
@@ -324,12 +332,12 @@ pub(super) fn given_up<'a>(
             now,
             deadline: config.spec.deadline(),
         };
-        let (Some((reason, message)), Some(basis), Some(back)) = (verdict(revisions, &sight), &decision.basis, way_back(revisions)) else {
+        let (Some((reason, message)), Some(basis), Some(back)) = (verdict(revisions, &sight), &planned.basis, way_back(revisions)) else {
             let due = given_up_at(revisions, sight.progress, sight.deadline).filter(|due| *due > now);
             next = next.into_iter().chain(due).min();
             continue;
         };
-        let withdrawn = decision.withdrawn.get(driver);
+        let withdrawn = withdrawn(driver, back, &planned.choice);
         all.push(GivenUp {
             driver: driver.clone(),
             reason,
@@ -342,9 +350,24 @@ pub(super) fn given_up<'a>(
     (all, next)
 }
 
-/// Gives them up: they are recorded as failed in this run, and brought back in the next. Gives what there is to report of those that
-/// nothing leads back from.
-pub(super) fn give_up(all: Vec<GivenUp<'_>>, decision: &mut Decision) -> Vec<Failure> {
+/// Gives up the changes that do not get healthy in time, or that are refused halfway.
+pub(super) async fn give_up(
+    input: &ReconcileInput<'_>,
+    ports: &Ports,
+    state: &ClusterState,
+    planned: &mut Planned,
+    tried: Option<&DryRun>,
+) -> Phase<()> {
+    let mut found = Report::default();
+    let (mut all, look_again) = given_up(input.config, state, planned, tried, input.now); // pure
+    found.look_again = look_again;
+    found.check(served::check(ports, &mut all).await)?; // effect: asks
+    found.failures.extend(take_back(all, planned)); // pure
+    Ok(((), found))
+}
+
+/// They are recorded as failed in this run, and brought back in the next. Gives what there is to report of those that nothing leads back from.
+fn take_back(all: Vec<GivenUp<'_>>, planned: &mut Planned) -> Vec<Failure> {
     let mut failures = Vec::new();
     for one in all {
         if let Some(problem) = one.unusable {
@@ -372,7 +395,7 @@ pub(super) fn give_up(all: Vec<GivenUp<'_>>, decision: &mut Decision) -> Vec<Fai
             message: one.message,
             basis: one.basis,
         };
-        decision.give_up(&one.driver, failure, wait);
+        planned.give_up(&one.driver, failure, wait);
     }
     failures
 }

@@ -1,13 +1,11 @@
 //! Whether the API server still serves the kinds that a revision consists of (effect: asks).
 
+use super::driver_run::DriverRuns;
 use super::observe::ClusterState;
-use super::requests::DriverFailures;
-use super::rollback::{Back, GivenUp};
+use super::rollback::GivenUp;
 use super::{Ports, ReconcileError};
 use crate::cluster::{ClusterError, unserved};
 use kube::Client;
-use std::collections::BTreeMap;
-use vdo_api::types::DriverName;
 use vdo_core::plan::{Revision, needed_kinds};
 
 /// What the API server does not serve of a revision, as a sentence; `None` when it serves everything.
@@ -25,30 +23,22 @@ pub async fn unserved_kinds(client: &Client, revision: &Revision) -> Result<Opti
 }
 
 /// Takes out the revisions that cannot be brought back. Those that are applied already are not asked about.
-pub(super) async fn keep_served(
-    ports: &Ports,
-    state: &ClusterState,
-    backs: &mut BTreeMap<DriverName, Back>,
-    failures: &mut DriverFailures,
-) -> Result<(), ReconcileError> {
-    let mut lost = BTreeMap::new();
-    for (driver, back) in backs.iter() {
-        let newest = state.inventory.history.get(driver).and_then(|all| all.last());
+pub(super) async fn keep_served(ports: &Ports, state: &ClusterState, runs: &mut DriverRuns) -> Result<(), ReconcileError> {
+    for run in runs.iter_mut() {
+        let Some(back) = run.back() else { continue };
+        let newest = state.inventory.history.get(&run.name).and_then(|all| all.last());
         if newest.is_some_and(|newest| newest.number == back.revision.number) {
             continue;
         }
         if let Some(problem) = unserved_kinds(&ports.client, &back.revision).await? {
-            lost.insert(driver.clone(), problem);
+            let error = ReconcileError::RevisionUnusable {
+                driver: run.name.clone(),
+                revision: back.rollback.to.to_string(),
+                problem,
+            };
+            run.source = None;
+            run.fail(error);
         }
-    }
-    for (driver, problem) in lost {
-        let revision = backs.remove(&driver).map(|back| back.rollback.to.to_string()).unwrap_or_default();
-        let error = ReconcileError::RevisionUnusable {
-            driver: driver.clone(),
-            revision,
-            problem,
-        };
-        failures.of([driver], error);
     }
     Ok(())
 }

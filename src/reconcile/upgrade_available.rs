@@ -1,34 +1,23 @@
 //! Why a newer version that fits is not installed (pure).
 
-use super::choose::{Chosen, Policy};
-use super::requests::{DriverFailure, DriverFailures, DriverRequests};
-use super::rollback::Back;
-use std::collections::{BTreeMap, BTreeSet};
+use super::choose::{Choice, Policy};
+use super::driver_run::{DriverRun, DriverRuns};
 use vdo_api::api::{Classify as _, Reason, chain};
-use vdo_api::types::{DriverName, DriverVersion};
+use vdo_api::types::DriverVersion;
 use vdo_core::drivers::{field, short};
-use vdo_core::matrix::{Pick, UpdatePolicy};
-use vdo_core::plan::Held;
+use vdo_core::matrix::UpdatePolicy;
 use vdo_core::status::NewVersion;
-
-/// What keeps drivers from being upgraded.
-pub(super) struct Hindrances<'a> {
-    pub backs: &'a BTreeMap<DriverName, Back>,
-    pub failures: &'a DriverFailures,
-    pub missing: &'a Held,
-    pub paused: &'a BTreeSet<DriverName>,
-}
 
 /// Every installed driver of which a newer version fits and is not installed: first those for which something has to be done. `None`
 /// while that is not known of every driver.
-pub(super) fn newer(chosen: &Chosen, asked: &DriverRequests, hindrances: &Hindrances<'_>) -> Option<Vec<NewVersion>> {
-    let policy = chosen.policy?;
-    let of = |(driver, pick): (&DriverName, &Pick)| {
-        let (version, stays, reason, why) = why(driver, pick, policy, asked, hindrances)?;
-        let message = format!("{} {version} is available, and {stays} stays: {why}", short(driver));
+pub(super) fn newer(choice: &Choice, runs: &DriverRuns) -> Option<Vec<NewVersion>> {
+    let policy = choice.policy?;
+    let of = |run: &DriverRun| {
+        let (version, stays, reason, why) = why(run, policy)?;
+        let message = format!("{} {version} is available, and {stays} stays: {why}", short(&run.name));
         Some(NewVersion { reason, message })
     };
-    let mut all: Vec<NewVersion> = chosen.resolution.picks.iter().filter_map(of).collect();
+    let mut all: Vec<NewVersion> = runs.iter().filter_map(of).collect();
     all.sort_by_key(|newer| newer.reason == Reason::UpdatePolicy);
     Some(all)
 }
@@ -36,11 +25,12 @@ pub(super) fn newer(chosen: &Chosen, asked: &DriverRequests, hindrances: &Hindra
 /// The newer version, the one that stays, and why.
 type Why<'a> = (&'a DriverVersion, &'a DriverVersion, Reason, String);
 
-fn why<'a>(driver: &str, pick: &'a Pick, policy: Policy, asked: &DriverRequests, hindrances: &Hindrances<'_>) -> Option<Why<'a>> {
+fn why(run: &DriverRun, policy: Policy) -> Option<Why<'_>> {
+    let (driver, pick) = (&*run.name, run.pick.as_ref()?);
     let installed = pick.from.as_ref()?;
     let newest = pick.newest.as_ref().filter(|newest| **newest > pick.version);
     let field = field(driver);
-    if let Some(back) = hindrances.backs.get(driver) {
+    if let Some(back) = run.back() {
         let (reason, advice) = match back.rollback.from {
             Some(_) => (Reason::RolledBack, "vdoctl upgrade retry tries it again".to_owned()),
             None => (Reason::VersionPinned, format!("vdoctl rollback {driver} --lift lets it go on")),
@@ -48,18 +38,17 @@ fn why<'a>(driver: &str, pick: &'a Pick, policy: Policy, asked: &DriverRequests,
         return Some((newest?, &pick.version, reason, format!("{}; {advice}", back.because(driver))));
     }
     if pick.version > *installed {
-        let of_driver = |failure: &&DriverFailure| failure.drivers.contains(driver);
-        let (reason, why) = if hindrances.paused.contains(driver) {
+        let (reason, why) = if run.is_paused() {
             (Reason::Paused, format!("{field}.managementState or spec.managementState is Paused"))
-        } else if let Some(failure) = hindrances.failures.iter().find(of_driver) {
-            (failure.error.reason(), chain(&failure.error))
+        } else if let Some(error) = run.errors().next() {
+            (error.reason(), chain(error.as_ref()))
         } else {
-            let wait = hindrances.missing.get(driver)?;
+            let wait = run.wait.as_ref()?;
             (wait.reason, wait.message.clone())
         };
         return Some((&pick.version, installed, reason, why));
     }
-    let pinned = asked.drivers.get(driver).is_some_and(|request| request.pin.is_some());
+    let pinned = run.asked.as_ref().is_some_and(|asked| asked.question.pin.is_some());
     let (reason, why) = match (newest, policy.policy) {
         (Some(_), _) if pinned => (Reason::VersionPinned, format!("{field}.version pins it; change or remove that")),
         (Some(_), UpdatePolicy::Frozen) => (Reason::MatrixExpired, "the matrix is past its date; bring a newer one".to_owned()),
@@ -90,20 +79,18 @@ fn why<'a>(driver: &str, pick: &'a Pick, policy: Policy, asked: &DriverRequests,
 mod tests {
     use super::*;
     use crate::reconcile::ReconcileError;
+    use crate::reconcile::driver_run::Source;
+    use crate::reconcile::rollback::Back;
+    use vdo_api::api::ManagementState;
     use vdo_api::types::{ChartRef, Digest};
     use vdo_core::drivers::CSI;
-    use vdo_core::matrix::{DriverRequest, Rejected, Rejection, Resolution};
+    use vdo_core::matrix::{Pick, Rejected, Rejection};
     use vdo_core::plan::{Failed, PackedObjects, Revision, RevisionFailure, Rollback, Wait};
 
     /// What a case begins with: 3.7.3 is installed and stays, 3.7.4 fits, and the policy is Compatible.
     struct Case {
-        pick: Pick,
+        run: DriverRun,
         policy: Policy,
-        request: DriverRequest,
-        backs: BTreeMap<DriverName, Back>,
-        failures: DriverFailures,
-        missing: Held,
-        paused: BTreeSet<DriverName>,
     }
 
     fn version(text: &str) -> DriverVersion {
@@ -116,40 +103,34 @@ mod tests {
                 urls: Vec::new(),
                 digest: Digest::of(b""),
             };
+            let mut run = DriverRun::using(CSI, &[]);
+            run.pick = Some(Pick {
+                version: version("3.7.3"),
+                target: version("3.7.3"),
+                from: Some(version("3.7.3")),
+                leaves: None,
+                path: Vec::new(),
+                waits: None,
+                chart,
+                because: String::new(),
+                because_target: String::new(),
+                because_newest: String::new(),
+                newest: Some(version("3.7.4")),
+                overridden: None,
+                deprecated: None,
+            });
             Self {
-                pick: Pick {
-                    version: version("3.7.3"),
-                    target: version("3.7.3"),
-                    from: Some(version("3.7.3")),
-                    leaves: None,
-                    path: Vec::new(),
-                    waits: None,
-                    chart,
-                    because: String::new(),
-                    because_target: String::new(),
-                    because_newest: String::new(),
-                    newest: Some(version("3.7.4")),
-                    overridden: None,
-                    deprecated: None,
-                },
+                run,
                 policy: Policy { policy, by: None },
-                request: DriverRequest::default(),
-                backs: BTreeMap::new(),
-                failures: DriverFailures::default(),
-                missing: Held::new(),
-                paused: BTreeSet::new(),
             }
         }
 
         /// The same under Latest, on the way to 3.7.4.
         fn upgrading() -> Self {
-            let mut case = Self::new(UpdatePolicy::Latest);
-            case.pick.version = version("3.7.4");
-            case
+            Self::new(UpdatePolicy::Latest).pick(|pick| pick.version = version("3.7.4"))
         }
 
         fn kept(failed: Option<&str>) -> Self {
-            let mut case = Self::new(UpdatePolicy::Latest);
             let from = failed.map(|version| Failed {
                 revision: 2,
                 version: version.into(),
@@ -163,8 +144,7 @@ mod tests {
                 revision: Revision::of(1, PackedObjects::of([].iter())),
                 rollback: Rollback { to: 1, from },
             };
-            case.backs.insert(CSI.into(), back);
-            case
+            Self::new(UpdatePolicy::Latest).with(|case| case.run.source = Some(Source::Revision(Box::new(back))))
         }
 
         fn with(mut self, change: impl FnOnce(&mut Self)) -> Self {
@@ -172,26 +152,18 @@ mod tests {
             self
         }
 
+        fn pick(self, change: impl FnOnce(&mut Pick)) -> Self {
+            self.with(|case| case.run.pick.as_mut().map(change).unwrap_or_default())
+        }
+
         fn sentence(self) -> Option<String> {
-            let resolution = Resolution {
-                picks: BTreeMap::from([(CSI.to_owned(), self.pick)]),
-            };
-            let chosen = Chosen {
-                resolution,
+            let choice = Choice {
                 policy: Some(self.policy),
-                ..Chosen::default()
+                ..Choice::default()
             };
-            let asked = DriverRequests {
-                drivers: BTreeMap::from([(CSI.to_owned(), self.request)]),
-                ..DriverRequests::default()
-            };
-            let hindrances = Hindrances {
-                backs: &self.backs,
-                failures: &self.failures,
-                missing: &self.missing,
-                paused: &self.paused,
-            };
-            let mut all = newer(&chosen, &asked, &hindrances).expect("it is known");
+            let mut runs = DriverRuns::default();
+            *runs.of(CSI) = self.run;
+            let mut all = newer(&choice, &runs).expect("it is known");
             let newer = all.pop()?;
             assert!(all.is_empty());
             Some(format!("{}: {}", newer.reason, newer.message))
@@ -240,19 +212,19 @@ mod tests {
                 Some("MatrixExpired: the matrix is past its date; bring a newer one".into()),
             ),
             (
-                Case::new(Latest).with(|case| case.request.pin = Some(version("3.7.3"))),
+                Case::new(Latest).with(|case| case.run.asked.as_mut().into_iter().for_each(|asked| asked.question.pin = Some(version("3.7.3")))),
                 Some("VersionPinned: spec.storageProvider.version pins it; change or remove that".into()),
             ),
             (
-                Case::new(Latest).with(|case| case.pick.waits = Some(unmet())),
+                Case::new(Latest).pick(|pick| pick.waits = Some(unmet())),
                 Some("UpgradeWaits: cannot be upgraded to yet: VolumeLimit: it is 60".into()),
             ),
             (
-                Case::upgrading().with(|case| case.missing = Held::from([(CSI.into(), role())])),
+                Case::upgrading().with(|case| case.run.wait = Some(role())),
                 Some("RightsMissing: Role n/r is missing".into()),
             ),
             (
-                Case::upgrading().with(|case| case.paused = BTreeSet::from([CSI.into()])),
+                Case::upgrading().with(|case| case.run.management = ManagementState::Paused),
                 Some("Paused: spec.storageProvider.managementState or spec.managementState is Paused".into()),
             ),
             (
@@ -264,17 +236,17 @@ mod tests {
                 Some("VersionPinned: kept at revision 1 by the annotation revision.vdo.vmware.com/vsphere-csi; vdoctl rollback vsphere-csi --lift lets it go on".into()),
             ),
             // Nothing newer fits, it is under way, it is installed for the first time, or only going together with another driver is in its way.
-            (Case::new(Compatible).with(|case| case.pick.newest = Some(version("3.7.3"))), None),
-            (Case::new(Compatible).with(|case| case.pick.newest = None), None),
+            (Case::new(Compatible).pick(|pick| pick.newest = Some(version("3.7.3"))), None),
+            (Case::new(Compatible).pick(|pick| pick.newest = None), None),
             (Case::upgrading(), None),
-            (Case::new(Compatible).with(|case| case.pick.from = None), None),
+            (Case::new(Compatible).pick(|pick| pick.from = None), None),
             (Case::new(Latest), None),
         ] {
             let expected = expected.map(|expected| expected.replacen(": ", ": CSI 3.7.4 is available, and 3.7.3 stays: ", 1));
             assert_eq!(case.sentence(), expected);
         }
         let sentence = Case::upgrading()
-            .with(|case| case.failures.of([CSI.into()], lacks()))
+            .with(|case| case.run.fail(lacks()))
             .sentence()
             .expect("a sentence");
         assert!(

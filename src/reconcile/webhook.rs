@@ -5,10 +5,10 @@
 
 use vdo_core::certificate::{Action, Known, Pair, SECRET, State, decide, issue, verify, verify_pair};
 
+use super::driver_run::{DriverRun, DriverRuns};
 use super::error::ReconcileError;
 use super::observe::ClusterState;
 use super::observe::cluster::by_name;
-use super::rollback::Back;
 use super::{Mode, Ports, ReconcileInput};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -16,7 +16,6 @@ use jiff::Timestamp;
 use kube::ResourceExt;
 use serde_json::json;
 use vdo_api::api::{API_VERSION, ConditionType, ManagementState, Reason};
-use vdo_core::chart::Chart;
 use vdo_core::drivers::{Material, SERVED, STORAGE};
 use vdo_core::health::DriverHealth;
 use vdo_core::manifest::Object;
@@ -29,7 +28,7 @@ const SERVICE: &str = "vsphere-webhook-svc";
 const CONDITION: ConditionType = ConditionType::WebhookCertificateValid;
 
 /// The webhook is not asked for, or the chart has none.
-pub(super) fn not_asked_for() -> Precondition {
+fn not_asked_for() -> Precondition {
     Precondition {
         kind: CONDITION,
         holds: None,
@@ -38,15 +37,42 @@ pub(super) fn not_asked_for() -> Precondition {
     }
 }
 
-/// Whether the webhook is asked for and the chart has one; if so, the namespace that it will be in.
-pub(super) fn wanted(input: &ReconcileInput<'_>, chart: Option<&Chart>, back: Option<&Back>) -> Option<String> {
-    if let Some(back) = back {
-        return back
-            .webhook()
-            .filter(|_| input.config.spec.storage_provider.as_ref().is_some_and(|storage| storage.webhook));
+/// What the webhook serves with, and the write of it, if one is due.
+pub(super) struct Served {
+    /// The certificate, for what is rendered.
+    pub material: Material,
+    /// The state of the certificate, where it has to be written before what is rendered from it.
+    pub store: Option<Step>,
+}
+
+/// The certificate of the webhook, where that is asked for and the chart has one. Without a certificate the CSI driver fails.
+pub(super) async fn serve(
+    input: &ReconcileInput<'_>,
+    ports: &Ports,
+    state: &ClusterState,
+    runs: &mut DriverRuns,
+) -> (Option<Served>, Option<Precondition>) {
+    let run = runs.get_mut(STORAGE.name);
+    let Some((namespace, run)) = run.and_then(|run| Some((place(input, run)?, run))) else {
+        return (None, Some(not_asked_for()));
+    };
+    match material(input, ports, state, &namespace).await {
+        Ok((material, store, precondition)) => (Some(Served { material, store }), Some(precondition)),
+        Err(error) => {
+            run.source = None;
+            run.fail(error);
+            (None, None)
+        }
     }
-    let storage = input.config.spec.storage_provider.as_ref()?;
-    let chart = chart.filter(|chart| storage.webhook && chart.values.get("webhook").is_some())?;
+}
+
+/// The namespace of the webhook, where it is asked for and the chart or the revision has one.
+fn place(input: &ReconcileInput<'_>, run: &DriverRun) -> Option<String> {
+    let storage = input.config.spec.storage_provider.as_ref().filter(|storage| storage.webhook)?;
+    if let Some(back) = run.back() {
+        return back.webhook();
+    }
+    let chart = run.chart().filter(|chart| chart.values.get("webhook").is_some())?;
     let namespace = storage.values.get("namespace").or_else(|| chart.values.get("namespace"))?;
     Some(namespace.as_str()?.to_owned())
 }
@@ -56,7 +82,7 @@ pub(super) fn wanted(input: &ReconcileInput<'_>, chart: Option<&Chart>, back: Op
 ///
 /// # Errors
 /// When the Secret cannot be read, or no keys can be drawn.
-pub(super) async fn material(
+async fn material(
     input: &ReconcileInput<'_>,
     ports: &Ports,
     state: &ClusterState,

@@ -36,7 +36,7 @@ pub use data::StorageData;
 pub use dependencies::dependencies;
 pub use drift::{Contention, Drift, RepairHistory, attribute};
 pub use foreign::{Claim, Foreigner, ORIGINAL_OPERATOR, foreigners};
-pub use gates::{Gate, Held, Needs};
+pub use gates::{Closed, Extent, Gate, Needs};
 pub use inventory::{Entry, Inventory, InventoryError, InventoryTooLarge, Stored, applied};
 pub use managed_fields::is_own_spelling;
 pub use outside::{Kind, images_on, needed_images, needed_kinds, unpullable};
@@ -286,12 +286,8 @@ pub struct Plan {
     pub waiting: Vec<Wait>,
     /// What cannot go on before a person does something, with the reason of the condition.
     pub blocked: Vec<Wait>,
-    /// The drivers that are left at what was applied last.
-    pub held: Held,
-    /// The drivers of which nothing but what was applied last is known.
-    kept: BTreeSet<DriverName>,
-    /// The drivers of which nothing is written.
-    paused: BTreeSet<DriverName>,
+    /// The drivers that do not go on as a whole. A driver that is not in here is open.
+    gates: BTreeMap<DriverName, Gate>,
     /// The drivers that have not reached what is wanted, whether or not a step is left to do.
     unfinished: BTreeSet<DriverName>,
 }

@@ -12,7 +12,7 @@ use std::sync::{Arc, LazyLock};
 use vdo::cluster::{ClusterError, KubeOptions, Reader, Writer, get, server_version};
 use vdo::reconcile::Phase;
 use vdo::reconcile::{
-    self, ClusterState, Decision, DriverFailure, DryRunCache, Mode, Ports, ReconcileError, ReconcileInput, acting, configs,
+    self, ClusterState, DriverFailure, DryRunCache, Mode, Planned, Ports, ReconcileError, ReconcileInput, acting, configs,
 };
 use vdo_api::api::{API_VERSION, VDOConfig};
 use vdo_api::types::KubernetesVersion;
@@ -58,7 +58,7 @@ pub(super) struct Decided {
     /// Their names.
     pub undecided: BTreeSet<String>,
     /// What was decided.
-    pub decision: Decision,
+    pub planned: Planned,
 }
 
 /// A cluster, and the matrix that is decided with: nothing can be decided before one was chosen.
@@ -271,31 +271,26 @@ impl Deciding {
     /// Runs the pipeline up to the plan, for the VDOConfig that acts.
     pub(super) async fn decide(&self) -> Result<Decided, CliError> {
         let config = self.acting().await?;
-        let ((state, mut decision), _) = self.prepare(&config).await.map_err(|stopped| stopped.error)?;
-        let failures = std::mem::take(&mut decision.failures);
-        let left = failures.iter().map(left_alone).collect();
-        let undecided = failures
-            .iter()
-            .flat_map(|failure| &failure.drivers)
-            .map(ToString::to_string)
-            .collect();
-        if let Some(error) = failures.of_all(&decision.requested) {
-            return Err(error.into());
+        let ((state, planned), _) = self.prepare(&config).await.map_err(|stopped| stopped.error)?;
+        if let Some(error) = planned.runs.failure_of_all() {
+            return Err(error.as_ref().into());
         }
+        let failures = planned.runs.failures();
+        let undecided = failures.iter().flat_map(|failure| failure.drivers.clone()).collect();
         Ok(Decided {
             config,
             state,
-            decision,
-            left,
+            planned,
+            left: failures.iter().map(left_alone).collect(),
             undecided,
         })
     }
 
     /// The pipeline up to the plan.
-    pub(super) async fn prepare(&self, config: &VDOConfig) -> Phase<(ClusterState, Decision)> {
+    pub(super) async fn prepare(&self, config: &VDOConfig) -> Phase<(ClusterState, Planned)> {
         let state = reconcile::observe(&self.ports.reader, config, self.kubernetes.clone()).await?;
-        let (decision, found) = reconcile::decide(&self.input(config), &self.ports, &state).await?;
-        Ok(((state, decision), found))
+        let (planned, found) = reconcile::plan_drivers(&self.input(config), &self.ports, &state).await?;
+        Ok(((state, planned), found))
     }
 
     /// Which matrix is decided with, for the header of an answer, and whether the operator may decide otherwise.
@@ -310,7 +305,7 @@ fn left_alone(failure: &DriverFailure) -> String {
     format!(
         "{}: {}; nothing new of it is applied",
         drivers.join(" and "),
-        sentence(&failure.error)
+        sentence(failure.error.as_ref())
     )
 }
 

@@ -105,18 +105,24 @@ impl CliError {
     }
 }
 
-impl From<ReconcileError> for CliError {
-    fn from(error: ReconcileError) -> Self {
-        match &error {
+impl From<&ReconcileError> for CliError {
+    fn from(error: &ReconcileError) -> Self {
+        match error {
             ReconcileError::Cluster(error) => Self::cluster(error),
             ReconcileError::NoFit(error) => Self::no_fit(error),
             ReconcileError::NoConnections { .. }
             | ReconcileError::ConnectionNotFound { .. }
             | ReconcileError::SecretNotFound { .. }
-            | ReconcileError::CaBundle { .. } => Self::of(Exit::NotFound, &error),
-            ReconcileError::ConnectionNotReady { .. } => Self::of(Exit::Vcenter, &error),
-            _ => Self::of(Exit::Refused, &error),
+            | ReconcileError::CaBundle { .. } => Self::of(Exit::NotFound, error),
+            ReconcileError::ConnectionNotReady { .. } => Self::of(Exit::Vcenter, error),
+            _ => Self::of(Exit::Refused, error),
         }
+    }
+}
+
+impl From<ReconcileError> for CliError {
+    fn from(error: ReconcileError) -> Self {
+        Self::from(&error)
     }
 }
 

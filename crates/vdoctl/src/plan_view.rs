@@ -89,11 +89,11 @@ impl Planned {
             left,
             undecided,
             state,
-            mut decision,
+            mut planned,
             ..
         } = decided;
-        let dry_run = dry_run(&context.ports, &state, &mut decision, Scope::Everything).await?;
-        dry_run.refine(&mut decision.plan, &decision.observed);
+        let dry_run = dry_run(&context.ports, &state, &mut planned, Scope::Everything).await?;
+        dry_run.refine(&mut planned.plan, &planned.observed);
         let mut refusals = Vec::new();
         let mut blind = false;
         for (id, refusal) in &dry_run.refusals {
@@ -107,7 +107,7 @@ impl Planned {
         if blind {
             notes.push("You may not write everything that the operator may, so some values may be shown as differences that are none, and not every refusal is seen.".to_owned());
         }
-        let hash = hash(&decision.plan, &decision.record.drawn);
+        let hash = hash(&planned.plan, &planned.record.drawn);
         let status = config.status.as_ref().and_then(|status| status.plan.clone());
         if let (Some(own), Some(operator)) = (&hash, &status)
             && *own != operator.hash
@@ -118,7 +118,7 @@ impl Planned {
                 operator.hash
             ));
         }
-        let items = outline(&decision.plan, &decision.desired);
+        let items = outline(&planned.plan, &planned.desired);
         let given = hash.as_ref().is_some_and(|hash| config.annotations().get(APPROVE) == Some(hash));
         Ok(Self {
             config: id(&config),
@@ -129,12 +129,12 @@ impl Planned {
                 || given
                 || status.is_some_and(|status| status.approved),
             hash,
-            drivers: drivers(&items, &decision.resolution),
+            drivers: drivers(&items, &planned.runs.resolution()),
             items,
             refusals,
-            stays: decision.plan.skipped,
-            waiting: decision.plan.waiting,
-            blocked: decision.plan.blocked,
+            stays: planned.plan.skipped,
+            waiting: planned.plan.waiting,
+            blocked: planned.plan.blocked,
             deferred: dry_run.deferred,
             notes,
             left,

@@ -9,7 +9,7 @@ use vdo_core::plan::Desired;
 pub(super) async fn run(args: &Args, global: &Global) -> Result<Answer, CliError> {
     let context = Context::open(global).await?.choosing_from(&args.index, global).await?;
     let decided = context.decide().await?;
-    let mut desired: Vec<&Desired> = decided.decision.desired.iter().collect();
+    let mut desired: Vec<&Desired> = decided.planned.desired.iter().collect();
     desired.sort_by_key(|d| (d.wave, d.object.id()));
     let show = |d: &&Desired| {
         if args.show_secrets {

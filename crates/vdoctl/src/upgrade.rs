@@ -57,7 +57,7 @@ impl Upgrade {
             context.suppose(vec![lifted.after]);
         }
         let decided = context.decide().await?;
-        let installed = installed(&decided.decision.resolution);
+        let installed = installed(&decided.planned.runs.resolution());
         let targets = targets(to, &spec, &installed)?;
         if targets.is_empty() {
             return Ok(Err(context.used.clone()));

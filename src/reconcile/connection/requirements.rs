@@ -8,11 +8,12 @@ use vdo_vsphere::vsphere::{self, Requirements};
 /// What a VDOConfig requires of one connection of its namespace. A specification that cannot be acted upon requires nothing.
 #[must_use]
 pub fn requirements(config: &VDOConfig, namespace: &str, existing: &BTreeSet<String>, connection: &str) -> Requirements {
-    let Ok(asked) = asked(&config.spec, namespace, existing) else {
+    let Ok(runs) = asked(&config.spec, namespace, existing) else {
         return Requirements::default();
     };
-    let drivers = asked.users(connection).into_iter().collect();
-    let others = asked.connections.get(STORAGE.name).map_or(0, |all| all.len().saturating_sub(1));
+    let drivers = runs.users(connection).into_iter().collect();
+    let of_storage = runs.get(STORAGE.name).and_then(|run| run.asked.as_ref());
+    let others = of_storage.map_or(0, |asked| asked.connections.len().saturating_sub(1));
     vsphere::requirements(&config.spec, drivers, others, versions(config))
 }
 

@@ -2,9 +2,9 @@
 
 use crate::cluster::{ClusterError, Select, Watch, may};
 use crate::reconcile::Ports;
+use crate::reconcile::driver_run::DriverRuns;
 use crate::reconcile::error::ReconcileError;
 use crate::reconcile::observe::ClusterState;
-use crate::reconcile::requests::DriverFailures;
 use std::collections::BTreeSet;
 use vdo_api::api::{ConditionType, Reason};
 use vdo_core::drivers;
@@ -23,18 +23,18 @@ const ASKED: usize = 50;
 pub(in crate::reconcile) async fn foreign_drivers(
     ports: &Ports,
     state: &ClusterState,
-    desired: &[Desired],
+    runs: &mut DriverRuns,
     home: &str,
-) -> Result<(Precondition, DriverFailures), ReconcileError> {
-    let mut failures = DriverFailures::default();
-    let watches = watches(desired);
+) -> Result<Precondition, ReconcileError> {
+    let desired: Vec<Desired> = runs.objects().cloned().collect();
+    let watches = watches(&desired);
     let view = ports.reader.load(watches.clone()).await?;
     let found: Vec<Object> = watches.iter().flat_map(|watch| view.list(watch)).collect();
-    let (all, namesakes) = proven(ports, foreigners(desired, &found, (state.apply_set.as_str(), home))).await?;
+    let (all, namesakes) = proven(ports, foreigners(&desired, &found, (state.apply_set.as_str(), home))).await?;
     let kind = ConditionType::NoForeignDriver;
     let Some(first) = all.first() else {
         let holds = Precondition::holds(kind, alone(&namesakes));
-        return Ok((holds, failures));
+        return Ok(holds);
     };
     let more = if all.len() > 1 {
         format!("; {} more objects are in the way", all.len() - 1)
@@ -49,10 +49,8 @@ pub(in crate::reconcile) async fn foreign_drivers(
         true => desired.iter().map(|d| d.driver.to_string()).filter(|driver| new(driver)).collect(),
         false => BTreeSet::new(),
     };
-    if !concerned.is_empty() {
-        failures.of(concerned, ReconcileError::ForeignDriver { message });
-    }
-    Ok((precondition, failures))
+    runs.fail(&concerned, ReconcileError::ForeignDriver { message });
+    Ok(precondition)
 }
 
 /// Those who are in the way, and those who only have a name. Any tenant may give a name; the rights of a driver only an administrator.

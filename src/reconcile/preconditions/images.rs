@@ -8,7 +8,11 @@ use vdo_core::status::Precondition;
 const KIND: ConditionType = ConditionType::ImagesMirrored;
 
 /// What is known of the images of these objects.
-pub(in crate::reconcile) fn mirrored(spec: &VDOConfigSpec, lock: Option<&Lock>, desired: &[Desired]) -> Precondition {
+pub(in crate::reconcile) fn mirrored<'a>(
+    spec: &VDOConfigSpec,
+    lock: Option<&Lock>,
+    desired: impl Iterator<Item = &'a Desired>,
+) -> Precondition {
     let registry = spec.images.as_ref().and_then(|images| images.registry.as_deref());
     let fails = |message: String| Precondition::fails(KIND, Reason::ImagesOutsideMirror, message);
     let Some(registry) = registry else {
@@ -24,7 +28,7 @@ pub(in crate::reconcile) fn mirrored(spec: &VDOConfigSpec, lock: Option<&Lock>, 
             }
         };
     };
-    let found = outside(desired.iter().map(|desired| desired.object.value()), registry);
+    let found = outside(desired.map(|desired| desired.object.value()), registry);
     match found.as_slice() {
         [] => Precondition::holds(KIND, format!("all images are pulled from {registry}")),
         images => fails(format!(
@@ -57,7 +61,7 @@ mod tests {
             object: Object::new(pod).expect("an object").at_rest(),
         }];
         let lock = lock.then(|| Lock::of("embedded".into(), Digest::of(b""), jiff::Timestamp::UNIX_EPOCH));
-        let reported = mirrored(&spec, lock.as_ref(), &desired);
+        let reported = mirrored(&spec, lock.as_ref(), desired.iter());
         (reported.holds, reported.reason, reported.message)
     }
 

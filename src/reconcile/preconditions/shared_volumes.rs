@@ -2,13 +2,13 @@
 //! their mounts.
 
 use crate::cluster::{ClusterError, Reader};
+use crate::reconcile::driver_run::DriverRuns;
 use crate::reconcile::observe::deletion_guards::volume_watches;
 use crate::reconcile::preconditions::upgrade::SHARED_DETACHED;
-use crate::reconcile::requests::DriverRequests;
 use serde_json::Value;
 use std::collections::BTreeMap;
 use vdo_api::api::{ConditionType, Reason};
-use vdo_api::types::{DriverName, DriverVersion};
+use vdo_api::types::DriverVersion;
 use vdo_core::drivers::{CSI_DRIVER, STORAGE};
 use vdo_core::manifest::Object;
 use vdo_core::matrix::{DriverRequest, Index, NoFit, Query, Resolution, resolve};
@@ -118,13 +118,15 @@ async fn read(reader: &Reader) -> Result<Shared, ClusterError> {
 }
 
 /// Adds what is attached to what upgrades are asked, whether or not one is due: for a command.
-pub async fn hold_attached(reader: &Reader, asked: &mut DriverRequests) {
-    hold(&mut asked.drivers, &look(reader).await);
+pub async fn hold_attached(reader: &Reader, runs: &mut DriverRuns) {
+    if let Some(asked) = runs.get_mut(STORAGE.name).and_then(|run| run.asked.as_mut()) {
+        hold(&mut asked.question, &look(reader).await);
+    }
 }
 
-fn hold(drivers: &mut BTreeMap<DriverName, DriverRequest>, judged: &Precondition) {
+fn hold(question: &mut DriverRequest, judged: &Precondition) {
     if judged.holds != Some(true)
-        && let Some(unmet) = drivers.get_mut(STORAGE.name).and_then(|request| request.unmet.as_mut())
+        && let Some(unmet) = &mut question.unmet
     {
         unmet.insert(SHARED_DETACHED.to_owned(), judged.message.clone());
     }
@@ -147,7 +149,9 @@ pub(in crate::reconcile) async fn choose(
         return (judged, resolution);
     }
     let mut drivers = query.drivers.clone();
-    hold(&mut drivers, &judged);
+    if let Some(question) = drivers.get_mut(STORAGE.name) {
+        hold(question, &judged);
+    }
     let resolution = resolve(
         index,
         &Query {

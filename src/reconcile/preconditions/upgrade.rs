@@ -1,10 +1,10 @@
 //! What must hold before an upgrade: the preconditions that the edges of a matrix name, checked against the cluster.
 
 use crate::cluster::Reader;
+use crate::reconcile::driver_run::DriverRuns;
 use crate::reconcile::error::ReconcileError;
 use crate::reconcile::observe::ClusterState;
 use crate::reconcile::observe::cluster::csi_nodes_watch;
-use crate::reconcile::requests::DriverRequests;
 use kube::ResourceExt;
 use serde_json::Value;
 use std::collections::BTreeMap;
@@ -41,13 +41,10 @@ pub async fn hold_upgrades(
     state: &ClusterState,
     connections: &[VsphereCloudConfig],
     index: &Index,
-    asked: &mut DriverRequests,
+    runs: &mut DriverRuns,
 ) -> Result<(), ReconcileError> {
-    let Some(request) = asked
-        .drivers
-        .get_mut(STORAGE.name)
-        .filter(|_| state.installed.contains_key(STORAGE.name))
-    else {
+    let asked = runs.get_mut(STORAGE.name).and_then(|run| run.asked.as_mut());
+    let Some(asked) = asked.filter(|_| state.installed.contains_key(STORAGE.name)) else {
         return Ok(());
     };
     let watch = csi_nodes_watch();
@@ -58,19 +55,18 @@ pub async fn hold_upgrades(
         .iter()
         .filter_map(registration)
         .collect();
-    let used = asked.connections.get(STORAGE.name);
     let machines: Vec<_> = connections
         .iter()
-        .filter(|object| used.is_some_and(|used| used.contains(&object.name_any())))
+        .filter(|object| asked.connections.contains(&object.name_any()))
         .map(|object| (object.name_any(), object.status.as_ref().and_then(|status| status.machines.clone())))
         .collect();
     let known = Known {
         registered: &registered,
         machines: &machines,
         limit: state.live.values().find_map(limit),
-        many_volumes: request.features.contains_key("manyVolumesPerNode"),
+        many_volumes: asked.question.features.contains_key("manyVolumesPerNode"),
     };
-    request.unmet = Some(unmet(index, &known));
+    asked.question.unmet = Some(unmet(index, &known));
     Ok(())
 }
 

@@ -4,7 +4,7 @@ use super::simulation::{Case, Listed, Live, NOTHING, Slot, at, object, some_wait
 use k8s_openapi::jiff::Timestamp;
 use std::collections::BTreeSet;
 use vdo_core::drivers::{CPI, CSI};
-use vdo_core::plan::{About, Gate, Input, Inventory, Outcome, Plan, Record, RevisionFailure, Step};
+use vdo_core::plan::{About, Closed, Input, Inventory, Needs, Outcome, Plan, Record, RevisionFailure, Step};
 
 const WANTED: Slot = Slot {
     wanted: Some(0),
@@ -45,8 +45,9 @@ fn commit_of_one_driver_waits_for_young_change_of_another() {
     let wait = some_wait().remove(0);
     let (none, kept): (BTreeSet<_>, BTreeSet<_>) = ([].into(), [CSI.to_owned()].into());
     type Close<'a> = &'a dyn Fn(&mut Plan);
-    let (open, paused): (Close, Close) = (&|_| {}, &|plan| plan.pause(CSI));
-    let held: Close = &|plan| plan.hold(CSI, &Gate::Waits(wait.clone()));
+    let close = |plan: &mut Plan, closed: Closed| plan.close_all([closed], &Needs::new());
+    let (open, paused): (Close, Close) = (&|_| {}, &|plan| close(plan, Closed::paused(CSI)));
+    let held: Close = &|plan| close(plan, Closed::refused(wait.clone()));
     for (outcome, age, kept, close, commits) in [
         (Progressing, 0, &none, open, false),
         (Progressing, 599, &none, open, false),

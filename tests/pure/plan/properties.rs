@@ -7,7 +7,7 @@ use std::collections::BTreeSet;
 use vdo_api::types::ObjectId;
 use vdo_core::drivers::{CPI, CSI};
 use vdo_core::manifest::{Object, is_owned};
-use vdo_core::plan::{Change, Desired, Input, Inventory, Plan, Step, Wait};
+use vdo_core::plan::{Change, Closed, Desired, Input, Inventory, Needs, Plan, Step, Wait};
 
 const PROTECTED: [&str; 1] = ["PersistentVolumeClaim"];
 
@@ -109,7 +109,7 @@ proptest! {
     #[test]
     fn held_waves_are_not_applied_and_nothing_of_the_driver_is_pruned(case in case(), from in 0..7u8, of in prop::sample::select(vec![CPI, CSI])) {
         let wait = Wait { driver: of.into(), ..some_wait().remove(0) };
-        let plan = case.world.plan(&case.desired, |plan| plan.hold_waves(from, &wait));
+        let plan = case.world.plan(&case.desired, |plan| plan.close_all([Closed::waves_from(from, wait.clone())], &Needs::new()));
         for step in plan.steps.iter().filter(|step| step.driver() == of) {
             prop_assert!(step.wave().is_some_and(|wave| wave < from), "{:?}", step);
         }

@@ -12,8 +12,8 @@ use vdo_api::types::{ById, Ids, ObjectId};
 use vdo_core::drivers::{CPI, CSI};
 use vdo_core::manifest::{Object, Owner, apply_set_id, is_owned, stamp};
 use vdo_core::plan::{
-    Desired, Entry, Held, Input, Inventory, Last, Lookup, Needs, Observed, Plan, Skip, Step, Volumes, Wait, applied, check, lookups, plan,
-    wave,
+    Closed, Desired, Entry, Input, Inventory, Last, Lookup, Needs, Observed, Plan, Skip, Step, Volumes, Wait, applied, check, lookups,
+    plan, wave,
 };
 
 /// Kinds that go only when nothing depends on them.
@@ -305,8 +305,10 @@ impl World {
     }
 
     /// What may be done next while some drivers are held.
-    pub fn plan_without(&self, desired: &[Desired], held: &Held) -> Increment {
-        self.plan(desired, |plan| plan.hold_all(held.clone(), &Needs::new()))
+    pub fn plan_without(&self, desired: &[Desired], held: &[Wait]) -> Increment {
+        self.plan(desired, |plan| {
+            plan.close_all(held.iter().cloned().map(Closed::refused), &Needs::new())
+        })
     }
 
     /// Everything that is left to do.

@@ -3,7 +3,8 @@ use super::dependencies::{brings, dependencies};
 use super::prune::prune;
 use super::recreate::{created, keeps_pods, replaceable};
 use super::{
-    About, Change, Desired, Entry, Gate, Inventory, Observed, Plan, PlannedStep, RandomContent, RevisionFailure, Step, Wait, applied,
+    About, Change, Closed, Desired, Entry, Extent, Gate, Inventory, Observed, Plan, PlannedStep, RandomContent, RevisionFailure, Step,
+    Wait, applied,
 };
 use crate::manifest::{Object, is_owned, object_differences};
 use crate::matrix::StoredMatrix;
@@ -125,9 +126,12 @@ pub fn plan(input: &Input<'_>) -> Plan {
         plan.waiting.push(wait.clone());
     }
     for driver in input.kept {
-        plan.close(&Gate::Kept, |step| step.driver() == driver && step.is_transition());
+        plan.close_driver(Closed {
+            driver: driver.clone(),
+            extent: Extent::Changes,
+            gate: Gate::Kept,
+        });
     }
-    plan.kept.clone_from(input.kept);
     plan
 }
 
@@ -172,8 +176,7 @@ impl Plan {
             Step::Apply { object, .. } if brings(&desired.object, object) => true,
             _ => step.driver() == &*desired.driver && step.wave().is_some_and(|wave| wave > desired.wave),
         };
-        self.close(&Gate::Waits(wait.clone()), later);
-        self.waiting.push(wait);
+        self.close_steps(wait, later);
     }
 }
 

@@ -16,14 +16,6 @@ use vdo_api::types::{DriverName, ObjectId};
 pub type Last = BTreeMap<DriverName, Vec<Desired>>;
 
 impl Plan {
-    /// The drivers that are repaired to what was applied last, because they are held.
-    #[must_use]
-    pub fn held_drivers(&self) -> BTreeSet<&str> {
-        let named = self.held.keys().chain(&self.kept).map(String::as_str);
-        let drivers = self.writes().map(Step::driver).chain(named);
-        drivers.filter(|driver| self.is_held(driver)).collect()
-    }
-
     /// The writes that may be made now, in order: open steps whose dependencies are open, too, and for a driver that is held the repair
     /// of what was applied of it last. The inventory is recorded before the first write that it does not cover; it is narrowed when
     /// nothing else is left to do.
@@ -40,12 +32,12 @@ impl Plan {
             // What ends an uninstallation follows what is let go in the same run.
             let ends = matches!(planned.step, Step::Finish);
             let passed = |earlier: &usize| ends || self.is_passed(*earlier, &open);
-            let held = held || self.paused.contains(planned.step.driver());
+            let held = held || self.is_paused(planned.step.driver());
             open[at] = planned.gate == Gate::Open && !held && planned.depends_on.iter().all(passed);
         }
         let way = self.steps.iter().zip(&open).filter(|(_, open)| **open);
         let mut steps: Vec<Step> = way.map(|(planned, _)| planned.step.clone()).collect();
-        for driver in held.iter().filter(|driver| !self.paused.contains(**driver)) {
+        for driver in &held {
             steps.extend(self.repairs(driver, input, last.get(*driver)));
         }
         steps.sort_by_key(|step| step.wave().unwrap_or(if step.removes() { u8::MAX } else { 0 }));
@@ -119,7 +111,7 @@ impl Plan {
         let (rows, _) = rows(input, input.desired);
         for row in rows
             .iter()
-            .filter(|row| !held.contains(&*row.desired.driver) && !self.paused.contains(&*row.desired.driver))
+            .filter(|row| !held.contains(&*row.desired.driver) && !self.is_paused(&row.desired.driver))
         {
             // It is fixed by the driver that registers volumes under it, and not before.
             if *row.desired.driver == *STORAGE.name && inventory.cluster_id.is_none() && input.cluster_id.is_some() {
@@ -189,7 +181,7 @@ impl Plan {
     /// what is wanted; `None` when that is what is stored.
     fn narrowed(&self, input: &Input<'_>, held: &BTreeSet<&str>) -> Option<Inventory> {
         let mut inventory = Cow::Borrowed(input.inventory);
-        let finished = |driver: &str| !self.unfinished.contains(driver) && !self.paused.contains(driver) && !held.contains(driver);
+        let finished = |driver: &str| !self.unfinished.contains(driver) && !self.is_paused(driver) && !held.contains(driver);
         // One write for all that come at the same time.
         if self
             .unfinished
@@ -255,7 +247,7 @@ impl Plan {
         let newest = input.inventory.history.get(driver).and_then(|revisions| revisions.last());
         let young =
             |newest: &Revision| newest.outcome == Outcome::Progressing && passed(newest.time, input.observed.at) < input.record.deadline;
-        !self.paused.contains(driver) && newest.is_some_and(young)
+        !self.is_paused(driver) && newest.is_some_and(young)
     }
 
     /// A driver is healthy with what is wanted of it: that is in its history, with these very objects.

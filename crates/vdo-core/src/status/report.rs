@@ -17,6 +17,18 @@ pub struct Failure {
     pub message: String,
 }
 
+impl Failure {
+    /// What is waited for, as a failure.
+    #[must_use]
+    pub fn of_wait(wait: &Wait, class: Class) -> Self {
+        Self {
+            reason: wait.reason,
+            class,
+            message: wait.message.clone(),
+        }
+    }
+}
+
 impl<F: Classify> From<&F> for Failure {
     fn from(failure: &F) -> Self {
         Self {

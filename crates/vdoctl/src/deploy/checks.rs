@@ -188,10 +188,9 @@ async fn decided(context: &Deciding, config: &VDOConfig, checked: &mut Checked) 
     };
     let mut checks = Vec::new();
     match context.prepare(config).await {
-        Ok(((_, mut decision), _)) => {
-            let failures = std::mem::take(&mut decision.failures);
-            checks.extend(failures.iter().map(|failure| failed(&failure.error)));
-            checked.choice = Some(decision.resolution);
+        Ok(((_, planned), _)) => {
+            checks.extend(planned.runs.failures().iter().map(|failure| failed(&failure.error)));
+            checked.choice = Some(planned.runs.resolution());
         }
         Err(stopped) => checks.push(failed(&stopped.error)),
     }

@@ -229,8 +229,8 @@ async fn cluster(context: &Deciding, deployed: &Deployed, nodes: Result<&[Arc<No
 /// The conditions that the operator would publish now, worst news of the pipeline included.
 async fn drivers(context: &Deciding, config: &VDOConfig, exits: &mut Vec<Exit>) -> Vec<Check> {
     let mut report = match context.prepare(config).await {
-        Ok(((_, decision), mut found)) => {
-            found.waiting = decision.plan.waiting;
+        Ok(((_, planned), mut found)) => {
+            found.waiting = planned.plan.waiting;
             found
         }
         // The user of this command, and not the operator, lacks a right: what the operator found last stays true.

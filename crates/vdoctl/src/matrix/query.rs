@@ -260,12 +260,12 @@ async fn ask_cluster(
         let state = reconcile::observe(reader, config, context.kubernetes.clone()).await?;
         question.installed = state.versions();
         if args.vcenter.is_empty() {
-            let mut asked = reconcile::asked(&config.spec, &global.namespace, &existing)?;
+            let mut asked = reconcile::asked(&config.spec, &global.namespace, &existing).map_err(|error| CliError::from(error.as_ref()))?;
             asked.leave_to(index);
             reconcile::hold_upgrades(reader, &state, &objects, index, &mut asked).await?;
             reconcile::hold_attached(reader, &mut asked).await;
             used = Some(asked.used().into_iter().map(str::to_owned).collect::<Vec<_>>());
-            question.drivers = asked.drivers;
+            question.drivers = asked.questions();
         }
     }
     for object in objects

@@ -64,7 +64,7 @@ pub(super) async fn verify(args: &MirrorVerify, global: &Global) -> Result<Repor
         }
     };
     decided
-        .decision
+        .planned
         .desired
         .iter()
         .for_each(|desired| add(&desired.object, &desired.driver));
