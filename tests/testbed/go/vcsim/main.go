@@ -110,7 +110,7 @@ func run() error {
 	if err != nil {
 		return err
 	}
-	// A volume takes a moment, as it does in a vCenter. CSI 3.3 waits for ever for a task that has ended before the driver looks at it.
+	// A volume takes a moment, as it does in a vCenter.
 	// While a task waits, others may read.
 	simulator.TaskDelay.MethodDelay = map[string]int{"CnsCreateVolume": 2000, "LockHandoff": 0}
 	var all vcenters
@@ -178,6 +178,7 @@ func (all *vcenters) start(o options) ([]byte, error) {
 	control := newControl(service, more, all)
 	control.administrator = o.user
 	(&authorization{control: control}).install(model.Map(), model.ServiceContent, o.user)
+	new(collector).install(model.Map(), model.ServiceContent)
 	server := service.NewServer()
 	all.ends = append(all.ends, server.Close)
 	guard := &enforcer{control: control, sessions: map[string]string{}}
