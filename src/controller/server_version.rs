@@ -10,6 +10,7 @@ use tokio::sync::{Notify, watch};
 use tokio::time::sleep;
 use vdo_api::api::chain;
 use vdo_api::facts::Node;
+use vdo_api::retry::{VERSION, VERSION_AFTER_WATCHES};
 use vdo_api::types::KubernetesVersion;
 
 /// How long an answer counts for a reconcile where nothing shows that the version may have changed.
@@ -19,13 +20,6 @@ const AGE: Duration = Duration::from_secs(300);
 /// servers is upgraded, both versions answer, and drivers must not go back and forth.
 const OLDER: u32 = 4;
 const OLDER_PAUSE: Duration = Duration::from_secs(10);
-
-/// The pauses between questions while watches come back one after the other: from the first, doubled up to the last. Some load balancers
-/// end every watch that is idle for a minute.
-const TOGETHER: (Duration, Duration) = (Duration::from_secs(2), Duration::from_secs(30));
-
-/// The pauses after a server that did not answer: from the first, doubled up to the last.
-const PAUSES: (Duration, Duration) = (Duration::from_millis(500), Duration::from_secs(30));
 
 /// What is known of the version.
 pub(super) struct ServerVersion {
@@ -105,7 +99,7 @@ impl ServerVersion {
 
     /// Asks whenever watches were interrupted or the kubelets have changed, and calls `changed` when the version has.
     pub(super) async fn follow(&self, mut interrupted: watch::Receiver<()>, changed: impl Fn()) {
-        let mut pause = Duration::ZERO;
+        let mut in_a_row = 0;
         loop {
             let rest = Instant::now();
             tokio::select! {
@@ -117,14 +111,14 @@ impl ServerVersion {
             if new {
                 changed();
             }
-            pause = next_pause(pause, quiet, new);
-            sleep(pause).await;
+            in_a_row = questions(in_a_row, quiet, new);
+            sleep(VERSION_AFTER_WATCHES.after(in_a_row)).await;
         }
     }
 
     /// Asks until there is an answer that counts. Whether the version is another one.
     async fn find_out(&self) -> bool {
-        let (mut pause, longest) = PAUSES;
+        let mut failures: u32 = 0;
         loop {
             match self.ask().await {
                 Ok((_, Answer::Same)) => return false,
@@ -132,8 +126,8 @@ impl ServerVersion {
                 Ok((_, Answer::Older)) => sleep(OLDER_PAUSE).await,
                 Err(error) => {
                     tracing::debug!(error = %chain(&error), "the API server does not give its version and is asked again");
-                    sleep(pause).await;
-                    pause = pause.saturating_mul(2).min(longest);
+                    failures = failures.saturating_add(1);
+                    sleep(VERSION.after(failures)).await;
                 }
             }
         }
@@ -157,12 +151,12 @@ impl ServerVersion {
     }
 }
 
-/// The pause after a question, from the one before it and from how long there was no cause for a question after that.
-fn next_pause(last: Duration, quiet: Duration, new: bool) -> Duration {
-    let (first, longest) = TOGETHER;
-    match new || quiet > last {
-        true => first,
-        false => last.saturating_mul(2).clamp(first, longest),
+/// How many questions were asked in a row, after one more. The row ends when the version is new, or when there was no cause for a question for
+/// longer than the last pause.
+fn questions(before: u32, quiet: Duration, new: bool) -> u32 {
+    match new || quiet > VERSION_AFTER_WATCHES.after(before) {
+        true => 1,
+        false => before.saturating_add(1),
     }
 }
 
@@ -221,7 +215,7 @@ mod tests {
     #[test]
     fn version_pause_grows_while_watches_keep_coming_back() {
         let seconds = Duration::from_secs;
-        let mut pause = Duration::ZERO;
+        let mut in_a_row = 0;
         let pauses: Vec<u64> = [
             (0, true),
             (0, false),
@@ -235,8 +229,8 @@ mod tests {
         ]
         .into_iter()
         .map(|(quiet, new)| {
-            pause = next_pause(pause, seconds(quiet), new);
-            pause.as_secs()
+            in_a_row = questions(in_a_row, seconds(quiet), new);
+            VERSION_AFTER_WATCHES.after(in_a_row).as_secs()
         })
         .collect();
         assert_eq!(pauses, [2, 4, 8, 16, 30, 30, 2, 2, 2]);

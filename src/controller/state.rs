@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 use vdo_api::api::{VDOConfigStatus, VsphereCloudConfigStatus};
+use vdo_api::retry::{REAPPLY, VCENTER};
 use vdo_core::plan::RepairHistory;
 use vdo_vsphere::vsphere::Coverage;
 use vdo_vsphere::vsphere::lockout::Key;
@@ -86,17 +87,9 @@ pub(super) struct Unhealthy {
     last: Option<Instant>,
 }
 
-impl Unhealthy {
-    /// How long after it became unhealthy, or was applied again, a driver is applied once more: a minute, two, four … up to half an hour.
-    fn pause(times: u32) -> Duration {
-        const FIRST: Duration = Duration::from_secs(60);
-        const LONGEST: Duration = Duration::from_secs(30 * 60);
-        FIRST.saturating_mul(1 << times.min(6)).min(LONGEST)
-    }
-}
-
 impl Config {
-    /// The drivers that are to be applied once more, of those that are not well now. Each one returned is counted as applied.
+    /// The drivers that are to be applied once more, of those that are not well now: a minute after one became unhealthy or was applied again, then
+    /// two, four … up to half an hour. Each one returned is counted as applied.
     pub(super) fn force_reapply(&mut self, unhealthy: &BTreeSet<String>, now: Instant) -> BTreeSet<String> {
         self.unhealthy.retain(|driver, _| unhealthy.contains(driver));
         let mut due = BTreeSet::new();
@@ -106,7 +99,7 @@ impl Config {
                 times: 0,
                 last: None,
             });
-            if now.saturating_duration_since(known.last.unwrap_or(known.since)) >= Unhealthy::pause(known.times) {
+            if now.saturating_duration_since(known.last.unwrap_or(known.since)) >= REAPPLY.after(known.times.saturating_add(1)) {
                 (known.times, known.last) = (known.times.saturating_add(1), Some(now));
                 due.insert(driver.clone());
             }
@@ -169,14 +162,14 @@ pub(super) fn newest<T: Clone + Default>(shown: Option<&T>, shown_version: Optio
 }
 
 impl Connection {
-    /// How long until the vCenter is asked again: the interval when all is well, else 5 s, 10 s, … up to five minutes.
+    /// How long until the vCenter is asked again: the interval when all is well, else 10 s, 20 s … up to five minutes.
     pub(super) fn due_in(&self, asking: &Asking) -> Duration {
         let Some(asked) = self.asked else { return Duration::ZERO };
         if self.asked_with != asking.with || asking.claim.is_some() && asking.claim != self.claim {
             return Duration::ZERO;
         }
         let pause = if !self.well {
-            Duration::from_secs(5 << self.failures.min(6)).min(Duration::from_secs(300))
+            VCENTER.after(self.failures)
         } else if !asking.waiting.is_subset(&self.waiting) {
             AT_ONCE
         } else if self.crowd != asking.crowd {

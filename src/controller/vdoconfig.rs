@@ -16,6 +16,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 use tracing::Instrument as _;
 use vdo_api::api::{Class, ConditionType, RECONCILE_AT, Reason, VDOConfig, VDOConfigStatus, chain};
+use vdo_api::retry::{INTERVAL_JITTER, jitter};
 use vdo_core::plan::Drift;
 use vdo_core::status::{Failure, Note, Report, config_notes, fold, pace, source_changes, until_confirmation};
 
@@ -96,7 +97,10 @@ pub(super) async fn reconcile(object: Arc<VDOConfig>, context: Arc<Context>) -> 
         .map(|contention| until(contention.until))
         .min()
         .unwrap_or(Duration::MAX);
-    let pause = due.map_or_else(|| jitter(next.delay(memory.failures, context.resync), &uid, time), until);
+    let pause = due.map_or_else(
+        || jitter(next.delay(memory.failures, context.resync), INTERVAL_JITTER, (&uid, time)),
+        until,
+    );
     let judgement = report.look_again.map_or(Duration::MAX, until);
     let delay = peace.min(pause).min(judgement);
     let at = || {
@@ -167,21 +171,6 @@ async fn acting(context: &Context, own: &VDOConfig) -> Result<String, ClusterErr
     Ok(reconcile::acting(all.iter().map(AsRef::as_ref).chain([own]))
         .unwrap_or(own)
         .name_any())
-}
-
-/// Up to a tenth later, so that many operators do not ask at the same instant. No randomness is needed for that.
-fn jitter(delay: Duration, uid: &str, now: Timestamp) -> Duration {
-    let seed = uid
-        .bytes()
-        .map(u64::from)
-        .sum::<u64>()
-        .wrapping_add(now.as_millisecond().unsigned_abs())
-        % 100;
-    let share = delay
-        .checked_div(1000)
-        .unwrap_or_default()
-        .saturating_mul(u32::try_from(seed).unwrap_or(0));
-    delay.saturating_add(share)
 }
 
 fn result(report: &Report) -> ReconcileResult {

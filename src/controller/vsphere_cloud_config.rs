@@ -19,6 +19,7 @@ use vdo_api::api::{
     API_VERSION, ConditionType, Conditions, CredentialStatus, RECONCILE_AT, VDOConfig, VsphereCloudConfig, VsphereCloudConfigStatus,
 };
 use vdo_api::facts::Node;
+use vdo_api::retry::{INTERVAL_JITTER, jitter};
 use vdo_core::manifest::merge_patch;
 use vdo_core::status::notes;
 use vdo_vsphere::vsphere::lockout::Key;
@@ -161,16 +162,8 @@ fn asking(context: &Context, object: &VsphereCloudConfig, inputs: &Inputs, aroun
         ),
         crowd: crowd.finish(),
         claim: around.and_then(|around| around.claim.clone()),
-        interval: jittered(context.connection_interval, uid),
+        interval: jitter(context.connection_interval, INTERVAL_JITTER, uid),
     }
-}
-
-/// A tenth more or less, so that connections which began together do not go on together.
-fn jittered(interval: Duration, uid: &str) -> Duration {
-    let mut hasher = DefaultHasher::new();
-    uid.hash(&mut hasher);
-    let part = u32::try_from(hasher.finish() % 201).unwrap_or_default();
-    interval * (900 + part) / 1000
 }
 
 async fn ask(

@@ -3,6 +3,7 @@
 //! - [`types`]: names, versions, ranges, digests, secrets, and errors with a remedy.
 //! - [`api`]: the kinds VDOConfig, VsphereCloudConfig and CompatibilityConfig, with their conditions and reasons.
 //! - [`facts`]: what was found out about a cluster and its connections, before anything is decided.
+//! - [`retry`]: when something that failed is tried again.
 //! - [`yaml`]: YAML as Kubernetes reads it, with limits.
 //!
 //! No logic of an installation is here, and no client, clock, environment, file or await.
@@ -10,5 +11,6 @@
 
 pub mod api;
 pub mod facts;
+pub mod retry;
 pub mod types;
 pub mod yaml;

@@ -14,7 +14,7 @@ pub use access::{Access, AccessError};
 pub use client::{Client, Follow};
 pub use clock::Clock;
 pub use error::{Led, WebError};
-pub use headers::{good_for, header, retry_after, wait};
+pub use headers::{good_for, header, wait};
 
 use reqwest::header::{AUTHORIZATION, HeaderValue};
 use reqwest::{Response, Url};

@@ -1,25 +1,53 @@
 //! How long a watch that failed waits before it is retried.
 
-use kube::runtime::utils::Backoff;
-use kube::runtime::watcher::DefaultBackoff;
+use kube::runtime::utils::{Backoff, ResetTimerBackoff};
+use std::collections::hash_map::RandomState;
+use std::hash::BuildHasher as _;
 use std::time::Duration;
+use vdo_api::retry::WATCH;
 
-/// kube's pauses, which are client-go's, a third as long: from a quarter of a second to ten, with as much again by chance. After an
-/// outage of the API server drift is seen that much sooner, and a few dozen watches are no load for it.
+/// How long without a failure the pauses start over, as client-go's do.
+const QUIET: Duration = Duration::from_secs(120);
+
+/// The pauses of [`WATCH`]. After an outage of the API server drift is seen that much sooner, and a few dozen watches are no load for it.
+pub(super) struct WatchBackoff(ResetTimerBackoff<Failures>);
+
+/// Failures in a row.
 #[derive(Default)]
-pub(super) struct WatchBackoff(DefaultBackoff);
+struct Failures(u32);
+
+impl Default for WatchBackoff {
+    fn default() -> Self {
+        Self(ResetTimerBackoff::new(Failures::default(), QUIET))
+    }
+}
+
+impl Iterator for Failures {
+    type Item = Duration;
+
+    fn next(&mut self) -> Option<Duration> {
+        self.0 = self.0.saturating_add(1);
+        WATCH.next(self.0, None, RandomState::new().hash_one(self.0))
+    }
+}
+
+impl Backoff for Failures {
+    fn reset(&mut self) {
+        self.0 = 0;
+    }
+}
 
 impl Iterator for WatchBackoff {
     type Item = Duration;
 
     fn next(&mut self) -> Option<Duration> {
-        self.0.next().map(|pause| pause / 3)
+        self.0.next()
     }
 }
 
 impl Backoff for WatchBackoff {
     /// Does nothing. kube calls it at every event, and a watcher emits one before each attempt to get the first list: where every
-    /// list fails, the pauses would never grow. They start over after two minutes without a failure, as client-go's do.
+    /// list fails, the pauses would never grow.
     fn reset(&mut self) {}
 }
 

@@ -1,22 +1,21 @@
 //! Repeats a request where the API server asks for it.
 
 use hyper::header::RETRY_AFTER;
-use hyper::{Request, Response, StatusCode};
+use hyper::{Request, Response};
 use kube::client::Body;
 use kube::client::retry::{InvalidBackoff, RetryPolicy};
 use std::future::{Ready, ready};
 use std::time::Duration;
 use tower::BoxError;
 use tower::retry::Policy;
-
-/// How often a request is repeated. The deadline of a request holds for all attempts together.
-const TIMES: u32 = 3;
+use vdo_api::retry::{API_SERVER, may_pass};
 
 /// Repeats a request whose answer is 429 or a server error with `Retry-After`, as client-go does: the server did nothing, and
-/// asks for it. The delay itself is handled by [`ResponseFilter`](super::retry_after::ResponseFilter), for all requests together.
+/// asks for it. The delay itself is handled by [`ResponseFilter`](super::retry_after::ResponseFilter), for all requests together,
+/// and so does the deadline of a request for all of its attempts.
 #[derive(Clone)]
 pub(super) struct RetryRequested {
-    left: u32,
+    failures: u32,
     /// Knows how to copy a request.
     copies: RetryPolicy,
 }
@@ -24,7 +23,7 @@ pub(super) struct RetryRequested {
 impl RetryRequested {
     pub(super) fn new() -> Result<Self, InvalidBackoff> {
         Ok(Self {
-            left: TIMES,
+            failures: 0,
             copies: RetryPolicy::new(Duration::ZERO, Duration::from_secs(1), 0, false)?,
         })
     }
@@ -35,12 +34,11 @@ impl<B> Policy<Request<Body>, Response<B>, BoxError> for RetryRequested {
 
     fn retry(&mut self, _: &mut Request<Body>, result: &mut Result<Response<B>, BoxError>) -> Option<Ready<()>> {
         let answer = result.as_ref().ok()?;
-        let busy = answer.status() == StatusCode::TOO_MANY_REQUESTS || answer.status().is_server_error();
-        if !busy || !answer.headers().contains_key(RETRY_AFTER) {
+        if !may_pass(answer.status().as_u16()) || !answer.headers().contains_key(RETRY_AFTER) {
             return None;
         }
-        self.left = self.left.checked_sub(1)?;
-        Some(ready(()))
+        self.failures = self.failures.saturating_add(1);
+        API_SERVER.next(self.failures, None, 0).map(|_| ready(()))
     }
 
     fn clone_request(&mut self, request: &Request<Body>) -> Option<Request<Body>> {

@@ -12,10 +12,8 @@ use std::task::{Context, Poll, ready};
 use std::time::{Duration, Instant};
 use tokio::time::Sleep;
 use tower::{BoxError, Layer, Service};
+use vdo_api::retry::{API_SERVER, retry_after};
 use vdo_api::types::{Later as _, from_json};
-
-/// The longest pause that a server is granted: the Lease has to be renewed, and each caller has a deadline of its own.
-const LONGEST: Duration = Duration::from_secs(5);
 
 /// Reads answers before kube's client does.
 ///
@@ -100,7 +98,7 @@ impl ResponseFilter {
     }
 
     fn wait(&self, pause: Duration) {
-        let until = Instant::now().later(pause.min(LONGEST));
+        let until = Instant::now().later(pause.min(API_SERVER.granted));
         let mut not_before = self.not_before.lock().unwrap_or_else(PoisonError::into_inner);
         *not_before = Some(not_before.map_or(until, |known| known.max(until)));
     }
@@ -110,10 +108,9 @@ fn is_watch(query: &str) -> bool {
     query.split('&').any(|pair| matches!(pair, "watch=true" | "watch=1"))
 }
 
-/// The seconds of `Retry-After`; the API server never sends a date.
+#[expect(clippy::disallowed_methods, reason = "the clock enters here, for a date in Retry-After")]
 fn asked_to_wait(headers: &HeaderMap) -> Option<Duration> {
-    let seconds = headers.get(RETRY_AFTER)?.to_str().ok()?.parse().ok()?;
-    Some(Duration::from_secs(seconds))
+    retry_after(headers.get(RETRY_AFTER)?.to_str().ok()?, jiff::Timestamp::now())
 }
 
 /// The line of a watch that says what the status said.
@@ -160,7 +157,7 @@ mod tests {
         assert!(filter.pause() > Duration::from_secs(2));
         for longest in [Duration::from_secs(3600), Duration::from_secs(u64::MAX)] {
             filter.wait(longest);
-            assert!(filter.pause() <= LONGEST);
+            assert!(filter.pause() <= API_SERVER.granted);
         }
     }
 

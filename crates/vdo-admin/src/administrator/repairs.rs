@@ -8,6 +8,7 @@ use crate::fixes::{Catalog, Category, ENABLE_UUID, MachineState, Step, Tag};
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 use tokio::time::{Instant, sleep};
+use vdo_api::retry::VCENTER_TASK;
 use vdo_api::types::Later as _;
 use vdo_vsphere::vcenter::Budget;
 use vdo_vsphere::vcenter::raw::identifiers::{name, reference, segment};
@@ -18,9 +19,6 @@ use vdo_vsphere::vsphere::{ManagedObject, SessionError};
 
 /// How long a task may take: the reconfiguration of a machine takes seconds, and waits for others of the same machine.
 const TASK: Duration = Duration::from_secs(300);
-
-/// How soon a task is asked about first, and how seldom at last.
-const ASK: (Duration, Duration) = (Duration::from_millis(50), Duration::from_secs(2));
 
 const OPTION: &str = r#"<extraConfig xmlns:xsd="http://www.w3.org/2001/XMLSchema" xsi:type="OptionValue">"#;
 
@@ -169,8 +167,9 @@ impl Administrator {
                 .and_then(reference);
             checked(&caller, task).map_err(SessionError::from)?
         };
-        let mut pause = ASK.0;
+        let mut asked: u32 = 0;
         loop {
+            asked = asked.saturating_add(1);
             let info = self.properties(&task, &["info.state", "info.error"]).await?;
             let values = info.map(|item| item.values).unwrap_or_default();
             match values.get("info.state").map(|state| state.text.trim()) {
@@ -193,9 +192,8 @@ impl Administrator {
                         after: TASK,
                     });
                 }
-                _ => sleep(pause).await,
+                _ => sleep(VCENTER_TASK.after(asked)).await,
             }
-            pause = pause.saturating_mul(2).min(ASK.1);
         }
     }
 

@@ -2,8 +2,9 @@
 
 use super::challenge::Challenge;
 use super::token;
-use crate::web::{good_for, retry_after};
+use crate::web::good_for;
 use std::time::{Duration, Instant};
+use vdo_api::retry::retry_after;
 use vdo_api::types::{Later as _, Secret};
 
 /// Reads an answer as the token of a service and as the headers of a registry, and computes with the times that it names. For how long the token
