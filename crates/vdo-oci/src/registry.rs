@@ -19,7 +19,10 @@ mod push;
 mod realm;
 mod reference;
 mod referrers;
+mod retry;
 mod session;
+#[cfg(test)]
+mod tests;
 mod token;
 mod upload;
 
@@ -32,6 +35,7 @@ pub use matrix::{matrix_artifact, pull_matrix, push_matrix};
 pub use pull::{BlobReader, Fetched, Seen};
 pub use realm::{TOKEN_REALMS, host as realm_host};
 pub use reference::{ParseReferenceError, Reference};
+pub use retry::retry;
 pub use upload::Upload;
 
 use crate::web::{Access, Client, Clock, Follow, WebError, refused};

@@ -14,7 +14,6 @@ mod error;
 mod fetch;
 mod find;
 mod origin;
-mod retry;
 mod send;
 mod tasks;
 mod tree;
@@ -24,7 +23,6 @@ pub use error::TransferError;
 pub use fetch::{Known, fetch};
 pub use find::{Found, find, find_in, signature_tag};
 pub use origin::Origin;
-pub use retry::patiently;
 pub use send::{Delivery, send};
 pub use tree::{Tree, tree};
 

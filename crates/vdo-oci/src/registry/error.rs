@@ -6,6 +6,7 @@ use reqwest::StatusCode;
 use serde::Deserialize;
 use std::borrow::Cow;
 use std::time::Duration;
+use vdo_api::retry;
 use vdo_api::types::{Digest, Remedy, from_json};
 
 /// A registry did not give or take something.
@@ -106,6 +107,11 @@ impl RegistryError {
         matches!(&*self.fault, Fault::Web(WebError::Status { code, .. }) if *code == StatusCode::NOT_FOUND)
     }
 
+    /// Whether the registry has another part of something than we believe.
+    pub(super) fn is_of_range(&self) -> bool {
+        matches!(&*self.fault, Fault::Web(WebError::Status { code, .. }) if *code == StatusCode::RANGE_NOT_SATISFIABLE)
+    }
+
     /// Whether the bytes that came are wrong, and not the way to them.
     #[must_use]
     pub fn is_content(&self) -> bool {
@@ -115,15 +121,20 @@ impl RegistryError {
     /// Whether what was read before may be what is wrong: the whole has another digest, or there is no such rest of it.
     #[must_use]
     pub fn is_of_rest(&self) -> bool {
-        let no_such_rest =
-            |fault: &Fault| matches!(fault, Fault::Web(WebError::Status { code, .. }) if *code == StatusCode::RANGE_NOT_SATISFIABLE);
-        self.is_content() || no_such_rest(&self.fault)
+        self.is_content() || self.is_of_range()
     }
 
     /// Whether it is worth to ask again: the registry is busy, or the connection broke off.
     #[must_use]
     pub fn may_pass(&self) -> bool {
-        may_pass(&self.fault)
+        match &*self.fault {
+            Fault::Web(error) | Fault::Token { source: error, .. } => match error {
+                WebError::Status { code, .. } => retry::may_pass(code.as_u16()),
+                WebError::Asked(_) | WebError::TooSlow { .. } => true,
+                _ => false,
+            },
+            _ => false,
+        }
     }
 
     /// How long the registry asks to be left alone.
@@ -184,18 +195,6 @@ impl Remedy for RegistryError {
             Fault::Keeps(_) => "Let the registry delete (distribution: storage.delete.enabled), or delete there what --dry-run lists.",
             Fault::Upload { .. } => "Try again.",
         }))
-    }
-}
-
-/// Whether it is worth to ask again.
-pub(super) fn may_pass(fault: &Fault) -> bool {
-    match fault {
-        Fault::Web(error) | Fault::Token { source: error, .. } => match error {
-            WebError::Status { code, .. } => code.is_server_error() || *code == StatusCode::TOO_MANY_REQUESTS,
-            WebError::Asked(_) | WebError::TooSlow { .. } => true,
-            _ => false,
-        },
-        _ => false,
     }
 }
 

@@ -1,5 +1,6 @@
 //! Reading: manifests, blobs, tags.
 
+use super::retry::Attempts;
 use super::{Fault, Need, Reference, Registry, RegistryError};
 use crate::oci::{BlobError, Descriptor, Manifest, media};
 use crate::web::{Clock, WebError, header};
@@ -8,6 +9,7 @@ use reqwest::header::{ACCEPT, CONTENT_LENGTH, CONTENT_TYPE, HeaderName, LINK, RA
 use reqwest::{Method, Response, StatusCode, Url};
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
+use vdo_api::retry::TRANSFER;
 use vdo_api::types::{Digest, Hasher, from_json};
 
 /// Bytes of a manifest or a list, as registries limit them.
@@ -17,8 +19,6 @@ pub(super) const DIGEST: HeaderName = HeaderName::from_static("docker-content-di
 /// The manifests that are understood. Docker's own are as those of OCI.
 const ACCEPTED: &str = "application/vnd.oci.image.manifest.v1+json, application/vnd.oci.image.index.v1+json, \
                         application/vnd.docker.distribution.manifest.v2+json, application/vnd.docker.distribution.manifest.list.v2+json";
-/// How often the rest of a blob is asked for after a connection broke off.
-const RESUMES: u32 = 5;
 /// Pages of a list: a thousand names each.
 const PAGES: usize = 100;
 
@@ -167,7 +167,7 @@ impl Registry {
             hasher,
             read,
             skip: 0,
-            resumes: 0,
+            attempts: Attempts::new(TRANSFER),
             open: None,
         };
         let begun = match read {
@@ -275,7 +275,7 @@ pub struct BlobReader {
     read: u64,
     /// What is sent a second time by a registry that cannot begin in the middle.
     skip: u64,
-    resumes: u32,
+    attempts: Attempts,
     open: Option<(Clock, Response)>,
 }
 
@@ -308,6 +308,19 @@ impl BlobReader {
         }
         self.open = Some((clock, response));
         Ok(())
+    }
+
+    /// Asks for the rest after this error, several times if need be.
+    async fn resume(&mut self, mut error: RegistryError) -> Result<(), RegistryError> {
+        let mut goes_on = self.attempts.wait(None).await;
+        while goes_on {
+            match self.begin().await {
+                Ok(()) => return Ok(()),
+                Err(fault) => error = self.failed(fault),
+            }
+            goes_on = self.attempts.goes_on(&error).await;
+        }
+        Err(error)
     }
 
     fn wrong_size(&self, found: u64) -> BlobError {
@@ -358,14 +371,8 @@ impl BlobReader {
                 }
                 ended => {
                     self.open = None;
-                    if self.resumes == RESUMES {
-                        return Err(match ended {
-                            Err(error) => self.failed(error),
-                            Ok(_) => self.failed(self.wrong_size(self.read)),
-                        });
-                    }
-                    self.resumes += 1;
-                    self.begin().await.map_err(|fault| self.failed(fault))?;
+                    let fault = ended.err().map_or_else(|| self.wrong_size(self.read).into(), Fault::from);
+                    self.resume(self.failed(fault)).await?;
                 }
             }
         }

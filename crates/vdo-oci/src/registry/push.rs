@@ -1,13 +1,14 @@
 //! Writing: blobs at once, and manifests.
 
 use super::pull::DIGEST;
-use super::{Fault, Need, Reference, Registry, RegistryError};
+use super::{Fault, Need, Reference, Registry, RegistryError, retry};
 use crate::oci::{Annotations, BlobError, Descriptor, Manifest};
 use crate::web::{Clock, header};
 use hyper::body::Bytes;
 use reqwest::header::{CONTENT_TYPE, HeaderName};
 use reqwest::{Method, StatusCode};
 use serde::Deserialize;
+use vdo_api::retry::REGISTRY;
 use vdo_api::types::{Digest, from_json};
 
 /// What a registry that lists referrers answers to a manifest with a subject.
@@ -32,7 +33,7 @@ impl Registry {
     /// When the registry does not take it.
     pub async fn put_blob(&self, repository: &str, bytes: Bytes) -> Result<Digest, RegistryError> {
         let digest = Digest::of(&bytes);
-        if self.has_blob(repository, &digest).await? {
+        if retry(REGISTRY, || self.has_blob(repository, &digest)).await? {
             return Ok(digest);
         }
         let mut upload = self.upload(repository).await?;
@@ -40,7 +41,7 @@ impl Registry {
         while rest.len() > PIECE {
             upload.write(rest.split_to(PIECE)).await?;
         }
-        upload.put(&digest, rest).await?;
+        upload.finish_with(&digest, rest).await?;
         Ok(digest)
     }
 

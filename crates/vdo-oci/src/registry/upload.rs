@@ -1,15 +1,14 @@
-//! Uploads that go on after a connection broke off.
+//! Uploads that go on after a connection broke off, or while the registry is busy.
 
-use super::error::may_pass;
+use super::retry::{Attempts, retry};
 use super::{Fault, Need, Registry, RegistryError};
-use crate::web::{Clock, WebError, header};
+use crate::web::{Clock, header};
 use hyper::body::Bytes;
 use reqwest::header::{CONTENT_LENGTH, CONTENT_RANGE, CONTENT_TYPE, LOCATION, RANGE};
 use reqwest::{Method, Response, StatusCode, Url};
+use vdo_api::retry::TRANSFER;
 use vdo_api::types::Digest;
 
-/// How often a piece is sent: the connection may break off each time.
-const TRIES: u32 = 5;
 const STREAM: &str = "application/octet-stream";
 
 /// An upload that has begun. The registry forgets one that is not finished.
@@ -27,14 +26,11 @@ impl Registry {
     /// # Errors
     /// When the registry does not take it.
     pub async fn upload(&self, repository: &str) -> Result<Upload, RegistryError> {
-        let begun = self.begin_upload(repository, "blobs/uploads/").await;
-        match begun.map_err(|fault| RegistryError::new(writing(self, repository), fault))? {
-            Some(upload) => Ok(upload),
-            None => Err(RegistryError::new(
-                writing(self, repository),
-                Fault::NotRegistry("it says that nothing was stored".into()),
-            )),
-        }
+        let fault = match self.begin_upload(repository, "blobs/uploads/").await? {
+            Some(upload) => return Ok(upload),
+            None => Fault::NotRegistry("it says that nothing was stored".into()),
+        };
+        Err(RegistryError::new(writing(self, repository), fault))
     }
 
     /// Takes a blob over from another repository of the same registry. Where the registry does not, the upload that it has begun instead.
@@ -43,11 +39,18 @@ impl Registry {
     /// When the registry does neither.
     pub async fn mount(&self, repository: &str, digest: &Digest, from: &str) -> Result<Option<Upload>, RegistryError> {
         let path = format!("blobs/uploads/?mount={digest}&from={from}");
-        let begun = self.begin_upload(repository, &path).await;
-        begun.map_err(|fault| RegistryError::new(writing(self, repository), fault))
+        self.begin_upload(repository, &path).await
     }
 
-    async fn begin_upload(&self, repository: &str, path: &str) -> Result<Option<Upload>, Fault> {
+    async fn begin_upload(&self, repository: &str, path: &str) -> Result<Option<Upload>, RegistryError> {
+        retry(TRANSFER, || async {
+            let begun = self.try_to_begin(repository, path).await;
+            begun.map_err(|fault| RegistryError::new(writing(self, repository), fault))
+        })
+        .await
+    }
+
+    async fn try_to_begin(&self, repository: &str, path: &str) -> Result<Option<Upload>, Fault> {
         let request = self.request(Method::POST, self.url(repository, path)?).header(CONTENT_LENGTH, 0);
         let (clock, response) = self.ask((repository, Need::Push), request, Clock::start).await?;
         match response.status() {
@@ -84,26 +87,74 @@ impl Upload {
     /// # Errors
     /// When the registry does not take them, in several attempts.
     pub async fn write(&mut self, bytes: Bytes) -> Result<(), RegistryError> {
+        self.deliver(bytes, None).await
+    }
+
+    /// Stores what was sent under its digest.
+    ///
+    /// # Errors
+    /// When the registry has something else, or does not take it, in several attempts.
+    pub async fn finish(self, digest: &Digest) -> Result<(), RegistryError> {
+        self.finish_with(digest, Bytes::new()).await
+    }
+
+    /// Sends these bytes as the end and stores everything under its digest.
+    pub(super) async fn finish_with(mut self, digest: &Digest, bytes: Bytes) -> Result<(), RegistryError> {
+        self.deliver(bytes, Some(digest)).await
+    }
+
+    /// Sends bytes, as the end where there is a digest. After a failure no one knows what arrived, so the registry is asked before the rest is
+    /// sent.
+    async fn deliver(&mut self, bytes: Bytes, digest: Option<&Digest>) -> Result<(), RegistryError> {
         let (start, end) = (self.sent, self.sent + bytes.len() as u64);
-        let mut tries = 1;
-        while self.sent < end {
-            let Err(fault) = self.send(start, &bytes).await else { continue };
-            if tries == TRIES || !goes_on(&fault) {
-                return Err(self.failed(fault));
+        let mut attempts = Attempts::new(TRANSFER);
+        let mut sent = self.send((start, &bytes), digest).await;
+        while let Err(error) = &sent {
+            // After a status of ranges it counts otherwise than we do.
+            let goes_on = match error.is_of_range() {
+                true => attempts.wait(None).await,
+                false => attempts.goes_on(error).await,
+            };
+            if !goes_on {
+                break;
             }
-            tries += 1;
-            let has = self.state().await.map_err(|fault| self.failed(fault))?;
-            if has < start || has > end {
-                return Err(self.failed(Fault::Upload { has, sent: end }));
-            }
-            self.sent = has;
+            sent = match self.is_done((start, end), digest).await {
+                Ok(true) => Ok(()),
+                Ok(false) => self.send((start, &bytes), digest).await,
+                Err(error) => Err(error),
+            };
         }
-        Ok(())
+        sent
+    }
+
+    /// Finds out what the registry has of the bytes from `start` to `end`. Whether nothing is to be sent any more.
+    async fn is_done(&mut self, (start, end): (u64, u64), digest: Option<&Digest>) -> Result<bool, RegistryError> {
+        // What was stored is no upload any more.
+        if let Some(digest) = digest
+            && self.registry.has_blob(&self.repository, digest).await?
+        {
+            return Ok(true);
+        }
+        let has = self.state().await.map_err(|fault| self.failed(fault))?;
+        if has < start || has > end {
+            return Err(self.failed(Fault::Upload { has, sent: end }));
+        }
+        self.sent = has;
+        Ok(digest.is_none() && has == end)
     }
 
     /// Sends what is missing of bytes that begin at `start`.
-    async fn send(&mut self, start: u64, bytes: &Bytes) -> Result<(), Fault> {
+    async fn send(&mut self, (start, bytes): (u64, &Bytes), digest: Option<&Digest>) -> Result<(), RegistryError> {
         let rest = bytes.slice(usize::try_from(self.sent - start).unwrap_or(bytes.len())..);
+        let sent = match digest {
+            Some(digest) => self.put(digest, rest).await,
+            None if rest.is_empty() => Ok(()),
+            None => self.patch(rest).await,
+        };
+        sent.map_err(|fault| self.failed(fault))
+    }
+
+    async fn patch(&mut self, rest: Bytes) -> Result<(), Fault> {
         let (first, count) = (self.sent, rest.len());
         let request = self.registry.request(Method::PATCH, self.place.clone());
         let request = request
@@ -139,35 +190,16 @@ impl Upload {
         Ok(last.filter(|last| *last > 0).map_or(0, |last| last.saturating_add(1)))
     }
 
-    /// Stores what was sent under its digest.
-    ///
-    /// # Errors
-    /// When the registry has something else, or does not take it.
-    pub async fn finish(self, digest: &Digest) -> Result<(), RegistryError> {
-        self.put(digest, Bytes::new()).await
-    }
-
-    /// Sends these bytes as the end and stores everything under its digest.
-    pub(super) async fn put(mut self, digest: &Digest, bytes: Bytes) -> Result<(), RegistryError> {
-        self.place.query_pairs_mut().append_pair("digest", &digest.to_string());
-        let count = bytes.len();
-        let request = self.registry.request(Method::PUT, self.place.clone());
+    async fn put(&self, digest: &Digest, bytes: Bytes) -> Result<(), Fault> {
+        let (mut place, count) = (self.place.clone(), bytes.len());
+        place.query_pairs_mut().append_pair("digest", &digest.to_string());
+        let request = self.registry.request(Method::PUT, place);
         let request = request.header(CONTENT_TYPE, STREAM).header(CONTENT_LENGTH, count).body(bytes);
         let need = (self.repository.as_str(), Need::Push);
-        let answered = self.registry.ask(need, request, || Clock::sending(count)).await;
-        let answered = answered.map_err(|fault| self.failed(fault))?;
-        match answered.1.status() {
+        let (clock, response) = self.registry.ask(need, request, || Clock::sending(count)).await?;
+        match response.status() {
             StatusCode::CREATED => Ok(()),
-            _ => {
-                let fault = self.registry.refusal(answered).await;
-                Err(self.failed(fault))
-            }
+            _ => Err(self.registry.refusal((clock, response)).await),
         }
     }
-}
-
-/// Whether it is worth to go on: the connection broke off, or the registry counts otherwise than we do.
-fn goes_on(fault: &Fault) -> bool {
-    let counts = |fault: &Fault| matches!(fault, Fault::Web(WebError::Status { code, .. }) if *code == StatusCode::RANGE_NOT_SATISFIABLE);
-    may_pass(fault) || counts(fault)
 }

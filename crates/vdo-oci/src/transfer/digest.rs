@@ -1,9 +1,9 @@
 use super::TransferError;
-use super::retry::patiently;
 use crate::oci::{Kind, Platform, children};
-use crate::registry::{Reference, Registry, RegistryError};
+use crate::registry::{Reference, Registry, retry};
 use serde::Deserialize;
 use std::collections::BTreeSet;
+use vdo_api::retry::REGISTRY;
 use vdo_api::types::{Digest, from_json};
 
 /// More than any configuration of an image.
@@ -15,7 +15,7 @@ const CONFIG: usize = 1 << 20;
 /// When it is not there or cannot be asked for, or is not there for a platform.
 pub async fn digest(registry: &Registry, at: &Reference, platforms: &[Platform]) -> Result<Digest, TransferError> {
     let name = at.to_string();
-    let fetched = patiently::<_, TransferError, _>(|| registry.manifest(at)).await?;
+    let fetched = retry(REGISTRY, || registry.manifest(at)).await?;
     let (top, bytes) = (fetched.descriptor, fetched.bytes);
     let listed = children(&top.media_type, &bytes).map_err(|source| TransferError::Json {
         reference: name.clone(),
@@ -29,7 +29,7 @@ pub async fn digest(registry: &Registry, at: &Reference, platforms: &[Platform])
                 let Some(platform) = entry.platform.clone() else { continue };
                 // A list may name what its registry does not have.
                 let manifest = at.at_digest(&entry.digest);
-                if is_wanted(&platform) && patiently::<_, RegistryError, _>(|| registry.head(&manifest)).await?.is_none() {
+                if is_wanted(&platform) && retry(REGISTRY, || registry.head(&manifest)).await?.is_none() {
                     continue;
                 }
                 there.insert(platform);
@@ -38,7 +38,7 @@ pub async fn digest(registry: &Registry, at: &Reference, platforms: &[Platform])
         }
         Kind::Manifest => {
             let config = listed.first().ok_or_else(|| unknown(&name, &top.media_type))?;
-            let bytes = patiently::<_, RegistryError, _>(|| registry.blob_bytes(&at.repository, config, CONFIG)).await?;
+            let bytes = retry(REGISTRY, || registry.blob_bytes(&at.repository, config, CONFIG)).await?;
             let own: Own = from_json(&bytes).map_err(|source| TransferError::Json {
                 reference: name.clone(),
                 source,

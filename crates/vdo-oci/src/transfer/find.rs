@@ -1,9 +1,9 @@
-use super::retry::patiently;
 use super::{Origin, TransferError, Tree, tree};
 use crate::layout::Layout;
 use crate::oci::{Descriptor, Kind, Platform};
-use crate::registry::{Reference, Registry};
+use crate::registry::{Reference, Registry, retry};
 use std::sync::Arc;
+use vdo_api::retry::REGISTRY;
 use vdo_api::types::{Digest, total};
 
 /// An image with everything that goes with it.
@@ -34,7 +34,7 @@ pub fn signature_tag(digest: &Digest) -> String {
 /// When it is not there, cannot be had, or is not there for the platforms.
 pub async fn find(registry: &Registry, at: &Reference, platforms: &[Platform]) -> Result<Found, TransferError> {
     let name = at.to_string();
-    let fetched = patiently::<_, TransferError, _>(|| registry.manifest(at)).await?;
+    let fetched = retry(REGISTRY, || registry.manifest(at)).await?;
     let origin = Origin::Registry(registry.clone(), at.clone());
     let top = fetched.descriptor.digest.clone();
     let tree_of =
@@ -55,7 +55,7 @@ pub async fn find(registry: &Registry, at: &Reference, platforms: &[Platform]) -
         }
         let tag = signature_tag(&digest);
         let signature = at.at_tag(&tag);
-        match patiently::<_, crate::registry::RegistryError, _>(|| registry.manifest(&signature)).await {
+        match retry(REGISTRY, || registry.manifest(&signature)).await {
             Ok(signature) => found.tagged.push((tag, tree_of(signature.descriptor, signature.bytes, &[]).await?)),
             Err(error) if error.is_missing() => {}
             Err(error) => return Err(error.into()),

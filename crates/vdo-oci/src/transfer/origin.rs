@@ -1,10 +1,10 @@
 use super::TransferError;
-use super::retry::patiently;
 use crate::layout::{BlobFile, Layout};
 use crate::oci::Descriptor;
-use crate::registry::{BlobReader, Reference, Registry, RegistryError};
+use crate::registry::{BlobReader, Reference, Registry, RegistryError, retry};
 use hyper::body::Bytes;
 use std::sync::Arc;
+use vdo_api::retry::REGISTRY;
 use vdo_api::types::{Digest, Hasher};
 
 /// Where something is read.
@@ -28,7 +28,7 @@ impl Origin {
         match self {
             Self::Registry(registry, at) => {
                 let at = at.at_digest(&descriptor.digest);
-                let found = patiently::<_, TransferError, _>(|| registry.manifest(&at)).await?;
+                let found = retry(REGISTRY, || registry.manifest(&at)).await?;
                 Ok(found.bytes)
             }
             Self::Layout(layout) => Ok(layout.document(descriptor)?),
@@ -45,7 +45,7 @@ impl Origin {
         match self {
             Self::Registry(registry, at) => {
                 let ask = || registry.rest_of_blob(&at.repository, descriptor, so_far.clone());
-                let reader = patiently::<_, RegistryError, _>(ask).await;
+                let reader = retry(REGISTRY, ask).await;
                 let foreign = |error: &RegistryError| error.is_missing() && crate::oci::is_foreign(&descriptor.media_type);
                 match reader {
                     Ok(reader) => Ok(Reader::Registry(Box::new(reader))),
@@ -72,7 +72,7 @@ impl Origin {
     /// What belongs to a manifest.
     pub(super) async fn referrers(&self, digest: &Digest) -> Result<Vec<Descriptor>, TransferError> {
         match self {
-            Self::Registry(registry, at) => patiently(|| registry.all_referrers(at, digest)).await,
+            Self::Registry(registry, at) => Ok(retry(REGISTRY, || registry.all_referrers(at, digest)).await?),
             Self::Layout(layout) => Ok(layout.referrers(digest)?),
         }
     }

@@ -1,12 +1,12 @@
 //! Into a registry: blobs once for each registry, manifests below before those above, tags last.
 
-use super::retry::patiently;
 use super::{AT_ONCE, Found, Meter, Origin, TransferError, Tree, tasks};
 use crate::oci::Descriptor;
-use crate::registry::{Reference, Registry, RegistryError};
+use crate::registry::{Reference, Registry, retry};
 use futures::{StreamExt, TryStreamExt, stream};
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use vdo_api::retry::TRANSFER;
 use vdo_api::types::{Digest, total};
 
 /// An image on its way.
@@ -72,7 +72,7 @@ impl Blob {
         let mut from = self.origin.within(registry);
         let mut meter = Some(meter);
         for repository in &self.repositories {
-            let known = patiently::<_, TransferError, _>(|| registry.has_blob(repository, digest)).await?;
+            let known = retry(TRANSFER, || registry.has_blob(repository, digest)).await?;
             let sent = !known && self.send_to(registry, repository, from, meter).await?;
             from = Some(repository);
             // Only the first repository counts.
@@ -95,8 +95,8 @@ impl Blob {
         meter: Option<&Meter>,
     ) -> Result<bool, TransferError> {
         let upload = match from {
-            Some(from) => patiently::<_, RegistryError, _>(|| registry.mount(repository, &self.descriptor.digest, from)).await?,
-            None => Some(patiently::<_, RegistryError, _>(|| registry.upload(repository)).await?),
+            Some(from) => registry.mount(repository, &self.descriptor.digest, from).await?,
+            None => Some(registry.upload(repository).await?),
         };
         let Some(mut upload) = upload else { return Ok(false) };
         let mut reader = self.origin.blob(&self.descriptor).await?;
@@ -138,7 +138,7 @@ async fn put(registry: &Registry, tree: &Tree, to: &Reference) -> Result<(), Tra
             true => to.clone(),
             false => to.at_digest(&descriptor.digest),
         };
-        patiently::<_, TransferError, _>(|| registry.put_bytes(&at, &descriptor.media_type, bytes.clone())).await?;
+        retry(TRANSFER, || registry.put_bytes(&at, &descriptor.media_type, bytes.clone())).await?;
     }
     Ok(())
 }

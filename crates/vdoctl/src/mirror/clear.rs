@@ -11,10 +11,11 @@ use super::remote::{Remote, remember, replaced};
 use super::{Prefix, failed};
 use serde_json::json;
 use std::collections::{BTreeMap, BTreeSet};
+use vdo_api::retry::REGISTRY;
 use vdo_api::types::{Digest, count};
 use vdo_core::lock::{Lock, placed};
-use vdo_oci::registry::{Reference, Registry, matrix_artifact, push_matrix};
-use vdo_oci::transfer::{Found, TransferError, find, patiently, signature_tag};
+use vdo_oci::registry::{Reference, Registry, matrix_artifact, push_matrix, retry};
+use vdo_oci::transfer::{Found, TransferError, find, signature_tag};
 
 pub(super) async fn run(args: &Args) -> Result<Answer, CliError> {
     let prefix = Prefix::parse(&args.mirror)?;
@@ -42,9 +43,9 @@ pub(super) async fn run(args: &Args) -> Result<Answer, CliError> {
         for digest in &doomed.manifests {
             let at = place.at_digest(digest);
             if !args.dry_run {
-                patiently::<_, TransferError, _>(|| registry.delete(&at))
+                retry(REGISTRY, || registry.delete(&at))
                     .await
-                    .map_err(|error| failed(&error))?;
+                    .map_err(|error| failed(&error.into()))?;
             }
         }
         removed.extend(doomed.images.into_iter().map(|digest| place.at_digest(&digest)));
@@ -161,7 +162,7 @@ impl Doomed {
             .filter(|tag| !own.contains(tag) && !tag.starts_with("sha256-"))
         {
             let tagged = place.at_tag(&tag);
-            let seen = patiently::<_, TransferError, _>(|| registry.head(&tagged)).await?;
+            let seen = retry(REGISTRY, || registry.head(&tagged)).await?;
             if let Some(digest) = seen.and_then(|seen| seen.digest) {
                 needed.extend(manifests(look(registry, &place.at_digest(&digest)).await?.as_ref()));
                 others.insert(digest, tag);
@@ -180,7 +181,7 @@ impl Doomed {
                 .extend(manifests(Some(&image)).into_iter().filter(|manifest| !needed.contains(manifest)));
             // Where a registry lists no referrers, clients do, under a tag.
             let list = place.at_tag(signature_tag(digest).trim_end_matches(".sig"));
-            let seen = patiently::<_, TransferError, _>(|| registry.head(&list)).await?;
+            let seen = retry(REGISTRY, || registry.head(&list)).await?;
             doomed.manifests.extend(seen.and_then(|seen| seen.digest));
         }
         Ok(doomed)

@@ -7,11 +7,13 @@ use super::registries::Registries;
 use super::{failed, unreadable};
 use futures::{StreamExt, TryStreamExt, stream};
 use std::collections::BTreeSet;
+use vdo_api::retry::REGISTRY;
 use vdo_api::types::Digest;
 use vdo_author::mirror::Wanted;
 use vdo_core::lock::{Image, Lock};
 use vdo_oci::oci::Platform;
-use vdo_oci::transfer::{AT_ONCE, Found, find, patiently};
+use vdo_oci::registry::retry;
+use vdo_oci::transfer::{AT_ONCE, Found, find};
 
 /// What was pulled before.
 pub(super) struct Before {
@@ -79,9 +81,9 @@ async fn one(
     };
     if let Some((before, known)) = before.and_then(|(before, lock)| Some((before, lock.image(&wanted.reference)?))) {
         let seen = match at.moves() {
-            true => patiently(|| registry.head(&at))
+            true => retry(REGISTRY, || registry.head(&at))
                 .await
-                .map_err(|error| failed(&error))?
+                .map_err(|error| failed(&error.into()))?
                 .and_then(|seen| seen.digest),
             false => at.digest.clone(),
         };

@@ -11,11 +11,12 @@ use super::{Prefix, failed, size, watched};
 use futures::{StreamExt, TryStreamExt, stream};
 use serde_json::json;
 use std::sync::Arc;
+use vdo_api::retry::REGISTRY;
 use vdo_api::types::{count, shell_word, total};
 use vdo_core::lock::{Lock, MATRIX, placed, places};
 use vdo_oci::oci::Descriptor;
-use vdo_oci::registry::{Reference, Registry};
-use vdo_oci::transfer::{AT_ONCE, Delivery, Meter, TransferError, patiently, send};
+use vdo_oci::registry::{Reference, Registry, retry};
+use vdo_oci::transfer::{AT_ONCE, Delivery, Meter, TransferError, send};
 
 pub(super) async fn run(args: &Args, global: &Global, progress: &mut Progress) -> Result<Answer, CliError> {
     let bundle = Bundle::open(&args.bundle)?;
@@ -148,7 +149,7 @@ fn complete<'a>(bundle: &Bundle, deliveries: impl Iterator<Item = &'a Delivery>)
 pub(super) async fn news(registry: &Registry, deliveries: Vec<Delivery>) -> Result<(Vec<Delivery>, usize), CliError> {
     let all = deliveries.len();
     let looked = stream::iter(deliveries).map(|delivery| async move {
-        let seen = patiently::<_, TransferError, _>(|| registry.head(&delivery.to)).await?;
+        let seen = retry(REGISTRY, || registry.head(&delivery.to)).await?;
         let known = seen.and_then(|seen| seen.digest).as_ref() == Some(&delivery.found.tree.root.digest);
         Ok::<_, TransferError>((!known).then_some(delivery))
     });

@@ -3,11 +3,11 @@
 use super::super::{CliError, Exit, registry as login};
 use super::bundle::Matrix;
 use std::collections::BTreeMap;
+use vdo_api::retry::REGISTRY;
 use vdo_api::types::Digest;
 use vdo_core::lock::{FILE, Lock};
 use vdo_oci::oci::{Descriptor, media};
-use vdo_oci::registry::{Reference, Registry, RegistryError};
-use vdo_oci::transfer::patiently;
+use vdo_oci::registry::{Reference, Registry, RegistryError, retry};
 use vdo_source::fetch::INDEX_FILE;
 
 /// The largest file of a matrix.
@@ -34,7 +34,9 @@ impl Files {
 
 impl Remote {
     pub(super) async fn open(registry: &Registry, at: &Reference, place: &str) -> Result<Self, CliError> {
-        let found = patiently(|| registry.manifest(at)).await.map_err(|error| login::failed(&error))?;
+        let found = retry(REGISTRY, || registry.manifest(at))
+            .await
+            .map_err(|error| login::failed(&error))?;
         let manifest = found.manifest().map_err(|error| login::failed(&error))?;
         let mut files = Files(BTreeMap::new());
         for (_, blob) in manifest.files().unwrap_or_default() {
@@ -53,7 +55,7 @@ impl Remote {
 
 /// Keeps the matrix that is going to be replaced under a tag of its own, so that it stays known what only it needs. Gives its digest.
 pub(super) async fn remember(registry: &Registry, at: &Reference, next: &Digest) -> Result<Option<Digest>, CliError> {
-    let found = match patiently::<_, RegistryError, _>(|| registry.manifest(at)).await {
+    let found = match retry(REGISTRY, || registry.manifest(at)).await {
         Ok(found) => found,
         Err(error) if error.is_missing() => return Ok(None),
         Err(error) => return Err(login::failed(&error)),
@@ -61,7 +63,9 @@ pub(super) async fn remember(registry: &Registry, at: &Reference, next: &Digest)
     let digest = found.descriptor.digest;
     if digest != *next {
         let kept = at.at_tag(&format!("{BEFORE}{}", digest.short()));
-        let written = patiently::<_, RegistryError, _>(|| registry.put_bytes(&kept, &found.descriptor.media_type, found.bytes.clone()));
+        let written = retry(REGISTRY, || {
+            registry.put_bytes(&kept, &found.descriptor.media_type, found.bytes.clone())
+        });
         written.await.map_err(|error| login::failed(&error))?;
     }
     Ok(Some(digest))
@@ -72,7 +76,7 @@ pub(super) async fn replaced(registry: &Registry, at: &Reference) -> Result<Vec<
     let mut all = Vec::new();
     for tag in registry.tags(&at.repository).await?.iter().filter(|tag| tag.starts_with(BEFORE)) {
         let tagged = at.at_tag(tag);
-        let found = match patiently::<_, RegistryError, _>(|| registry.manifest(&tagged)).await {
+        let found = match retry(REGISTRY, || registry.manifest(&tagged)).await {
             Ok(found) => found,
             Err(error) if error.is_missing() => continue,
             Err(error) => return Err(error),

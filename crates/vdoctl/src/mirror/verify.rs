@@ -11,12 +11,13 @@ use futures::{StreamExt, stream};
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
+use vdo_api::retry::REGISTRY;
 use vdo_api::types::{Digest, count};
 use vdo_core::lock::{Image, MATRIX, placed, places};
 use vdo_oci::layout::Layout;
 use vdo_oci::oci::Descriptor;
-use vdo_oci::registry::{Reference, Registry};
-use vdo_oci::transfer::{AT_ONCE, Origin, TransferError, patiently, tree};
+use vdo_oci::registry::{Reference, Registry, retry};
+use vdo_oci::transfer::{AT_ONCE, Origin, TransferError, tree};
 use vdo_source::fetch::KeyStore;
 
 /// Something that is not as it should be.
@@ -292,15 +293,15 @@ async fn at_registry(registry: &Registry, prefix: &Prefix, image: &Image) -> Res
 /// What of an image a registry lacks, in words.
 pub(super) async fn missing(registry: &Registry, at: &Reference) -> Result<(), String> {
     let said = |error: &TransferError| chain(error);
-    let found = patiently::<_, TransferError, _>(|| registry.manifest(at))
+    let found = retry(REGISTRY, || registry.manifest(at))
         .await
-        .map_err(|error| said(&error))?;
+        .map_err(|error| said(&error.into()))?;
     let origin = Origin::Registry(registry.clone(), at.clone());
     let tree = tree(&origin, &at.to_string(), (found.descriptor, found.bytes), &[])
         .await
         .map_err(|error| said(&error))?;
     let blobs = stream::iter(tree.blobs.into_values()).map(|blob| async move {
-        let known = patiently::<_, TransferError, _>(|| registry.has_blob(&at.repository, &blob.digest)).await;
+        let known = retry(REGISTRY, || registry.has_blob(&at.repository, &blob.digest)).await;
         match known {
             Ok(true) => Ok(()),
             Ok(false) if vdo_oci::oci::is_foreign(&blob.media_type) => Ok(()),
