@@ -1,9 +1,12 @@
-//! Pushes to a registry that is busy for a while, or refuses, at each step of an upload.
+//! Blobs to and from a registry that is busy for a while, breaks connections or refuses, at each step.
 
 use super::{Options, Registry};
+use crate::oci::Descriptor;
 use futures::future::join_all;
-use http_body_util::{BodyExt as _, Full};
-use hyper::body::{Bytes, Incoming};
+use futures::{StreamExt as _, stream};
+use http_body_util::combinators::UnsyncBoxBody;
+use http_body_util::{BodyExt as _, StreamBody};
+use hyper::body::{Bytes, Frame, Incoming};
 use hyper::service::service_fn;
 use hyper::{Method, Request, Response};
 use hyper_util::rt::TokioIo;
@@ -13,7 +16,7 @@ use std::time::{Duration, Instant};
 use tokio::net::TcpListener;
 use vdo_api::types::Digest;
 
-/// A step of a push.
+/// A step of a push or a pull.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Step {
     /// Whether the blob is there.
@@ -26,6 +29,8 @@ enum Step {
     State,
     /// The end.
     End,
+    /// The blob or a part of it is read.
+    Read,
 }
 
 /// What a registry does wrong.
@@ -35,7 +40,7 @@ enum Wrong {
     Refuses(u16, Option<u64>),
     /// It takes what was sent, and answers with this status.
     TakesAndSays(u16),
-    /// It takes half of what was sent, and breaks the connection.
+    /// It takes or gives half of what is sent, and breaks the connection.
     Breaks,
 }
 
@@ -49,7 +54,9 @@ struct Fake {
 }
 
 /// An answer, unless the connection breaks.
-type Answer = Result<Response<Full<Bytes>>, Broken>;
+type Answer = Result<Response<Body>, Broken>;
+
+type Body = UnsyncBoxBody<Bytes, Broken>;
 
 #[derive(Debug, thiserror::Error)]
 #[error("the connection breaks")]
@@ -62,6 +69,7 @@ impl Fake {
             (&Method::PATCH, _) => Step::Piece,
             (&Method::PUT, _) => Step::End,
             (&Method::GET, true) => Step::State,
+            (&Method::GET, false) => Step::Read,
             _ => Step::Look,
         };
         self.asked.push(step);
@@ -71,15 +79,18 @@ impl Fake {
             let response = after.into_iter().fold(Response::builder().status(code), |response, after| {
                 response.header("retry-after", after)
             });
-            return Ok(response.body(Full::default()).expect("an answer"));
+            return Ok(response.body(Body::default()).expect("an answer"));
         }
         let taken = match wrong {
             Some(Wrong::Breaks) => &body[..body.len() / 2],
             _ => body,
         };
+        if step == Step::Read {
+            return Ok(self.read(request, matches!(wrong, Some(Wrong::Breaks))));
+        }
         let mut range = None;
         let status = match step {
-            Step::Look => {
+            Step::Look | Step::Read => {
                 let digest = request.uri().path().rsplit('/').next().unwrap_or_default();
                 if self.blobs.contains_key(digest) { 200 } else { 404 }
             }
@@ -121,7 +132,27 @@ impl Fake {
         if let Some(range) = range {
             response = response.header("range", range);
         }
-        Ok(response.body(Full::default()).expect("an answer"))
+        Ok(response.body(Body::default()).expect("an answer"))
+    }
+
+    /// The rest of a blob, or half of that before the connection breaks.
+    fn read(&self, request: &Request<()>, breaks: bool) -> Response<Body> {
+        let digest = request.uri().path().rsplit('/').next().unwrap_or_default();
+        let range = request.headers().get("range").and_then(|range| range.to_str().ok());
+        let from = range.and_then(|range| range.trim_start_matches("bytes=").trim_end_matches('-').parse().ok());
+        let rest = &self.blobs[digest][from.unwrap_or(0)..];
+        let given = if breaks { &rest[..rest.len() / 2] } else { rest };
+        let given = stream::iter([Ok(Frame::data(Bytes::copy_from_slice(given)))]);
+        let broken = stream::iter(breaks.then_some(Err(Broken))).then(async |broken| {
+            // What was given before is on its way.
+            tokio::task::yield_now().await;
+            broken
+        });
+        Response::builder()
+            .status(if range.is_some() { 206 } else { 200 })
+            .header("content-length", rest.len())
+            .body(StreamBody::new(given.chain(broken)).boxed_unsync())
+            .expect("an answer")
     }
 }
 
@@ -246,4 +277,33 @@ async fn push_that_a_registry_refuses_is_not_repeated() {
         assert_eq!((times, fake.asked.last()), (1, Some(&step)), "{wrong:?}: {:?}", fake.asked);
     });
     join_all(all).await;
+}
+
+#[tokio::test]
+async fn pull_from_a_registry_that_breaks_off_waits_and_asks_for_the_rest() {
+    use Wrong::{Breaks, Refuses};
+    for (wrong, expected, least) in [
+        (vec![Breaks], Some(2), 500),
+        (vec![Breaks, Refuses(503, None)], Some(3), 1500),
+        (vec![Breaks, Refuses(503, Some(2))], Some(3), 2500),
+        (vec![Breaks, Refuses(404, None)], None, 500),
+        (vec![Breaks, Refuses(503, Some(3600))], None, 500),
+    ] {
+        let (registry, fake) = start(&wrong.iter().map(|wrong| (Step::Read, *wrong)).collect::<Vec<_>>()).await;
+        let blob = Descriptor::of("text/plain", BLOB);
+        fake.lock()
+            .expect("the registry")
+            .blobs
+            .insert(blob.digest.to_string(), BLOB.to_vec());
+        let begun = Instant::now();
+        let read = registry.blob_bytes("team/thing", &blob, 100).await;
+        let asked = fake.lock().expect("the registry").asked.len();
+        assert_eq!(read.as_deref().ok(), expected.map(|_| BLOB), "{wrong:?}: {read:?}");
+        assert_eq!(asked, expected.unwrap_or(2), "{wrong:?}");
+        assert!(
+            begun.elapsed() >= Duration::from_millis(least),
+            "{wrong:?}: after {:?}",
+            begun.elapsed()
+        );
+    }
 }
