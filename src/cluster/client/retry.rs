@@ -11,8 +11,8 @@ use tower::retry::Policy;
 use vdo_api::retry::{API_SERVER, may_pass};
 
 /// Repeats a request whose answer is 429 or a server error with `Retry-After`, as client-go does: the server did nothing, and
-/// asks for it. The delay itself is handled by [`ResponseFilter`](super::retry_after::ResponseFilter), for all requests together,
-/// and so does the deadline of a request for all of its attempts.
+/// asks for it. The delay itself is handled by [`ResponseFilter`](super::retry_after::ResponseFilter), for all requests together.
+/// The deadline of a request holds for all attempts together.
 #[derive(Clone)]
 pub(super) struct RetryRequested {
     failures: u32,

@@ -110,7 +110,7 @@ impl Upload {
         let mut attempts = Attempts::new(TRANSFER);
         let mut sent = self.send((start, &bytes), digest).await;
         while let Err(error) = &sent {
-            // After a status of ranges it counts otherwise than we do.
+            // With 416 the registry reports that it counts otherwise than we do.
             let goes_on = match error.is_of_range() {
                 true => attempts.wait(None).await,
                 false => attempts.goes_on(error).await,
