@@ -33,7 +33,15 @@ pub struct DriverRun {
     /// Why no version could be chosen. A revision that is brought back needs no choice.
     unfit: Vec<Arc<ReconcileError>>,
     /// What else is wrong with it.
-    failures: Vec<Arc<ReconcileError>>,
+    failures: Vec<(Stage, Arc<ReconcileError>)>,
+}
+
+/// How far a driver had come when something went wrong: what goes wrong first is reported first.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Stage {
+    Asked,
+    Chosen,
+    Loaded,
 }
 
 /// What the specification asks of a driver.
@@ -69,13 +77,26 @@ impl DriverRun {
         }
     }
 
-    /// What is wrong with it.
-    pub(super) fn errors(&self) -> impl Iterator<Item = &Arc<ReconcileError>> {
+    fn stage(&self) -> Stage {
+        match (&self.source, &self.pick) {
+            (Some(_), _) => Stage::Loaded,
+            (None, Some(_)) => Stage::Chosen,
+            (None, None) => Stage::Asked,
+        }
+    }
+
+    fn staged_errors(&self) -> impl Iterator<Item = (Stage, &Arc<ReconcileError>)> {
         let unfit = match self.source {
             Some(Source::Revision(_)) => &[][..],
             _ => &self.unfit,
         };
-        unfit.iter().chain(&self.failures)
+        let unfit = unfit.iter().map(|error| (Stage::Chosen, error));
+        unfit.chain(self.failures.iter().map(|(stage, error)| (*stage, error)))
+    }
+
+    /// What is wrong with it.
+    pub(super) fn errors(&self) -> impl Iterator<Item = &Arc<ReconcileError>> {
+        self.staged_errors().map(|(_, error)| error)
     }
 
     /// Whether something is wrong with it.
@@ -90,7 +111,11 @@ impl DriverRun {
 
     /// Something is wrong with it alone.
     pub(super) fn fail(&mut self, error: ReconcileError) {
-        self.failures.push(Arc::new(error));
+        self.share(Arc::new(error));
+    }
+
+    fn share(&mut self, error: Arc<ReconcileError>) {
+        self.failures.push((self.stage(), error));
     }
 
     /// The chart that its objects are rendered from.
@@ -189,7 +214,7 @@ impl DriverRuns {
     pub(super) fn fail<'a>(&mut self, drivers: impl IntoIterator<Item = &'a DriverName>, error: ReconcileError) {
         let error = Arc::new(error);
         for driver in drivers {
-            self.of(driver).failures.push(error.clone());
+            self.of(driver).share(error.clone());
         }
     }
 
@@ -246,11 +271,16 @@ impl DriverRuns {
         Resolution { picks: picks.collect() }
     }
 
-    /// What is wrong, each with the drivers that it concerns.
+    /// What is wrong, each with the drivers that it concerns, in the order of the phases.
     #[must_use]
     pub fn failures(&self) -> Vec<DriverFailure> {
         let mut all: Vec<DriverFailure> = Vec::new();
-        for (run, error) in self.iter().flat_map(|run| run.errors().map(move |error| (run, error))) {
+        let each = self
+            .iter()
+            .flat_map(|run| run.staged_errors().map(move |(stage, error)| (stage, run, error)));
+        let mut each: Vec<_> = each.collect();
+        each.sort_by_key(|(stage, ..)| *stage);
+        for (_, run, error) in each {
             let published = Failure::from(error.as_ref());
             match all.iter_mut().find(|known| Failure::from(known.error.as_ref()) == published) {
                 Some(known) => drop(known.drivers.insert(run.name.clone())),
@@ -268,6 +298,39 @@ impl DriverRuns {
     pub fn failure_of_all(&self) -> Option<Arc<ReconcileError>> {
         let all = self.asked().all(|(run, _)| run.has_failed());
         self.failures().into_iter().next().filter(|_| all).map(|failure| failure.error)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use vdo_core::drivers::{CPI, CSI};
+
+    /// The first of them gives the reason of the status.
+    #[test]
+    fn driver_failures_come_in_the_order_of_the_phases_and_equal_ones_are_one() {
+        let error = |name: &str| ReconcileError::NoConnections { namespace: name.into() };
+        let mut runs = DriverRuns::default();
+        runs.of(CPI).source = Some(Source::LastApplied);
+        runs.of(CPI).fail(error("rendered"));
+        runs.unfit(&[CSI.to_owned()].into(), error("chosen"));
+        runs.of("other").fail(error("asked"));
+        runs.fail(&[CPI.to_owned(), CSI.to_owned()], error("of both"));
+        let reported: Vec<String> = runs
+            .failures()
+            .iter()
+            .map(|failure| format!("{}: {}", Vec::from_iter(failure.drivers.clone()).join("+"), failure.error))
+            .collect();
+        let expected = [
+            ("other", "asked"),
+            ("vsphere-cpi+vsphere-csi", "of both"),
+            ("vsphere-csi", "chosen"),
+            ("vsphere-cpi", "rendered"),
+        ];
+        assert_eq!(
+            reported,
+            expected.map(|(drivers, name)| format!("{drivers}: there is no vSphere connection in namespace {name}"))
+        );
     }
 }
 

@@ -288,7 +288,7 @@ fn own(places: &mut Places, home: &str) {
     cluster.add("apiextensions.k8s.io", "customresourcedefinitions", own, &["list", "watch"]);
     // Those of the snapshot controller may be anywhere.
     cluster.add("", "pods", &[], &["list", "watch"]);
-    // DriverRequests before the storage driver or a storage class is removed: are there volumes or snapshots?
+    // Asked before the storage driver or a storage class is removed: are there volumes or snapshots?
     cluster.add("", "persistentvolumes", &[], &["list", "watch"]);
     cluster.add("", "persistentvolumeclaims", &[], &["list"]);
     cluster.add("storage.k8s.io", "volumeattachments", &[], &["list", "watch"]);
@@ -340,7 +340,7 @@ fn see(places: &mut Places, watch: &Watch) {
 fn write(places: &mut Places, object: &Object) {
     let home = place(places, object.namespace());
     self::object(home, object.identity().group(), object.kind(), object.name());
-    // DriverRequests before a definition is deleted: are there objects of it?
+    // Asked before a definition is deleted: are there objects of it?
     if object.kind() == "CustomResourceDefinition" {
         let cluster = place(places, "");
         cluster.add(object.text("/spec/group"), object.text("/spec/names/plural"), &[], &["list"]);

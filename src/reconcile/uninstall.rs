@@ -134,7 +134,7 @@ pub async fn uninstallation(input: &ReconcileInput<'_>, ports: &Ports) -> Result
 }
 
 /// What of everything that is going to be deleted may not be deleted: the first object is not deleted while the right for the last is
-/// missing. DriverRequests once for each uninstallation.
+/// missing. Asked once for each uninstallation.
 async fn missing_rights(ports: &Ports, plan: &Plan) -> Result<Vec<Failure>, ReconcileError> {
     let Some(memory) = &ports.dry_runs else {
         return Ok(Vec::new());
