@@ -346,15 +346,13 @@ fn contended(contention: &Contention) -> Failure {
 
 /// What of a plan cannot go on before a person does something.
 fn blocked(plan: &Plan) -> impl Iterator<Item = Failure> {
-    plan.blocked.iter().map(|wait| Failure {
-        reason: wait.reason,
+    plan.blocked.iter().map(|wait| {
         // A watch shows when the last volume is gone; who holds a finalizer cannot be known.
-        class: if wait.reason == Reason::VolumesInUse {
-            Class::Wait
-        } else {
-            Class::Terminal
-        },
-        message: wait.message.clone(),
+        let class = match wait.reason {
+            Reason::VolumesInUse => Class::Wait,
+            _ => Class::Terminal,
+        };
+        Failure::of_wait(wait, class)
     })
 }
 

@@ -64,10 +64,8 @@ impl Choice {
         let (Some(pick), Some(asked)) = (pick, asked) else {
             return false;
         };
-        let needs = self.entry(driver, &pick.version).into_iter().flat_map(|entry| &entry.requires);
-        needs
-            .into_iter()
-            .any(|need| need.driver == other && need.counts(&asked.question.states))
+        let mut needs = self.entry(driver, &pick.version).into_iter().flat_map(|entry| &entry.requires);
+        needs.any(|need| need.driver == other && need.counts(&asked.question.states))
     }
 }
 

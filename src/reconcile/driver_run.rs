@@ -302,6 +302,21 @@ impl DriverRuns {
 }
 
 #[cfg(test)]
+impl DriverRun {
+    /// A driver that is asked for, with these connections.
+    pub(super) fn using(name: &str, connections: &[&str]) -> Self {
+        let connections = connections.iter().map(|name| (*name).to_owned()).collect();
+        Self {
+            asked: Some(Asked {
+                question: DriverRequest::default(),
+                connections,
+            }),
+            ..Self::new(name)
+        }
+    }
+}
+
+#[cfg(test)]
 mod tests {
     use super::*;
     use vdo_core::drivers::{CPI, CSI};
@@ -331,20 +346,5 @@ mod tests {
             reported,
             expected.map(|(drivers, name)| format!("{drivers}: there is no vSphere connection in namespace {name}"))
         );
-    }
-}
-
-#[cfg(test)]
-impl DriverRun {
-    /// A driver that is asked for, with these connections.
-    pub(super) fn using(name: &str, connections: &[&str]) -> Self {
-        let connections = connections.iter().map(|name| (*name).to_owned()).collect();
-        Self {
-            asked: Some(Asked {
-                question: DriverRequest::default(),
-                connections,
-            }),
-            ..Self::new(name)
-        }
     }
 }

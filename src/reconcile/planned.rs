@@ -116,7 +116,7 @@ impl Planned {
 
     /// Whether nothing but what was applied last is known, or written, of a driver.
     pub(super) fn is_apart(&self, driver: &str) -> bool {
-        self.kept.contains(driver) || self.runs.get(driver).is_some_and(|run| run.is_paused())
+        self.runs.get(driver).is_some_and(|run| run.is_kept() || run.is_paused())
     }
 
     /// Whether an object of this driver is to be written.
@@ -171,8 +171,8 @@ impl Planned {
 
     /// Every driver that was chosen, or is installed.
     fn reports(&self, state: &ClusterState) -> Vec<DriverReport> {
-        let others: BTreeMap<String, DriverReport> = state.reports().into_iter().map(|report| (report.name.clone(), report)).collect();
-        let mut all = others;
+        let installed = state.reports().into_iter().map(|report| (report.name.clone(), report));
+        let mut all: BTreeMap<DriverName, DriverReport> = installed.collect();
         for run in self.runs.iter() {
             let Some(pick) = &run.pick else { continue };
             let newest = pick.newest.as_ref().map(ToString::to_string).unwrap_or_default();

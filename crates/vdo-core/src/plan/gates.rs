@@ -41,6 +41,17 @@ pub enum Extent {
     WavesFrom(u8),
 }
 
+impl Extent {
+    /// Whether a step of the driver is closed.
+    fn takes(self, step: &Step) -> bool {
+        match self {
+            Self::Everything => true,
+            Self::Changes => step.is_transition(),
+            Self::WavesFrom(from) => step.wave().map_or_else(|| step.removes(), |wave| wave >= from),
+        }
+    }
+}
+
 /// A gate of a driver that is closed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Closed {
@@ -80,6 +91,15 @@ impl Closed {
             driver: wait.driver.clone(),
             extent: Extent::WavesFrom(wave),
             gate: Gate::Waits(wait),
+        }
+    }
+
+    /// A driver that is left at what was applied last, because nothing else is known of it.
+    pub(super) fn kept(driver: &str) -> Self {
+        Self {
+            driver: driver.to_owned(),
+            extent: Extent::Changes,
+            gate: Gate::Kept,
         }
     }
 
@@ -132,12 +152,10 @@ impl Plan {
         let first = !self.waits(&driver);
         if let (Some(wait), true) = (gate.wait(), first) {
             // What else a driver waits for matters less.
-            let waiting = self.gates.values().filter(|gate| gate.wait().is_some()).count();
-            self.waiting.insert(waiting.min(self.waiting.len()), wait.clone());
+            let place = self.waiting_drivers().count().min(self.waiting.len());
+            self.waiting.insert(place, wait.clone());
         }
-        self.close(&gate, |step| {
-            step.driver() == driver && (extent == Extent::Everything || step.is_transition())
-        });
+        self.close(&gate, |step| step.driver() == driver && extent.takes(step));
         if first || gate == Gate::Paused {
             self.gates.insert(driver, gate);
         }
@@ -145,37 +163,29 @@ impl Plan {
 
     /// Lets nothing of a driver from a wave on start, and prunes nothing of it.
     fn close_waves(&mut self, Closed { driver, extent, gate }: Closed) {
-        let Extent::WavesFrom(from) = extent else { return };
-        self.close(&gate, |step| {
-            step.driver() == driver && (step.wave().is_some_and(|wave| wave >= from) || step.removes() && step.wave().is_none())
-        });
+        self.close(&gate, |step| step.driver() == driver && extent.takes(step));
         self.waiting.extend(gate.wait().cloned());
         self.unfinished.insert(driver);
     }
 
     /// A driver that waits for one that is held, because of what the matrix says or because one of its steps depends on a step of it.
     fn next_dependent(&self, needs: &Needs) -> Option<Wait> {
-        let held = || {
-            self.gates
-                .iter()
-                .filter(|(_, gate)| gate.wait().is_some())
-                .map(|(driver, _)| driver)
-        };
-        let mut others = self
-            .writes_with_dependencies()
-            .filter(|(step, _)| step.is_transition() && !self.waits(step.driver()) && !self.is_paused(step.driver()));
-        others.find_map(|(step, depends_on)| {
-            let driver = step.driver();
-            let by_need = held().find_map(|other| {
+        let mut others = self.steps.iter().filter(|planned| {
+            let driver = planned.step.driver();
+            planned.step.is_transition() && !self.waits(driver) && !self.is_paused(driver)
+        });
+        others.find_map(|planned| {
+            let driver = planned.step.driver();
+            let by_need = self.waiting_drivers().find_map(|other| {
                 let why = needs.get(&(driver.to_owned(), other.clone()))?;
                 Some((other.as_str(), why.clone()))
             });
             let by_step = || {
-                let all = depends_on.iter().map(|earlier| &self.steps[*earlier].step);
+                let all = planned.depends_on.iter().map(|earlier| &self.steps[*earlier].step);
                 let other = all
                     .filter(|step| step.is_transition() && !step.removes())
                     .find(|step| self.waits(step.driver()))?;
-                Some((other.driver(), format!("{} needs {}", step.id()?, other.id()?)))
+                Some((other.driver(), format!("{} needs {}", planned.step.id()?, other.id()?)))
             };
             let (other, why) = by_need.or_else(by_step)?;
             Some(Wait {
@@ -186,8 +196,9 @@ impl Plan {
         })
     }
 
-    fn writes_with_dependencies(&self) -> impl Iterator<Item = (&Step, &[usize])> {
-        self.steps.iter().map(|planned| (&planned.step, planned.depends_on.as_slice()))
+    /// The drivers that wait for something as a whole.
+    fn waiting_drivers(&self) -> impl Iterator<Item = &DriverName> {
+        self.gates.keys().filter(|driver| self.waits(driver))
     }
 
     /// The gate of a driver as a whole.

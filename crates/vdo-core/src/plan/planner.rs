@@ -3,8 +3,8 @@ use super::dependencies::{brings, dependencies};
 use super::prune::prune;
 use super::recreate::{created, keeps_pods, replaceable};
 use super::{
-    About, Change, Closed, Desired, Entry, Extent, Gate, Inventory, Observed, Plan, PlannedStep, RandomContent, RevisionFailure, Step,
-    Wait, applied,
+    About, Change, Closed, Desired, Entry, Gate, Inventory, Observed, Plan, PlannedStep, RandomContent, RevisionFailure, Step, Wait,
+    applied,
 };
 use crate::manifest::{Object, is_owned, object_differences};
 use crate::matrix::StoredMatrix;
@@ -126,11 +126,7 @@ pub fn plan(input: &Input<'_>) -> Plan {
         plan.waiting.push(wait.clone());
     }
     for driver in input.kept {
-        plan.close_driver(Closed {
-            driver: driver.clone(),
-            extent: Extent::Changes,
-            gate: Gate::Kept,
-        });
+        plan.close_driver(Closed::kept(driver));
     }
     plan
 }
