@@ -110,9 +110,6 @@ func run() error {
 	if err != nil {
 		return err
 	}
-	// A volume takes a moment, as it does in a vCenter.
-	// While a task waits, others may read.
-	simulator.TaskDelay.MethodDelay = map[string]int{"CnsCreateVolume": 2000, "LockHandoff": 0}
 	var all vcenters
 	defer all.end()
 	ready, err := all.start(o)
