@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Runs the test binaries and says at the end what took long and what was skipped. `make test`, `make test-all` and `make check` call it.
 #
-#   tests/run.sh check   unit tests and the binaries `pure` and `budget`
+#   tests/run.sh check   unit tests and the binary `pure`
 #   tests/run.sh         everything
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -16,7 +16,7 @@ step_done() { steps+=("$(printf '%5d s  %s' $((SECONDS - step_start)) "$step_nam
 
 step "compile the tests"
 packages=(--workspace) targets=()
-[[ ${1:-} == check ]] && packages+=(--exclude vdo-testbed --exclude vdo-release) targets=(--lib --test pure --test budget)
+[[ ${1:-} == check ]] && packages+=(--exclude vdo-testbed --exclude vdo-release) targets=(--lib --test pure)
 "$CARGO" test "${packages[@]}" "${targets[@]}" --no-run 2>&1 | tee "$logs/compile" | grep -E '^(warning|error)|Compiling vdo' || true
 grep -q 'Finished' "$logs/compile" || { cat "$logs/compile"; exit 1; }
 step_done
@@ -37,7 +37,7 @@ while read -r name file; do
     if [[ $name == unit ]]; then units+=("$file"); else program[$name]=$file; fi
 done < <(
     sed -nE 's|^ *Executable (unittests )?(.*) \((.*)\)$|\2 \3|p' "$logs/compile" |
-        sed -E 's|^tests/([a-z]+)/main\.rs |\1 |; s|^src/lib\.rs (.*/vdo_testbed-)|unit-testbed \1|; s|^src/main\.rs (.*/vdo_release-)|unit-release \1|; /minijinja_budget-/d; s|^src/lib\.rs |unit |; s|^src/.* |main-\0|')
+        sed -E 's|^tests/([a-z]+)/main\.rs |\1 |; s|^src/lib\.rs (.*/vdo_testbed-)|unit-testbed \1|; s|^src/main\.rs (.*/vdo_release-)|unit-release \1|; s|^src/lib\.rs |unit |; s|^src/.* |main-\0|')
 
 # Time per test is shown by an unstable flag of the test harness; only the harness gets leave to use it.
 run() { # name, more arguments
@@ -79,11 +79,6 @@ ended() { # name
 
 whole unit
 whole pure
-whole budget
-step "example in the documentation of minijinja-budget"
-# Of the same packages: others would have the dependencies compiled again, with other features.
-"$CARGO" test --quiet --doc "${packages[@]}" 2>&1 | tee "$logs/doc.log" || failed+=(doc)
-step_done
 if [[ ${1:-} != check ]]; then
     # `vcenter` and `faults` wait more than they work, so they run beside others; what they say is shown when these are done.
     beside vcenter

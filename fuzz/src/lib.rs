@@ -5,8 +5,6 @@
 
 pub mod readers;
 
-use minijinja_budget::minijinja::context;
-use minijinja_budget::{Budget, Templates};
 use std::collections::BTreeMap;
 use std::io::Write as _;
 use vdo_api::types::{DriverVersion, Secret};
@@ -45,24 +43,6 @@ pub fn archive(bytes: &[u8]) -> Outcome {
 /// A matrix index, of this format or the original operator's.
 pub fn index(bytes: &[u8]) -> Outcome {
     Index::parse(bytes).map(drop).map_err(words)
-}
-
-/// A template, within a budget of a mebibyte. What it writes was paid for.
-pub fn template(bytes: &[u8]) -> Outcome {
-    const BUDGET: usize = 1 << 20;
-    let mut templates = Templates::default();
-    templates.add("own", text(bytes)?).map_err(words)?;
-    let environment = templates.environment(&Budget::new(BUDGET)).map_err(words)?;
-    let own = environment.get_template("own").map_err(words)?;
-    let values =
-        context! { level => 4, on => true, none => (), name => "vmware-system", list => ["a", "b"], map => context! { key => 1.5 } };
-    let written = own.render(context! { values }).map_err(words)?;
-    assert!(
-        written.len() <= BUDGET,
-        "{} bytes were written within a budget of {BUDGET}",
-        written.len()
-    );
-    Ok(())
 }
 
 /// Fields with `¦` between: user, password, server, datacenters (with commas), cluster id, distribution, topology categories. The drivers'

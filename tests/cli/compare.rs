@@ -12,7 +12,7 @@ fn vdoctl(arguments: &[&str]) -> Command {
 }
 
 /// Exit code, stdout and stderr.
-fn seen(mut command: Command) -> (Option<i32>, String, String) {
+pub fn seen(mut command: Command) -> (Option<i32>, String, String) {
     let output = command.output().expect("it runs");
     let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
     (output.status.code(), text(&output.stdout), text(&output.stderr))
@@ -226,7 +226,7 @@ fn chart_values_file_of_wrong_form_is_rejected() {
 }
 
 /// The chart of a toy driver with some files changed or added; nothing takes a file away.
-fn toy(folder: &Path, changes: &[(&str, &str)]) {
+pub fn toy(folder: &Path, changes: &[(&str, &str)]) {
     let files = [
         (
             "Chart.yaml",

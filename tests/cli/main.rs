@@ -14,6 +14,7 @@ mod follow;
 mod full_disk;
 mod kubeconfig;
 mod links;
+mod lint_limit;
 mod matrix;
 mod mirror;
 mod own_process;

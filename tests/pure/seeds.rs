@@ -43,11 +43,6 @@ fn seed_of_index_ends_as_its_name_says() {
 }
 
 #[test]
-fn seed_of_template_ends_as_its_name_says() {
-    each_ends_as_its_name_says("template", fuzz::template);
-}
-
-#[test]
 fn seed_of_config_ends_as_its_name_says() {
     each_ends_as_its_name_says("config", fuzz::config);
 }

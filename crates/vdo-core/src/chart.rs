@@ -7,7 +7,7 @@
 //!
 //! A chart has Helm's layout; its templates are minijinja. Everything in here is a function of its arguments: no clock, network,
 //! environment or file system, so the same input gives the same bytes. Packages come from outside and are treated as hostile:
-//! sizes are capped while reading, only regular files under one folder are accepted, templates run within the bounds of `minijinja_budget`.
+//! sizes are capped while reading, only regular files under one folder are accepted, what templates may take is limited.
 //!
 //! Every `{{ … }}` in a template is a whole YAML value and is written as JSON. A value can therefore never open a new key or a new
 //! document, and `yes` stays text. docs/charts.md is the page for chart authors.
@@ -23,6 +23,7 @@ mod engine;
 mod image;
 pub mod import;
 mod interpolation;
+mod json;
 mod lint;
 mod metadata;
 mod model;
@@ -34,6 +35,7 @@ mod render;
 mod schema_errors;
 mod source;
 mod suggest;
+mod tags;
 pub mod values;
 
 pub use archive::{ArchiveError, open};

@@ -33,7 +33,7 @@ pub(super) async fn run(args: &Args, global: &Global) -> Result<Answer, CliError
         ChartVerb::Images(args) => images(args, global).await,
         ChartVerb::Compare(args) => compare::run(args, global).await,
         ChartVerb::Package(args) => package(args).await,
-        ChartVerb::Lint(args) => lint::run(args),
+        ChartVerb::Lint(args) => lint::run(args).await,
         ChartVerb::Sources(args) => sources::run(args),
         ChartVerb::AddRelease(args) => add_release::run(args).await,
         ChartVerb::Import(args) => import::run(args),

@@ -29,6 +29,7 @@ mod explain;
 mod field_view;
 mod foreign;
 mod history;
+mod limited;
 mod manage;
 mod matrix;
 mod mirror;

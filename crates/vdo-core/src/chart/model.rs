@@ -1,10 +1,9 @@
 use super::compiled::CompiledSchema;
-use super::interpolation;
+use super::engine::{TEMPLATE_LIMIT, Templates};
 use super::metadata::Metadata;
 use super::release::Release;
 use super::releases;
-use super::schema_errors;
-use minijinja_budget::{TEMPLATE_LIMIT, Templates};
+use super::{interpolation, schema_errors, tags};
 use serde_json::Value;
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -37,8 +36,8 @@ pub struct Chart {
     pub(super) schema: Value,
     /// Every file under `templates/`, by its path in the chart.
     pub templates: BTreeMap<String, String>,
-    /// The templates in the form in which they run.
-    pub(super) metered: Templates,
+    /// The templates, compiled.
+    pub(super) compiled_templates: Templates,
     /// The schema, compiled.
     pub(super) compiled: CompiledSchema,
     /// `deviations.yaml`: every intended difference to the driver's own manifest.
@@ -142,7 +141,6 @@ impl Chart {
             });
         }
         let mut templates = BTreeMap::new();
-        let mut metered = Templates::default();
         let mut room = TEMPLATES_LIMIT;
         for path in files.keys().filter(|path| path.starts_with("templates/")) {
             let source = text(files, path)?;
@@ -155,19 +153,18 @@ impl Chart {
                     text: source.lines().nth(finding.line - 1).unwrap_or_default().trim().to_owned(),
                 });
             }
-            metered.add(path, source).map_err(|refusal| ChartError::Language {
-                file: path.clone(),
-                line: refusal.line,
-                message: refusal.message,
-                text: source
-                    .lines()
-                    .nth(refusal.line.saturating_sub(1))
-                    .unwrap_or_default()
-                    .trim()
-                    .to_owned(),
-            })?;
+            tags::check(source).map_err(|(line, message)| language(path, source, line, message))?;
             templates.insert(path.clone(), source.to_owned());
         }
+        let compiled_templates = Templates::compile(&templates).map_err(|error| {
+            let path = error.name().unwrap_or("templates/");
+            let source = templates.get(path).map_or("", String::as_str);
+            let message = match error.detail() {
+                Some(detail) => format!("{}: {detail}", error.kind()),
+                None => error.kind().to_string(),
+            };
+            language(path, source, error.line().unwrap_or(0), message)
+        })?;
         let deviations = if files.contains_key("deviations.yaml") {
             read::<super::compare::Deviations>(files, "deviations.yaml")?.deviations
         } else {
@@ -197,7 +194,7 @@ impl Chart {
             values: value(files, "values.yaml")?,
             schema: value(files, "values.schema.json")?,
             templates,
-            metered,
+            compiled_templates,
             compiled: CompiledSchema::default(),
             deviations,
         })
@@ -218,12 +215,7 @@ impl Chart {
 
 /// How much room is left for templates after this one. Sizes come first: whatever reads a template takes longer the longer it is.
 fn fits(file: &str, source: &str, room: usize) -> Result<usize, ChartError> {
-    let refused = |message: String| ChartError::Language {
-        file: file.to_owned(),
-        line: 0,
-        message,
-        text: String::new(),
-    };
+    let refused = |message: String| language(file, "", 0, message);
     if source.len() > TEMPLATE_LIMIT {
         return Err(refused(format!("the template is larger than {TEMPLATE_LIMIT} bytes; split it")));
     }
@@ -233,6 +225,16 @@ fn fits(file: &str, source: &str, room: usize) -> Result<usize, ChartError> {
             TEMPLATES_LIMIT >> 20
         ))
     })
+}
+
+fn language(file: &str, source: &str, line: usize, message: String) -> ChartError {
+    let text = line.checked_sub(1).and_then(|index| source.lines().nth(index));
+    ChartError::Language {
+        file: file.to_owned(),
+        line,
+        message,
+        text: text.unwrap_or_default().trim().to_owned(),
+    }
 }
 
 fn text<'a>(files: &'a Files, file: &str) -> Result<&'a str, ChartError> {

@@ -1,16 +1,15 @@
 use super::context::Context;
 use super::document::{self, DocumentError};
-use super::engine::{self, Limited, OUTPUT_LIMIT};
+use super::engine::{self, FUEL, Limited, OUTPUT_LIMIT};
 use super::model::Chart;
 use super::suggest;
 use super::values::{self, ValuesError};
-use minijinja_budget::minijinja::{
-    self,
-    value::{Serde, Value as TemplateValue},
-};
+use minijinja::ErrorKind;
+use minijinja::value::{Serde, Value as TemplateValue};
 use serde_json::{Map, Value, json};
 use std::borrow::Cow;
 use std::error::Error as _;
+use std::io;
 use vdo_api::types::{ELEMENTS, Remedy};
 use vdo_api::yaml::{self, YamlError};
 
@@ -56,6 +55,15 @@ pub enum RenderError {
         /// The template.
         file: String,
     },
+    /// The machine has no room for the thread that renders.
+    #[error("{chart} cannot be rendered: the system starts no further thread")]
+    Thread {
+        /// The chart.
+        chart: String,
+        /// Why.
+        #[source]
+        source: io::Error,
+    },
     /// What a template wrote is not YAML.
     #[error("{chart}: what {file} renders is not YAML")]
     Yaml {
@@ -96,6 +104,7 @@ impl Remedy for RenderError {
     fn remedy(&self) -> Option<Cow<'static, str>> {
         match self {
             Self::Values { source, .. } => source.remedy(),
+            Self::Thread { .. } => Some("Give the process more memory or threads.".into()),
             // Its author says what to do.
             Self::Refused { .. } => None,
             Self::Template { .. } | Self::TooLarge { .. } | Self::Yaml { .. } | Self::Document { .. } | Self::Twice { .. } => {
@@ -125,7 +134,17 @@ pub fn accepted(chart: &Chart, user_values: &Value) -> Result<Value, RenderError
 /// When the values do not fit the schema, a template fails, or what comes out is not a list of distinct Kubernetes objects.
 pub fn render(chart: &Chart, user_values: &Value, context: &Context) -> Result<Vec<Value>, RenderError> {
     let values = accepted(chart, user_values)?;
-    let environment = engine::environment(chart, &values).map_err(|error| failure(chart, "templates/", &Map::new(), &error))?;
+    let rendered = engine::on_a_deep_stack(|| objects(chart, values, context));
+    rendered.unwrap_or_else(|source| {
+        Err(RenderError::Thread {
+            chart: chart.label(),
+            source,
+        })
+    })
+}
+
+fn objects(chart: &Chart, values: Value, context: &Context) -> Result<Vec<Value>, RenderError> {
+    let environment = engine::environment(chart, &values);
     let variables = variables(chart, values, context);
     // Once for all templates: a clone shares it.
     let root = TemplateValue::from(Serde(&variables));
@@ -240,12 +259,22 @@ fn failure(chart: &Chart, path: &str, variables: &Map<String, Value>, error: &mi
         .templates
         .get(file)
         .and_then(|source| source.lines().nth(line.checked_sub(1)?));
-    let kind = deepest.kind().to_string();
+    let kind = match deepest.kind() {
+        ErrorKind::OutOfFuel => format!(
+            "the template takes more than {FUEL} steps or {} MiB; it is broken or hostile",
+            FUEL >> 14 // a step pays for 64 bytes
+        ),
+        kind => kind.to_string(),
+    };
     let whole = chart.templates.get(file).map_or("", String::as_str);
-    let hint = (deepest.kind() == minijinja::ErrorKind::UndefinedError)
-        .then(|| suggest::hint(source.unwrap_or_default(), whole, variables))
-        .flatten()
-        .map_or(String::new(), |hint| format!("; {hint}"));
+    let hint = match deepest.kind() {
+        ErrorKind::UndefinedError => suggest::hint(source.unwrap_or_default(), whole, variables),
+        ErrorKind::UnknownFilter | ErrorKind::UnknownTest | ErrorKind::UnknownFunction => {
+            Some("docs/charts.md lists what there is".to_owned())
+        }
+        _ => None,
+    };
+    let hint = hint.map_or(String::new(), |hint| format!("; {hint}"));
     RenderError::Template {
         chart: chart.label(),
         file: file.to_owned(),

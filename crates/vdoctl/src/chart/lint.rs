@@ -2,7 +2,7 @@
 
 use super::super::args::ChartLint;
 use super::super::output::document;
-use super::super::{Answer, CliError, Exit, error, style};
+use super::super::{Answer, CliError, Exit, error, limited, style};
 use super::{file, folder};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
@@ -19,7 +19,10 @@ struct Report {
     findings: BTreeMap<String, Vec<DriverVersion>>,
 }
 
-pub(super) fn run(args: &ChartLint) -> Result<Answer, CliError> {
+pub(super) async fn run(args: &ChartLint) -> Result<Answer, CliError> {
+    if let Some(answer) = limited::in_child("chart lint", &args.path).await? {
+        return Ok(answer);
+    }
     let mut report = if args.path.is_dir() {
         of_source(&folder::read(&args.path, "Name the folder of a chart or its package.")?)
     } else {

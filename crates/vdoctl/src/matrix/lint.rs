@@ -4,7 +4,7 @@ mod charts;
 
 use super::super::args::Lint as Args;
 use super::super::output::document;
-use super::super::{Answer, CliError, Exit, style};
+use super::super::{Answer, CliError, Exit, limited, style};
 use super::{bytes, embedded_index, not_text};
 use serde_json::{Value, json};
 use std::path::Path;
@@ -12,6 +12,11 @@ use vdo_core::matrix::lint::{Finding, lint};
 use vdo_source::fetch::{MatrixSource, embedded, index_file};
 
 pub(super) async fn run(args: &Args) -> Result<Answer, CliError> {
+    if let Some(named) = &args.file
+        && let Some(answer) = limited::in_child("matrix lint", named).await?
+    {
+        return Ok(answer);
+    }
     let file = args.file.as_deref().map(index_file);
     let (name, bytes) = match &file {
         Some(file) => (file.display().to_string(), bytes(file)?),
