@@ -44,6 +44,10 @@ mod render;
 mod requests;
 mod rights;
 mod rollback;
+#[cfg(test)]
+mod scripts {
+    mod tests;
+}
 mod served;
 mod site;
 mod stopwatch;
@@ -261,7 +265,7 @@ pub async fn plan_drivers(input: &ReconcileInput<'_>, ports: &Ports, state: &Clu
     found.stages.push(watch.lap("render"));
     found.take(permit::permit(input, ports, state, (&site, &choice), &mut runs).await)?;
     planned::keep(&render_input, state, &mut runs);
-    let record = record::record(config, ports, state, (&choice, &runs), random);
+    let record = record::record(config, (&ports.repository, &ports.renders), state, (&choice, &runs), random);
     let mut planned = Planned::new(config, state, (site, choice, runs), webhook, record, basis);
     found
         .preconditions

@@ -1,9 +1,9 @@
 //! What goes into the history of the drivers beside their objects (pure).
 
-use super::Ports;
 use super::choose::Choice;
 use super::driver_run::{DriverRun, DriverRuns, Source};
 use super::observe::ClusterState;
+use super::render::RenderCache;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use vdo_api::api::VDOConfig;
@@ -50,7 +50,7 @@ fn stored_matrix(repository: &ChartRepository, choice: &Choice, runs: &DriverRun
 /// Of the drivers whose objects are known: those with a chart, and those that are brought back.
 pub(super) fn record(
     config: &VDOConfig,
-    ports: &Ports,
+    (repository, renders): (&ChartRepository, &RenderCache),
     state: &ClusterState,
     (choice, runs): (&Choice, &DriverRuns),
     random: RandomContent,
@@ -65,7 +65,7 @@ pub(super) fn record(
             Source::Chart(chart) => About {
                 version: chart.metadata.version.to_string(),
                 chart: run.pick.as_ref().map(|pick| pick.chart.digest.to_string()).unwrap_or_default(),
-                values: ports.renders.values(&run.name).map(|digest| digest.to_string()).unwrap_or_default(),
+                values: renders.values(&run.name).map(|digest| digest.to_string()).unwrap_or_default(),
                 matrix,
                 irreversible: choice.is_irreversible(&run.name, &chart.metadata.version),
                 ..About::default()
@@ -87,7 +87,7 @@ pub(super) fn record(
         drawn: random,
         limit: config.spec.revisions(),
         deadline: config.spec.deadline(),
-        matrix: stored_matrix(&ports.repository, choice, runs, &state.inventory),
+        matrix: stored_matrix(repository, choice, runs, &state.inventory),
         ..Record::default()
     }
 }

@@ -62,7 +62,9 @@ pub fn code(text: &str) -> String {
 
 /// Every Rust file of what people run: its path in the repository, and its code.
 pub fn product_code() -> impl Iterator<Item = (String, String)> {
-    let product = product_texts().into_iter().filter(|(path, _)| !path.ends_with("/tests.rs"));
+    let product = product_texts()
+        .into_iter()
+        .filter(|(path, _)| !path.ends_with("/tests.rs") && !path.contains("/tests/"));
     product.map(|(path, text)| {
         let code = code(&text);
         (path, code)
