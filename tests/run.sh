@@ -1,8 +1,9 @@
 #!/usr/bin/env bash
 # Runs the test binaries and says at the end what took long and what was skipped. `make test`, `make test-all` and `make check` call it.
 #
-#   tests/run.sh check   unit tests and the binary `pure`
-#   tests/run.sh         everything
+#   tests/run.sh check    unit tests and the binary `pure`
+#   tests/run.sh          everything
+#   tests/run.sh skipped  only what the other skips where a program is missing that this machine has now
 set -euo pipefail
 cd "$(dirname "$0")/.."
 export VDO_SEED=${VDO_SEED:-$((RANDOM * 32768 + RANDOM))}
@@ -77,18 +78,9 @@ ended() { # name
     step_done
 }
 
-whole unit
-whole pure
-if [[ ${1:-} != check ]]; then
-    # `vcenter` and `faults` wait more than they work, so they run beside others; what they say is shown when these are done.
-    beside vcenter
-    for name in unit-testbed unit-release release charts cli; do whole "$name"; done
-    ended vcenter
-    # In cluster every test has a thread, in which most wait for a control plane, so that none is idle while there is a test for it.
-    beside faults --test-threads=1
-    whole cluster --test-threads=1000
-    ended faults
-    # What is skipped otherwise, where the machine or the environment has what it needs.
+# What needs more than the README asks for, where the machine or the environment has it.
+extra() {
+    step "with further programs"
     programs=$({ PATH=$PATH:/usr/sbin type -P nginx squid htpasswd || true; } | wc -l)
     [[ $programs -lt 3 ]] || also cluster --ignored matrix_behind
     [[ -z $(type -P chromium) ]] || also cluster --ignored in_chromium
@@ -98,9 +90,37 @@ if [[ ${1:-} != check ]]; then
     [[ -z $cosign ]] || also charts --ignored of_cosign
     [[ -z ${VDO_UPSTREAM_DIR:-} ]] || also charts --ignored of_upstream
     [[ -z ${VDO_UPSTREAM_DIR:-} ]] || also cluster --ignored adoption_of_upstream
+    [[ -z ${VDO_UPSTREAM_DIR:-} ]] || also cluster --ignored further_driver
     [[ -z ${VDO_TEST_VCENTER:-} ]] || also vcenter --ignored real_vcenter
     [[ -z ${VDO_RELEASE:-} ]] || also release --ignored release_built_twice
-fi
+    step_done
+}
+
+case ${1:-} in
+skipped)
+    # These say themselves which program they miss.
+    [[ -z $(type -P skopeo) ]] || whole release
+    [[ -z $cosign ]] || also cli --show-output cosign
+    extra
+    ;;
+check)
+    whole unit
+    whole pure
+    ;;
+*)
+    whole unit
+    whole pure
+    # `vcenter` and `faults` wait more than they work, so they run beside others; what they say is shown when these are done.
+    beside vcenter
+    for name in unit-testbed unit-release release charts cli; do whole "$name"; done
+    ended vcenter
+    # In cluster every test has a thread, in which most wait for a control plane, so that none is idle while there is a test for it.
+    beside faults --test-threads=1
+    whole cluster --test-threads=1000
+    ended faults
+    extra
+    ;;
+esac
 
 echo
 echo "== steps"
