@@ -5,7 +5,6 @@ mod beats;
 mod cached_object;
 mod events;
 mod in_sync;
-mod live;
 mod own_writes;
 mod room;
 mod transform;
@@ -14,7 +13,7 @@ pub use in_sync::InSync;
 
 use super::arrived::for_kind;
 use super::read::PAGE;
-use super::watch::{Select, Watch, covers, shows};
+use super::watch::{Select, Watch, covers};
 use super::{ClusterError, api, rights};
 use backoff::WatchBackoff;
 use cached_object::CachedObject;
@@ -23,19 +22,16 @@ use futures::StreamExt;
 use kube::Client;
 use kube::runtime::WatchStreamExt;
 use kube::runtime::watcher;
-use live::LiveMemo;
 use own_writes::{Gone, Written, corrected, version};
 use room::Rooms;
-use std::any::Any;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 use tokio::sync::{Notify, watch};
 use tokio::task::JoinHandle;
 use transform::trim;
-use vdo_api::types::{ById, GroupKind, Later as _, ObjectId};
+use vdo_api::types::{ById, Later as _, ObjectId};
 use vdo_core::manifest::Object;
-use vdo_core::plan::Inventory;
 
 struct Running {
     /// That of its watch.
@@ -72,10 +68,7 @@ pub struct Cache {
     written: Mutex<HashMap<ObjectId, Written>>,
     gone: Arc<Mutex<Gone>>,
     in_sync: InSync,
-    live: LiveMemo,
     rooms: Rooms,
-    /// The inventory that was read last, and what it was read from.
-    inventory: Mutex<Option<(Object, Arc<Inventory>)>>,
     held: Mutex<HashMap<String, (String, Instant)>>,
     changed: watch::Sender<()>,
     arrived: Arc<Notify>,
@@ -100,9 +93,7 @@ impl Cache {
             written: Mutex::default(),
             gone: Arc::default(),
             in_sync: InSync::default(),
-            live: LiveMemo::default(),
             rooms: Rooms::default(),
-            inventory: Mutex::default(),
             held: Mutex::default(),
             changed,
             arrived: Arc::default(),
@@ -258,16 +249,10 @@ impl Cache {
         let watches = lock(&self.watches);
         let contents: Vec<_> = watches.values().map(|running| (&running.id, lock(&running.content))).collect();
         let (mut written, gone) = (lock(&self.written), lock(&self.gone));
-        let (mut found, mut covering, mut last) = (ById::default(), Vec::new(), None::<&ObjectId>);
+        let mut found = ById::default();
         for id in ids {
-            // Neighbours are mostly of one kind in one namespace, which the same watches show.
-            if last.is_none_or(|last| !last.is_beside(id)) {
-                covering.clear();
-                covering.extend(contents.iter().filter(|(own, _)| shows(own, id)));
-                last = Some(id);
-            }
-            let named = covering.iter().filter(|(own, _)| own.name.is_empty() || own.name == id.name);
-            let shown = named.clone().find_map(|(_, content)| content.objects.get(id)?.object());
+            let mut covering = contents.iter().filter(|(own, _)| covers(own, id));
+            let shown = covering.find_map(|(_, content)| content.objects.get(id)?.object());
             if let Some(object) = corrected(&mut written, &gone, id, shown) {
                 found.insert(id.clone(), object);
             }
@@ -275,59 +260,24 @@ impl Cache {
         found
     }
 
-    /// The states of what the watches of these kinds show: what is in the same state has not changed.
-    pub(super) fn states(&self, kinds: &BTreeSet<GroupKind>) -> Vec<(Watch, u64)> {
-        let watches = lock(&self.watches);
-        let shown = watches.iter().filter(|(_, running)| kinds.contains(running.id.group_kind()));
-        shown
-            .map(|(watch, running)| (watch.clone(), lock(&running.content).state))
-            .collect()
-    }
-
-    /// Whether anything was written that no watch may have shown yet.
-    pub(super) fn has_written(&self, of: impl Fn(&ObjectId) -> bool) -> bool {
-        lock(&self.written).keys().any(of)
-    }
-
     /// All objects that a watch shows, in the order of their ids.
     #[must_use]
     pub fn list(&self, watch: &Watch) -> Vec<Object> {
-        let watches = lock(&self.watches);
-        let Some(running) = watches.get(watch) else { return Vec::new() };
-        lock(&running.content).objects.values().filter_map(CachedObject::object).collect()
+        self.each(watch, |object| object)
     }
 
-    /// What `read` finds in each object that a watch shows, in the order of their ids. Of an object that is the same as before it is what
-    /// was found before, where that still `fits`.
-    pub fn facts<T: Any + Send + Sync>(&self, watch: &Watch, fits: impl Fn(&T) -> bool, mut read: impl FnMut(&Object) -> T) -> Vec<Arc<T>> {
+    /// What `read` finds in each object that a watch shows, in the order of their ids.
+    pub fn each<T>(&self, watch: &Watch, read: impl FnMut(Object) -> T) -> Vec<T> {
         let watches = lock(&self.watches);
         let Some(running) = watches.get(watch) else { return Vec::new() };
-        let mut content = lock(&running.content);
-        content
-            .objects
-            .values_mut()
-            .filter_map(|kept| kept.fact(&fits, &mut read))
-            .collect()
+        let content = lock(&running.content);
+        content.objects.values().filter_map(CachedObject::object).map(read).collect()
     }
 
     /// Remembers the answer to an apply.
     pub fn applied(&self, wanted: &Object, live: &Object) {
         self.in_sync.answered(wanted, live);
         self.wrote(live);
-    }
-
-    /// The inventory in this Secret, read once as long as it is the same.
-    ///
-    /// # Errors
-    /// When it cannot be read.
-    pub fn inventory<E>(&self, from: Object, parse: impl FnOnce(&Object) -> Result<Inventory, E>) -> Result<Arc<Inventory>, E> {
-        let mut last = lock(&self.inventory);
-        if let Some((_, inventory)) = last.as_ref().filter(|(known, _)| *known == from) {
-            return Ok(inventory.clone());
-        }
-        let inventory = Arc::new(parse(&from)?);
-        *last = Some((from, inventory.clone()));
-        Ok(inventory)
     }
 
     /// Which live objects are in sync.
@@ -340,7 +290,7 @@ impl Cache {
     pub fn wrote(&self, live: &Object) {
         let written = Written {
             version: version(live),
-            object: trim(live).unwrap_or_else(|| live.at_rest()),
+            object: trim(live).unwrap_or_else(|| live.clone()),
             deleted: false,
             at: Instant::now(),
         };

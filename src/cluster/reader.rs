@@ -1,12 +1,10 @@
 use super::{Cache, ClusterError, Select, Watch, read};
 use kube::Client;
-use std::any::Any;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 use vdo_api::types::{ById, ObjectId};
 use vdo_core::manifest::Object;
-use vdo_core::plan::Inventory;
 
 /// How long the first list of a watch may take.
 const FIRST_LIST: Duration = Duration::from_secs(15);
@@ -71,29 +69,6 @@ impl Reader {
                 Ok(cache.all(ids.iter().map(|(id, _)| *id)))
             }
             Self::Once(client) | Self::Preview(client, _) => each(client, ids.iter().copied()).await,
-        }
-    }
-
-    /// The live objects of an inventory. From watches, those that bear our labels; `watches` says which show them, where that is not known.
-    ///
-    /// # Errors
-    /// With the first request that fails.
-    pub async fn alive(
-        &self,
-        inventory: &Arc<Inventory>,
-        apply_set: &str,
-        watches: impl FnOnce() -> BTreeSet<Watch>,
-    ) -> Result<Arc<ById<Object>>, ClusterError> {
-        match self {
-            Self::Watching(cache) => {
-                let watches = cache.watches_of(inventory, apply_set, watches);
-                cache.ensure(&watches, FIRST_LIST).await?;
-                Ok(cache.alive(inventory, apply_set, watches))
-            }
-            Self::Once(client) | Self::Preview(client, _) => {
-                let ids = inventory.objects.iter().map(|(id, entry)| (id, entry.api_version.as_str()));
-                Ok(Arc::new(each(client, ids).await?))
-            }
         }
     }
 
@@ -173,12 +148,11 @@ impl View {
         }
     }
 
-    /// What `read` finds in each object of a watch. There may be thousands: a watched object is read once, as long as it is the same and
-    /// what was found `fits`.
-    pub fn facts<T: Any + Send + Sync>(&self, watch: &Watch, fits: impl Fn(&T) -> bool, mut read: impl FnMut(&Object) -> T) -> Vec<Arc<T>> {
+    /// What `read` finds in each object of a watch. There may be thousands, and no more than one of them is whole at a time.
+    pub fn each<T>(&self, watch: &Watch, read: impl FnMut(Object) -> T) -> Vec<T> {
         match self {
-            Self::Watching(cache) => cache.facts(watch, fits, read),
-            Self::Once(all) => all.get(watch).into_iter().flatten().map(|object| Arc::new(read(object))).collect(),
+            Self::Watching(cache) => cache.each(watch, read),
+            Self::Once(all) => all.get(watch).into_iter().flatten().cloned().map(read).collect(),
         }
     }
 

@@ -148,7 +148,7 @@ impl Writer {
                 "patch",
                 wanted.api_version(),
                 &id,
-                api.patch(wanted.name(), &params, &Patch::Apply(&*wanted.look())),
+                api.patch(wanted.name(), &params, &Patch::Apply(wanted.value())),
             )
             .await;
         let live = match live {
@@ -225,7 +225,7 @@ impl Writer {
         let request = async {
             let place = Request::new(api::<WHOLE>(&self.client, wanted.api_version(), wanted.kind(), wanted.namespace()).resource_url());
             let request = place
-                .patch(wanted.name(), &params, &Patch::Apply(&*wanted.look()))
+                .patch(wanted.name(), &params, &Patch::Apply(wanted.value()))
                 .map_err(kube::Error::BuildRequest)?;
             let answer = self.client.send(request.map(Body::from)).await?;
             let (code, warnings) = (
@@ -243,8 +243,7 @@ impl Writer {
         let answer = timed("patch", wanted.api_version(), &id, request).await;
         let (found, created, warnings) = answer?;
         Ok(DryRunResult {
-            // At rest: there are as many answers as the plan has steps.
-            object: object(found, wanted.api_version(), wanted.kind()).map_or_else(|| wanted.clone(), |found| found.at_rest()),
+            object: object(found, wanted.api_version(), wanted.kind()).unwrap_or_else(|| wanted.clone()),
             created,
             warnings,
         })

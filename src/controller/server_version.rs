@@ -26,7 +26,7 @@ pub(super) struct ServerVersion {
     client: Client,
     known: Mutex<Known>,
     /// Kubelets are upgraded after their API server.
-    kubelets: Mutex<BTreeSet<Arc<str>>>,
+    kubelets: Mutex<BTreeSet<String>>,
     doubts: Notify,
 }
 
@@ -90,7 +90,7 @@ impl ServerVersion {
     /// Takes note of the kubelets' versions. When they change, the API server may have changed unseen: behind a load balancer the watches
     /// may lead to another server.
     pub(super) fn seen(&self, nodes: &[Arc<Node>]) {
-        let now: BTreeSet<Arc<str>> = nodes.iter().filter_map(|node| node.kubelet.clone()).collect();
+        let now: BTreeSet<String> = nodes.iter().filter_map(|node| node.kubelet.clone()).collect();
         let mut known = lock(&self.kubelets);
         if *known != now && !std::mem::replace(&mut *known, now).is_empty() {
             self.doubts.notify_one();
@@ -243,7 +243,7 @@ mod tests {
         let version = ServerVersion::new(Client::try_from(config).expect("a client"));
         let nodes = |kubelets: &[&str]| -> Vec<Arc<Node>> {
             let node = |kubelet: &&str| Node {
-                kubelet: Some(Arc::from(*kubelet)),
+                kubelet: Some((*kubelet).to_owned()),
                 ..Node::default()
             };
             kubelets.iter().map(node).map(Arc::new).collect()

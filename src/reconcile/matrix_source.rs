@@ -80,7 +80,7 @@ pub async fn supply(repository: &ChartRepository, reader: &Reader, namespace: &s
             None => None,
         };
         let part = |name: &str| {
-            let text = all.get(name)?.look().pointer(&format!("/binaryData/{PART}"))?.as_str()?.to_owned();
+            let text = all.get(name)?.value().pointer(&format!("/binaryData/{PART}"))?.as_str()?.to_owned();
             STANDARD.decode(text).ok()
         };
         place.stock(contents.as_deref(), part)

@@ -64,9 +64,8 @@ pub async fn observe(reader: &Reader, config: &VDOConfig, version: KubernetesVer
         Found::Nothing | Found::OfAnotherCluster if !expected => (Arc::default(), None),
         lost => recover_inventory::recover(reader, config, &lost).await?,
     };
-    let live = reader
-        .alive(&inventory, &apply_set, || watches(&listed(&inventory), &apply_set))
-        .await?;
+    let ids = listed(&inventory);
+    let live = Arc::new(reader.live(&ids, watches(&ids, &apply_set)).await?);
     if recovered == Some(Recovered::Former) {
         former::proven(Arc::make_mut(&mut inventory), &live, &cluster.uid);
     }

@@ -301,7 +301,7 @@ mod tests {
             Arc::new(Node {
                 name: name.into(),
                 place: Place {
-                    labels: [("role", role)].into_iter().collect(),
+                    labels: BTreeMap::from([("role".to_owned(), role.to_owned())]),
                     ..Place::default()
                 },
                 ..Node::default()

@@ -100,7 +100,7 @@ pub(super) fn ordered(objects: Vec<Object>, driver: &str, wave: impl Fn(&Object)
     let desired = |object: Object| Desired {
         wave: wave(&object),
         driver: driver.clone(),
-        object: object.at_rest(),
+        object,
     };
     let mut all: Vec<Desired> = objects.into_iter().map(desired).collect();
     all.sort_by_key(|d| (d.wave, d.object.id()));

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use vdo_admin::accounts::{ChangeError, Consent};
 use vdo_admin::administrator::Administrator;
 use vdo_admin::fixes::{Catalog, MachineState, Record, Step, Undo, check_machine, plan, read_for, undo};
-use vdo_api::facts::{Credentials, Labels, Node, Place};
+use vdo_api::facts::{Credentials, Node, Place};
 use vdo_api::types::{Remedy as _, Secret, Trust};
 use vdo_testbed::soap::{SoapOptions, SoapProxy};
 use vdo_testbed::{Vcenter, VcenterOptions};
@@ -54,7 +54,7 @@ impl Lab {
                 addresses: vec![address.into()],
                 uninitialized: true,
                 place: Place {
-                    labels: labels.iter().cloned().collect::<Labels>(),
+                    labels: labels.iter().cloned().collect(),
                     ..Place::default()
                 },
                 ..Node::default()

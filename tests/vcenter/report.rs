@@ -312,7 +312,7 @@ async fn connection_report_each_wrong_setting_has_its_reason() -> Result<()> {
         ),
         (
             |q| {
-                second(q).place.labels = [("topology.kubernetes.io/zone", "zone-b")].into_iter().collect();
+                second(q).place.labels = [("topology.kubernetes.io/zone".to_owned(), "zone-b".to_owned())].into();
             },
             TopologyConsistent,
             Reason::TopologyLabelDiffers,

@@ -1,12 +1,11 @@
 //! What was found out before anything is decided: data only.
 
 mod kubelet;
-mod labels;
 
 pub use kubelet::Distribution;
-pub use labels::Labels;
 
 use crate::types::{KubernetesVersion, Secret, Thumbprint, Trust, VcenterVersion};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 /// A vSphere connection as it is known now.
@@ -79,8 +78,8 @@ pub struct Node {
     pub csi_registered: bool,
     /// `status.nodeInfo.systemUUID`, as the firmware says it.
     pub system_uuid: String,
-    /// `status.nodeInfo.kubeletVersion`; the nodes of a cluster have mostly the same one, so they share the text.
-    pub kubelet: Option<Arc<str>>,
+    /// `status.nodeInfo.kubeletVersion`.
+    pub kubelet: Option<String>,
     /// Its addresses of the types InternalIP and ExternalIP.
     pub addresses: Vec<String>,
     /// Why its pod network is not ready, in the words of the node; `None` when it says no such thing.
@@ -93,9 +92,17 @@ pub struct Node {
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Place {
     /// All its labels.
-    pub labels: Labels,
+    pub labels: BTreeMap<String, String>,
     /// Taints that keep pods away, by key, value and effect (NoSchedule or NoExecute).
     pub taints: Vec<(String, String, String)>,
+}
+
+impl Place {
+    /// The value of a label.
+    #[must_use]
+    pub fn label(&self, key: &str) -> Option<&str> {
+        self.labels.get(key).map(String::as_str)
+    }
 }
 
 impl Node {

@@ -162,7 +162,7 @@ impl Allowed {
         };
         let at = |name: &str| self.0.get(&place(object.kind(), object.namespace(), name));
         match at(object.name()).or_else(|| at("*")) {
-            Some(shape) => shape.check(&object.look(), "").map_err(refused),
+            Some(shape) => shape.check(object.value(), "").map_err(refused),
             None => Err(refused(Violation {
                 path: "metadata.name".into(),
                 why: "no chart has this object".into(),

@@ -80,7 +80,7 @@ pub struct Observed {
     pub live: Arc<ById<Object>>,
     /// Objects of which the API server has said, in the very state that is in `live`, that they are in sync. It writes
     /// some values in its own way (quantities, defaults), so that a comparison alone would see a difference for ever.
-    pub in_sync: Arc<Ids>,
+    pub in_sync: Ids,
     /// Drivers that do not get well. What is known of their objects is not believed: all of them are applied once more, which
     /// changes nothing where the API server finds them as they should be.
     pub force_reapply: BTreeSet<String>,

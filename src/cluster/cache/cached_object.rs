@@ -4,17 +4,13 @@ use super::room::{Room, Share};
 use super::transform::trim;
 use crate::cluster::arrived::{WHOLE, identity_only, place, weight};
 use serde_json::Value;
-use std::any::Any;
 use std::sync::Arc;
 use vdo_core::manifest::Object;
 
-/// An object as the cache keeps it. Where there may be thousands of a kind, only what is looked at is kept, and as text: a tree takes
-/// ten times the memory, and is parsed in microseconds.
+/// An object as the cache keeps it.
 #[derive(Clone)]
 pub(super) struct CachedObject {
     content: Content,
-    /// What was read out of it last.
-    fact: Option<Arc<dyn Any + Send + Sync>>,
     /// The room that it takes; none for one that is reduced to its identity.
     _share: Option<Arc<Share>>,
 }
@@ -22,6 +18,7 @@ pub(super) struct CachedObject {
 #[derive(Clone, PartialEq)]
 enum Content {
     Whole(Object),
+    /// Of a kind with many objects: the fields that are looked at, as JSON. A tree takes ten times the memory.
     Text(Arc<str>),
 }
 
@@ -41,14 +38,13 @@ impl CachedObject {
                 (Content::Text(text.into()), fits.then_some(bytes))
             }
             None => {
-                let weight = weight(&object.look());
-                (Content::Whole(object.at_rest()), Some(weight))
+                let weight = weight(object.value());
+                (Content::Whole(object.clone()), Some(weight))
             }
         };
         if let Some(share) = bytes.and_then(|bytes| room.take(bytes)) {
             let whole = Self {
                 content,
-                fact: None,
                 _share: Some(Arc::new(share)),
             };
             return (whole, true);
@@ -57,7 +53,7 @@ impl CachedObject {
     }
 
     fn identity(object: &Object) -> Self {
-        let mut value = object.look().into_owned();
+        let mut value = object.value().clone();
         identity_only(&mut value);
         let content = match place(object.kind()) {
             WHOLE => Object::new(value).map_or_else(|_| Content::Text("".into()), Content::Whole),
@@ -69,14 +65,10 @@ impl CachedObject {
                 Content::Text(value.to_string().into())
             }
         };
-        Self {
-            content,
-            fact: None,
-            _share: None,
-        }
+        Self { content, _share: None }
     }
 
-    /// The one that is known, where it is the same: then nothing is kept twice, and what was read out of it need not be read again.
+    /// The one that is known, where it is the same: then nothing is kept twice.
     pub(super) fn or_known(self, known: Option<&Self>) -> Self {
         let same = |known: &&Self| match (&known.content, &self.content) {
             (Content::Whole(one), Content::Whole(other)) => one.resource_version() == other.resource_version() && one == other,
@@ -92,21 +84,10 @@ impl CachedObject {
         }
     }
 
-    /// What `read` finds in the object, or found before and `fits` still.
-    pub(super) fn fact<T: Any + Send + Sync>(&mut self, fits: impl Fn(&T) -> bool, read: impl FnOnce(&Object) -> T) -> Option<Arc<T>> {
-        let known = self.fact.clone().and_then(|fact| fact.downcast::<T>().ok());
-        if let Some(known) = known.filter(|known| fits(known)) {
-            return Some(known);
-        }
-        let fact = Arc::new(read(&self.object()?));
-        self.fact = Some(fact.clone());
-        Some(fact)
-    }
-
     /// Whether nothing but the resource version differs, which changes with every heartbeat.
     pub(super) fn means(&self, other: &Self) -> bool {
         match (&self.content, &other.content) {
-            (Content::Whole(one), Content::Whole(other)) => same_meaning(&one.look(), &other.look()),
+            (Content::Whole(one), Content::Whole(other)) => same_meaning(one.value(), other.value()),
             (one, other) => one == other,
         }
     }
@@ -179,28 +160,6 @@ mod tests {
             assert!(!one.means(&kept(kind, "2", &json!({field: "q"}))), "{kind}");
             let object = one.object().expect("an object");
             assert_eq!((object.kind(), object.text(&format!("/spec/{field}"))), (kind, "p"));
-        }
-    }
-
-    #[allow(clippy::panic)]
-    #[test]
-    fn watch_cache_same_object_is_not_parsed_again() {
-        let says = |fits: bool| move |_: &String| fits;
-        for kind in ["ConfigMap", "Node"] {
-            let found = |object: &Object| object.text("/spec/providerID").to_owned();
-            let mut first = kept(kind, "1", &json!({"providerID": "p"}));
-            let one = first.fact(says(true), found).expect("a fact");
-            assert_eq!(*one, "p");
-            // The same object again, as after a new list.
-            let mut again = kept(kind, "1", &json!({"providerID": "p"})).or_known(Some(&first));
-            let same = again.fact(says(true), |_| panic!("it was read again")).expect("a fact");
-            assert!(Arc::ptr_eq(&one, &same), "{kind}");
-            let other = again.fact(says(false), |_| "else".to_owned()).expect("a fact");
-            assert_eq!(*other, "else", "{kind}: what does not fit is read again");
-            // Another one.
-            let mut changed = kept(kind, "2", &json!({"providerID": "q"})).or_known(Some(&again));
-            let new = changed.fact(says(true), found).expect("a fact");
-            assert_eq!(*new, "q", "{kind}");
         }
     }
 

@@ -9,7 +9,6 @@ use crate::cluster::arrived::Arrived;
 use crate::cluster::watch::Watch;
 use kube::runtime::watcher::{self, Event};
 use std::sync::Mutex;
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Instant;
 use vdo_api::types::ById;
 
@@ -19,18 +18,10 @@ pub(super) struct Content {
     pub(super) objects: ById<CachedObject>,
     /// Objects of a list that is still coming in; the old ones are served until it is complete.
     pub(super) incoming: Option<ById<CachedObject>>,
-    /// Incremented on every change of the objects.
-    pub(super) state: u64,
     pub(super) synced: bool,
     pub(super) error: Option<ClusterError>,
     /// When the right to go on watching was last refused, and the error of it.
     pub(super) refused: Option<(Instant, ClusterError)>,
-}
-
-/// A number that no content of any watch had before, also of one that was ended and started again.
-fn another_state() -> u64 {
-    static LAST: AtomicU64 = AtomicU64::new(0);
-    LAST.fetch_add(1, Ordering::Relaxed) + 1
 }
 
 /// Takes an event in; whether anything changed that may matter.
@@ -66,7 +57,6 @@ pub(super) fn take_in<const FIELDS: usize>(
             let new = content.incoming.take().unwrap_or_default();
             let matters = !content.synced || !same(&content.objects, &new);
             content.objects = new;
-            content.state = another_state();
             content.synced = true;
             content.error = None;
             content.refused = None;
@@ -78,11 +68,9 @@ pub(super) fn take_in<const FIELDS: usize>(
             let matters = content.objects.get(&id).is_none_or(|old| !old.means(&found));
             let found = found.or_known(content.objects.get(&id));
             content.objects.insert_sorted(id, found);
-            content.state = another_state();
             matters
         }
         Ok(Event::Delete(found)) => {
-            content.state = another_state();
             let Some(found) = found.object(watch) else { return false };
             let id = found.id();
             let shown = content.objects.shift_remove(&id).is_some();

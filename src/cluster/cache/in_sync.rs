@@ -1,101 +1,52 @@
-//! Which live objects are in sync with what is desired, remembered from one reconcile to the next.
+//! Which live objects are in sync with what is desired.
 
 use super::lock;
 use serde_json::Value;
-use std::cell::OnceCell;
-use std::sync::{Arc, Mutex};
-use vdo_api::types::{ById, Ids, ObjectId};
+use std::sync::Mutex;
+use vdo_api::types::{ById, Ids};
 use vdo_core::manifest::{Object, object_differences};
 
-/// The objects that are in sync. Losing it costs time only.
+/// The objects that are in sync.
 #[derive(Default)]
 pub struct InSync {
-    /// Where the server has written a value in its own way, so that a comparison alone would see a difference for ever: the digest of
-    /// what is wanted, and what there is.
+    /// Where the server has written a value in its own way, so that a comparison would see a difference for ever: the digest of
+    /// what is desired, and the live object. Losing this costs an apply.
     server_normalized: Mutex<ById<(String, Value)>>,
-    last: Mutex<Last>,
-}
-
-/// What was compared last, and what came out.
-#[derive(Default)]
-struct Last {
-    pairs: Vec<Pair>,
-    /// Which are in sync; `None` when an answer of the server is newer.
-    in_sync: Option<Arc<Ids>>,
-}
-
-/// What is wanted and what there is.
-struct Pair {
-    wanted: Object,
-    live: Object,
-    alike: bool,
-}
-
-impl Pair {
-    fn is(&self, wanted: &Object, live: &Object) -> bool {
-        self.wanted.is_same(wanted) && self.live.is_same(live)
-    }
 }
 
 impl InSync {
     /// Takes the answer to an apply: what the server made of it is in sync.
-    pub(in crate::cluster) fn answered(&self, wanted: &Object, live: &Object) {
-        if object_differences(wanted, live).is_empty() {
-            lock(&self.server_normalized).swap_remove(&live.id());
-            lock(&self.last).in_sync = None;
+    pub(in crate::cluster) fn answered(&self, desired: &Object, live: &Object) {
+        if object_differences(desired, live).is_empty() {
+            lock(&self.server_normalized).swap_remove(live.identity());
         } else {
-            self.settle(wanted, live);
+            self.settle(desired, live);
         }
     }
 
     /// Remembers that a live object, as it is now, is in sync, whatever a comparison says.
-    pub fn settle(&self, wanted: &Object, live: &Object) {
-        lock(&self.server_normalized).insert(live.id(), (wanted.applied().unwrap_or_default().to_owned(), meaning(live)));
-        lock(&self.last).in_sync = None;
+    pub fn settle(&self, desired: &Object, live: &Object) {
+        let state = (desired.applied().unwrap_or_default().to_owned(), meaning(live));
+        lock(&self.server_normalized).insert(live.id(), state);
     }
 
-    /// Those of these pairs, each of what is wanted and what there is, that are in sync, by a comparison or by the server's answer
-    /// for the object as it is now. What was compared in the last reconcile is not compared again.
+    /// Those of these pairs of a desired and a live object that are in sync, by a comparison or by the server's answer for the object as it
+    /// is now.
     #[must_use]
-    pub fn among<'a>(&self, pairs: impl IntoIterator<Item = (&'a Object, &'a Object)>) -> Arc<Ids> {
-        let pairs: Vec<_> = pairs.into_iter().collect();
-        let (server_normalized, mut last) = (lock(&self.server_normalized), lock(&self.last));
-        let all_known = || last.pairs.len() == pairs.len() && last.pairs.iter().zip(&pairs).all(|(known, (w, l))| known.is(w, l));
-        if let Some(in_sync) = last.in_sync.as_ref().filter(|_| all_known()) {
-            return in_sync.clone();
-        }
-        let before = std::mem::take(&mut last.pairs);
-        // Mostly they come in the same order again.
-        let elsewhere: OnceCell<ById<usize>> = OnceCell::new();
-        let find = |id: &ObjectId| {
-            let all = elsewhere.get_or_init(|| before.iter().enumerate().map(|(at, pair)| (pair.live.id(), at)).collect());
-            before.get(*all.get(id)?)
+    pub fn among<'a>(&self, pairs: impl IntoIterator<Item = (&'a Object, &'a Object)>) -> Ids {
+        let server_normalized = lock(&self.server_normalized);
+        let in_sync = |(desired, live): &(&Object, &Object)| {
+            let confirmed = |(was, seen): &(String, Value)| Some(was.as_str()) == desired.applied() && *seen == meaning(live);
+            (desired.applied() == live.applied() && object_differences(desired, live).is_empty())
+                || server_normalized.get(live.identity()).is_some_and(confirmed)
         };
-        let mut in_sync = Ids::default();
-        for (at, (wanted, live)) in pairs.into_iter().enumerate() {
-            let id = live.identity();
-            let same = |known: &&Pair| known.is(wanted, live);
-            let known = before.get(at).filter(same).or_else(|| find(id).filter(same));
-            let alike = match known {
-                Some(known) => known.alike,
-                None => wanted.applied() == live.applied() && object_differences(wanted, live).is_empty(),
-            };
-            let confirmed = |(was, seen): &(String, Value)| Some(was.as_str()) == wanted.applied() && *seen == meaning(live);
-            if alike || server_normalized.get(id).is_some_and(confirmed) {
-                in_sync.insert(id.clone());
-            }
-            let (wanted, live) = (wanted.clone(), live.clone());
-            last.pairs.push(Pair { wanted, live, alike });
-        }
-        let in_sync = Arc::new(in_sync);
-        last.in_sync = Some(in_sync.clone());
-        in_sync
+        pairs.into_iter().filter(in_sync).map(|(_, live)| live.id()).collect()
     }
 }
 
 /// What an apply decides: the object without its status and without what the server counts up.
 fn meaning(object: &Object) -> Value {
-    let mut value = object.look().into_owned();
+    let mut value = object.value().clone();
     if let Some(metadata) = value.get_mut("metadata").and_then(Value::as_object_mut) {
         for counted in ["resourceVersion", "generation", "managedFields"] {
             metadata.shift_remove(counted);
@@ -129,7 +80,7 @@ mod tests {
         let all = InSync::default();
         let in_sync = |wanted: &Object, live: &Object| !all.among([(wanted, live)]).is_empty();
         let (one, live) = (wanted("1", "d1"), object("1", "d1", "5"));
-        assert!(in_sync(&one, &live) && in_sync(&one, &live), "also at the second look");
+        assert!(in_sync(&one, &live));
         assert!(!in_sync(&one, &object("2", "d1", "6")), "another manager changed it");
         assert!(!in_sync(&wanted("1", "d2"), &live), "something else is wanted");
         assert!(in_sync(&wanted("1", "d1"), &object("1", "d1", "7")), "alike is enough");

@@ -21,7 +21,7 @@ pub(super) fn trim(object: &Object) -> Option<Object> {
         known => TABLE[known].fields,
     };
     let mut small = serde_json::json!({"apiVersion": object.api_version(), "kind": object.kind(), "metadata": {}});
-    let value = object.look();
+    let value = object.value();
     for pointer in METADATA.iter().chain(fields) {
         let Some(value) = value.pointer(pointer).and_then(|value| telling(pointer, value)) else {
             continue;

@@ -53,11 +53,8 @@ pub(in crate::reconcile) async fn find(
     if cluster.is_some_and(|cluster| of.is_some_and(|of| of != cluster)) {
         return Ok(Found::OfAnotherCluster);
     }
-    let parse = |found: &Object| Inventory::parse(&format!("Secret {STATE}"), &Stored::of_secret(texts(found, "/data")));
-    Ok(Found::Stored(match reader.cache() {
-        None => Arc::new(parse(&found)?),
-        Some(cache) => cache.inventory(found, parse)?,
-    }))
+    let data = Stored::of_secret(texts(&found, "/data"));
+    Ok(Found::Stored(Arc::new(Inventory::parse(&format!("Secret {STATE}"), &data)?)))
 }
 
 /// The inventory of a VDOConfig as it is stored; `None` when it is not.

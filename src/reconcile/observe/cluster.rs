@@ -50,13 +50,9 @@ pub fn apply_set(config: &VDOConfig) -> String {
 pub async fn cluster(reader: &Reader, version: KubernetesVersion) -> Result<Cluster, ReconcileError> {
     let view = reader.load([nodes_watch(), csi_nodes_watch(), kube_system_watch()]).await?;
     let uid = uid(&view)?;
-    let csi_nodes = view.facts(&csi_nodes_watch(), always, |o| registers(o).then(|| o.name().to_owned()));
-    let registered: HashSet<&str> = csi_nodes.iter().filter_map(|name| name.as_deref()).collect();
-    let nodes = view.facts(
-        &nodes_watch(),
-        |known: &Node| known.csi_registered == registered.contains(known.name.as_str()),
-        |o| node(o, registered.contains(o.name())),
-    );
+    let csi_nodes = view.each(&csi_nodes_watch(), |o| registers(&o).then(|| o.name().to_owned()));
+    let registered: HashSet<String> = csi_nodes.into_iter().flatten().collect();
+    let nodes = view.each(&nodes_watch(), |o| Arc::new(node(&o, registered.contains(o.name()))));
     Ok(Cluster { version, uid, nodes })
 }
 
@@ -73,11 +69,6 @@ fn uid(view: &View) -> Result<String, ReconcileError> {
     found.map(|o| o.uid().to_owned()).ok_or(ReconcileError::NoClusterId)
 }
 
-/// Of what the object alone decides.
-fn always<T>(_: &T) -> bool {
-    true
-}
-
 /// Whether a condition in the status of an object is True.
 pub(in crate::reconcile) fn holds(object: &Object, condition: &str) -> bool {
     let all = object.value().pointer("/status/conditions").and_then(Value::as_array);
@@ -90,7 +81,7 @@ pub(in crate::reconcile) fn holds(object: &Object, condition: &str) -> bool {
 /// When they cannot be read.
 pub async fn nodes(reader: &Reader) -> Result<Vec<Arc<Node>>, ReconcileError> {
     let view = reader.load([nodes_watch()]).await?;
-    Ok(view.facts(&nodes_watch(), always, |o| node(o, false)))
+    Ok(view.each(&nodes_watch(), |o| Arc::new(node(&o, false))))
 }
 
 /// The ConfigMaps of the operator's namespace: the inventories, what names a source of the matrix, and a matrix in parts.
@@ -112,20 +103,17 @@ pub async fn configs(reader: &Reader, namespace: &str) -> Result<Vec<Arc<VDOConf
 /// When they cannot be read.
 pub(super) async fn objects<T>(reader: &Reader, watch: &Watch) -> Result<Vec<Arc<T>>, ClusterError>
 where
-    T: DeserializeOwned + Send + Sync + 'static,
+    T: DeserializeOwned,
 {
     let view = reader.load([watch.clone()]).await?;
     // What is not of its kind is left out.
-    let parsed: Vec<Arc<Option<Arc<T>>>> = view.facts(watch, always, |object| {
-        serde_json::from_value(object.clone().into_value()).ok().map(Arc::new)
-    });
-    Ok(parsed.iter().filter_map(|parsed| (**parsed).clone()).collect())
+    let parsed = view.each(watch, |object| serde_json::from_value(object.into_value()).ok().map(Arc::new));
+    Ok(parsed.into_iter().flatten().collect())
 }
 
 /// A map of texts inside an object.
 pub(in crate::reconcile) fn texts(object: &Object, pointer: &str) -> BTreeMap<String, String> {
-    let value = object.look();
-    let map = value.pointer(pointer).and_then(Value::as_object);
+    let map = object.value().pointer(pointer).and_then(Value::as_object);
     map.into_iter()
         .flatten()
         .filter_map(|(k, v)| Some((k.clone(), v.as_str()?.to_owned())))

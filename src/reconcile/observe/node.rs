@@ -2,7 +2,6 @@
 
 use serde_json::Value;
 use vdo_api::facts::{Node, Place};
-use vdo_api::types::shared;
 use vdo_core::drivers::CSI_DRIVER;
 use vdo_core::manifest::{Object, UNINITIALIZED};
 
@@ -28,9 +27,7 @@ pub(in crate::reconcile) fn node(object: &Object, csi_registered: bool) -> Node 
         linux: object.label("kubernetes.io/os").is_none_or(|os| os == "linux"),
         csi_registered,
         system_uuid: object.text("/status/nodeInfo/systemUUID").to_owned(),
-        kubelet: Some(object.text("/status/nodeInfo/kubeletVersion"))
-            .filter(|version| !version.is_empty())
-            .map(shared),
+        kubelet: Some(object.text("/status/nodeInfo/kubeletVersion").to_owned()).filter(|version| !version.is_empty()),
         addresses: addresses(object),
         network: network(object),
         place: place(object),
@@ -62,7 +59,7 @@ fn place(node: &Object) -> Place {
         labels: labels
             .into_iter()
             .flatten()
-            .map(|(key, value)| (key, value.as_str().unwrap_or_default()))
+            .map(|(key, value)| (key.clone(), value.as_str().unwrap_or_default().to_owned()))
             .collect(),
         taints: taints
             .into_iter()
@@ -90,7 +87,7 @@ fn text(value: &Value, key: &str) -> String {
 mod tests {
     use super::*;
     use serde_json::json;
-    use vdo_api::facts::Labels;
+    use std::collections::BTreeMap;
 
     #[test]
     fn node_network_not_ready_is_read_from_conditions() {
@@ -131,8 +128,8 @@ mod tests {
         let object = json!({"apiVersion": "v1", "kind": "Node", "metadata": {"name": "n", "labels": {"a": "b"}}, "spec": {"taints": [
             {"key": "k", "value": "v", "effect": "NoSchedule"}, {"key": "soft", "effect": "PreferNoSchedule"}]}});
         let place = place(&Object::new(object).expect("a node"));
-        assert_eq!(place.labels, Labels::from_iter([("a", "b")]));
-        assert_eq!((place.labels.get("a"), place.labels.get("b")), (Some("b"), None));
+        assert_eq!(place.labels, BTreeMap::from([("a".to_owned(), "b".to_owned())]));
+        assert_eq!((place.label("a"), place.label("b")), (Some("b"), None));
         assert_eq!(place.taints, [("k".to_owned(), "v".to_owned(), "NoSchedule".to_owned())]);
     }
 }

@@ -58,7 +58,7 @@ mod tests {
         let desired = [Desired {
             wave: 0,
             driver: "toy".into(),
-            object: Object::new(pod).expect("an object").at_rest(),
+            object: Object::new(pod).expect("an object"),
         }];
         let lock = lock.then(|| Lock::of("embedded".into(), Digest::of(b""), jiff::Timestamp::UNIX_EPOCH));
         let reported = mirrored(&spec, lock.as_ref(), desired.iter());

@@ -280,7 +280,7 @@ fn plan_settled_object_is_known_by_its_name() {
     let changes = |settled: usize, suspect: Option<&str>| {
         let settled = [object(settled, 0, true).id()].into_iter().collect();
         let observed = Observed {
-            in_sync: std::sync::Arc::new(settled),
+            in_sync: settled,
             force_reapply: suspect.into_iter().map(str::to_owned).collect(),
             ..case.world.observed()
         };

@@ -71,7 +71,7 @@ pub fn none() -> Vec<Case> {
         well("a zone that is the same everywhere", |s| {
             s.changes = vec![Change::Tag("k8s-zone", "a", "HostSystem", "DC0_C0_H0")];
             s.requirements.categories = vec!["k8s-zone".into()];
-            inside::first(s).place.labels = [("topology.csi.vmware.com/k8s-zone", "a")].into_iter().collect();
+            inside::first(s).place.labels = [("topology.csi.vmware.com/k8s-zone".to_owned(), "a".to_owned())].into();
         }),
         well("a machine in a vApp", |s| {
             s.spec.datacenters = vec!["DC0".into()];

@@ -314,7 +314,7 @@ fn topology() -> Vec<Case> {
             s.requirements.features.insert(vdo_vsphere::vsphere::Feature::Topology);
             s.requirements.categories = vec!["k8s-zone".into()];
             if let Some(zone) = label {
-                first(s).place.labels = [("topology.csi.vmware.com/k8s-zone", zone)].into_iter().collect();
+                first(s).place.labels = [("topology.csi.vmware.com/k8s-zone".to_owned(), zone.to_owned())].into();
             }
         })
     };

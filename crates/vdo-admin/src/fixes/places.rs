@@ -74,7 +74,7 @@ pub(super) fn place<'a>(
             node: &report.node,
             host,
             tag: tag_of_host(inventory, tagging, host, category),
-            labels: keys.iter().filter_map(|key| node.place.labels.get(key)).collect(),
+            labels: keys.iter().filter_map(|key| node.place.label(key)).collect(),
         })
     };
     let seats: Vec<Seat<'a>> = reports.iter().filter_map(seat).collect();

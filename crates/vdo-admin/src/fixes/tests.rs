@@ -2,7 +2,7 @@ use super::*;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 use vdo_api::api::Reason;
-use vdo_api::facts::{Labels, Node, Place};
+use vdo_api::facts::{Node, Place};
 use vdo_vsphere::vsphere::{Entity, Finding, Inventory, Machine, ManagedObject, NodeReport, Requirements};
 
 mod undo;
@@ -81,7 +81,7 @@ fn nodes(labels: &[(&str, &str, &str)]) -> Vec<Arc<Node>> {
             name: name.into(),
             uninitialized: true,
             place: Place {
-                labels: own.map(|(_, key, value)| (long(key), (*value).to_owned())).collect::<Labels>(),
+                labels: own.map(|(_, key, value)| (long(key), (*value).to_owned())).collect(),
                 ..Place::default()
             },
             ..Node::default()

@@ -145,7 +145,7 @@ mod tests {
             Arc::new(Node {
                 name: format!("node-{label}"),
                 place: Place {
-                    labels: [("role", *label)].into_iter().collect(),
+                    labels: [("role".to_owned(), (*label).to_owned())].into(),
                     ..Place::default()
                 },
                 ..Node::default()

@@ -76,7 +76,7 @@ mod tests {
     fn missing_workload_counts_as_missing_pods() {
         let node = |os: &str| {
             let mut node = Node::default();
-            node.place.labels = [("os", os)].into_iter().collect();
+            node.place.labels = [("os".to_owned(), os.to_owned())].into();
             Arc::new(node)
         };
         let nodes = [node("linux"), node("linux"), node("windows")];

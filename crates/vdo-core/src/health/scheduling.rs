@@ -61,7 +61,7 @@ pub(super) fn refusal(pod: &Value, node: &Node) -> Option<String> {
     let selector = pod.get("nodeSelector").and_then(Value::as_object);
     for (key, wanted) in selector.into_iter().flatten() {
         let wanted = wanted.as_str().unwrap_or_default();
-        if node.place.labels.get(key) != Some(wanted) {
+        if node.place.label(key) != Some(wanted) {
             return Some(format!("it lacks the label {key}={wanted}"));
         }
     }
@@ -89,9 +89,7 @@ fn term_fits(term: &Value, node: &Node) -> bool {
     let (expressions, fields) = (list("matchExpressions"), list("matchFields"));
     let name = |key: &str| (key == "metadata.name").then_some(node.name.as_str());
     !(expressions.is_empty() && fields.is_empty())
-        && expressions
-            .iter()
-            .all(|e| expression_fits(e, node.place.labels.get(text(e, "key"))))
+        && expressions.iter().all(|e| expression_fits(e, node.place.label(text(e, "key"))))
         && fields.iter().all(|e| expression_fits(e, name(text(e, "key"))))
 }
 
@@ -144,7 +142,7 @@ mod tests {
     fn node(name: &str, labels: &[(&str, &str)], taints: &[(&str, &str, &str)]) -> Arc<Node> {
         let own = |text: &&str| (*text).to_owned();
         let place = Place {
-            labels: labels.iter().copied().collect(),
+            labels: labels.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned())).collect(),
             taints: taints
                 .iter()
                 .map(|(key, value, effect)| (own(key), own(value), own(effect)))

@@ -38,10 +38,7 @@ pub fn differences(wanted: &Value, found: &Value) -> Vec<Difference> {
 /// The same of two objects.
 #[must_use]
 pub fn object_differences(wanted: &Object, found: &Object) -> Vec<Difference> {
-    if wanted.is_same(found) {
-        return Vec::new();
-    }
-    differences(&wanted.look(), &found.look())
+    differences(wanted.value(), found.value())
 }
 
 /// A place in an object. It is written out only where something differs: nearly all places of nearly all objects are in sync.
@@ -124,9 +121,9 @@ pub fn changes(result: &Object, live: &Object) -> Vec<Difference> {
         "metadata.annotations[deprecated.daemonset.template.generation]",
         "status",
     ];
-    let (result, found) = (result.look(), live.look());
-    let mut all = differences(&result, &found);
-    let going = differences(&found, &result).into_iter().filter(|d| d.found.is_null());
+    let (result, found) = (result.value(), live.value());
+    let mut all = differences(result, found);
+    let going = differences(found, result).into_iter().filter(|d| d.found.is_null());
     all.extend(going.map(|d| Difference {
         path: d.path,
         wanted: Value::Null,

@@ -3,7 +3,7 @@ use base64::engine::general_purpose::STANDARD;
 use serde_json::{Map, Value};
 use std::borrow::Cow;
 use std::fmt;
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 use vdo_api::api::{APPLIED_ANNOTATION, MANAGED_BY, MANAGED_BY_LABEL, PART_OF_LABEL};
 use vdo_api::types::{Digest, ObjectId, Remedy};
 
@@ -11,67 +11,13 @@ use vdo_api::types::{Digest, ObjectId, Remedy};
 ///
 /// It is namespaced exactly when `metadata.namespace` is set; charts always write it. `Debug` and `Display` show the
 /// identity only, so that the content of a Secret cannot reach a log. A clone shares the content until one of the two is changed.
-#[derive(Clone)]
+#[derive(Clone, PartialEq)]
 pub struct Object(Arc<Content>);
 
-/// A tree of texts lies scattered in memory, and every pass asks every object the same few questions: their answers are kept beside it.
-#[derive(Clone)]
+#[derive(Clone, PartialEq)]
 struct Content {
     id: ObjectId,
-    api_version: Box<str>,
-    uid: Box<str>,
-    resource_version: Box<str>,
-    traits: Traits,
-    /// The value as text, of an object at rest.
-    text: Option<Box<str>>,
-    value: OnceLock<Value>,
-}
-
-/// What is asked of every object in every pass and changes with its content.
-#[derive(Clone)]
-struct Traits {
-    /// The apply set whose marks it bears, see [`Object::owner`].
-    owner: Option<Box<str>>,
-    /// The digest of what was applied last.
-    applied: Option<Box<str>>,
-    terminating: bool,
-    status: bool,
-    pods: bool,
-}
-
-impl Traits {
-    fn of(value: &Value) -> Self {
-        let metadata = value.get("metadata");
-        let text = |map: &str, key: &str| metadata?.get(map)?.get(key)?.as_str();
-        let label = |key: &str| text("labels", key);
-        let deletion = metadata.and_then(|metadata| metadata.get("deletionTimestamp"));
-        Self {
-            owner: label(MANAGED_BY_LABEL)
-                .filter(|manager| *manager == MANAGED_BY)
-                .and_then(|_| label(PART_OF_LABEL))
-                .map(Into::into),
-            applied: text("annotations", APPLIED_ANNOTATION).map(Into::into),
-            terminating: deletion.and_then(Value::as_str).is_some_and(|time| !time.is_empty()),
-            status: value.get("status").is_some(),
-            pods: value.pointer("/spec/template/spec").is_some(),
-        }
-    }
-}
-
-impl Content {
-    /// An object at rest was written by us, so it can be read.
-    fn read(&self) -> Value {
-        self.text
-            .as_ref()
-            .and_then(|text| serde_json::from_str(text).ok())
-            .unwrap_or_default()
-    }
-}
-
-impl PartialEq for Object {
-    fn eq(&self, other: &Self) -> bool {
-        self.is_same(other) || self.look() == other.look()
-    }
+    value: Value,
 }
 
 /// The value is not a Kubernetes object.
@@ -102,75 +48,27 @@ impl Object {
                 return Err(ManifestError { missing });
             }
         }
-        let text = |value: &Value, key: &str| value.get(key).and_then(Value::as_str).unwrap_or_default().to_owned();
-        let metadata = &value["metadata"];
-        let version = text(&value, "apiVersion");
-        let group = version.rsplit_once('/').map_or("", |(group, _)| group);
-        Ok(Self(Arc::new(Content {
-            id: ObjectId::new(group, text(&value, "kind"), text(metadata, "namespace"), text(metadata, "name")),
-            uid: text(metadata, "uid").into(),
-            resource_version: text(metadata, "resourceVersion").into(),
-            api_version: version.into(),
-            traits: Traits::of(&value),
-            text: None,
-            value: OnceLock::from(value),
-        })))
+        let text = |pointer: &str| value.pointer(pointer).and_then(Value::as_str).unwrap_or_default();
+        let group = text("/apiVersion").rsplit_once('/').map_or("", |(group, _)| group);
+        let id = ObjectId::new(group, text("/kind"), text("/metadata/namespace"), text("/metadata/name"));
+        Ok(Self(Arc::new(Content { id, value })))
     }
 
     /// The JSON value.
     #[must_use]
     pub fn value(&self) -> &Value {
-        self.0.value.get_or_init(|| self.0.read())
-    }
-
-    /// The JSON value, for one use: of an object at rest it is not kept.
-    #[must_use]
-    pub fn look(&self) -> Cow<'_, Value> {
-        match self.0.value.get() {
-            Some(value) => Cow::Borrowed(value),
-            None => Cow::Owned(self.0.read()),
-        }
-    }
-
-    /// The same object at rest: its content is text until it is needed for more than one use. A tree takes ten times the memory, and
-    /// most objects are looked into once.
-    #[must_use]
-    pub fn at_rest(&self) -> Self {
-        let own = &self.0;
-        Self(Arc::new(Content {
-            id: own.id.clone(),
-            api_version: own.api_version.clone(),
-            uid: own.uid.clone(),
-            resource_version: own.resource_version.clone(),
-            traits: own.traits.clone(),
-            text: Some(self.look().to_string().into()),
-            value: OnceLock::new(),
-        }))
+        &self.0.value
     }
 
     /// The JSON value, owned.
     #[must_use]
     pub fn into_value(self) -> Value {
-        match Arc::try_unwrap(self.0) {
-            Ok(mut own) => own.value.take().unwrap_or_else(|| own.read()),
-            Err(shared) => Self(shared).look().into_owned(),
-        }
-    }
-
-    /// Whether the two are one, not only alike: one is a clone of the other, and neither has been changed.
-    #[must_use]
-    pub fn is_same(&self, other: &Self) -> bool {
-        Arc::ptr_eq(&self.0, &other.0)
+        Arc::unwrap_or_clone(self.0).value
     }
 
     /// Changes the content, without touching its identity.
     fn change(&mut self, what: impl FnOnce(&mut Value)) {
-        let content = Arc::make_mut(&mut self.0);
-        let mut value = content.value.take().unwrap_or_else(|| content.read());
-        what(&mut value);
-        content.traits = Traits::of(&value);
-        content.value = OnceLock::from(value);
-        content.text = None;
+        what(&mut Arc::make_mut(&mut self.0).value);
     }
 
     /// A field by JSON pointer, as text; empty when absent.
@@ -188,7 +86,7 @@ impl Object {
     /// `apiVersion`, for example `apps/v1`.
     #[must_use]
     pub fn api_version(&self) -> &str {
-        &self.0.api_version
+        self.text("/apiVersion")
     }
 
     /// `kind`.
@@ -212,13 +110,13 @@ impl Object {
     /// `metadata.uid`; empty for objects that have not been stored.
     #[must_use]
     pub fn uid(&self) -> &str {
-        &self.0.uid
+        self.text("/metadata/uid")
     }
 
     /// `metadata.resourceVersion`; empty for objects that have not been stored.
     #[must_use]
     pub fn resource_version(&self) -> &str {
-        &self.0.resource_version
+        self.text("/metadata/resourceVersion")
     }
 
     /// Group, kind, namespace and name.
@@ -236,25 +134,26 @@ impl Object {
     /// The apply set that it belongs to, of an object that bears the mark of this operator.
     #[must_use]
     pub fn owner(&self) -> Option<&str> {
-        self.0.traits.owner.as_deref()
+        self.label(PART_OF_LABEL)
+            .filter(|_| self.label(MANAGED_BY_LABEL) == Some(MANAGED_BY))
     }
 
     /// The digest of the content that was applied last: of an object that is wanted, of its own.
     #[must_use]
     pub fn applied(&self) -> Option<&str> {
-        self.0.traits.applied.as_deref()
+        self.annotation(APPLIED_ANNOTATION)
     }
 
     /// Whether its deletion was asked for.
     #[must_use]
     pub fn is_terminating(&self) -> bool {
-        self.0.traits.terminating
+        !self.text("/metadata/deletionTimestamp").is_empty()
     }
 
     /// Whether its status is reported.
     #[must_use]
     pub fn has_status(&self) -> bool {
-        self.0.traits.status
+        self.value().get("status").is_some()
     }
 
     /// A label.
@@ -313,7 +212,7 @@ impl Object {
     /// The pod specification of a workload.
     #[must_use]
     pub fn pod_spec(&self) -> Option<&Value> {
-        self.0.traits.pods.then(|| self.value())?.pointer("/spec/template/spec")
+        self.value().pointer("/spec/template/spec")
     }
 
     /// Whether this is a Secret: its content is never shown.
@@ -344,14 +243,14 @@ impl Object {
     #[must_use]
     pub fn digest(&self, salt: &str) -> Digest {
         let mut text = String::from(salt);
-        canonical(&self.look(), &mut text);
+        canonical(self.value(), &mut text);
         Digest::of(text.as_bytes())
     }
 
     /// The object with every value of a Secret replaced by `******`.
     #[must_use]
     pub fn masked(&self) -> Value {
-        let mut value = self.look().into_owned();
+        let mut value = self.value().clone();
         if self.is_secret() {
             for field in ["data", "stringData"] {
                 if let Some(Value::Object(entries)) = value.get_mut(field) {
@@ -443,32 +342,24 @@ mod tests {
     }
 
     #[test]
-    fn object_at_rest_equals_original() {
+    fn object_answers_from_its_content_and_a_changed_clone_leaves_it() {
         let value = json!({"apiVersion": "apps/v1", "kind": "DaemonSet", "metadata": {"name": "a", "namespace": "n", "uid": "u",
             "labels": {MANAGED_BY_LABEL: MANAGED_BY, PART_OF_LABEL: "set"}, "annotations": {APPLIED_ANNOTATION: "d"}, "deletionTimestamp": "now"},
-            "spec": {"template": {"spec": {"b": 1, "a": [null, 1.5, "ä\n"]}}}, "status": {}});
-        let busy = Object::new(value.clone()).expect("an object");
-        let resting = busy.at_rest();
-        assert!(resting == busy && !resting.is_same(&busy) && resting.clone().is_same(&resting));
-        let asked = |o: &Object| {
-            (
-                o.id(),
-                o.api_version().to_owned(),
-                o.uid().to_owned(),
-                o.owner().map(str::to_owned),
-                o.applied().map(str::to_owned),
-            )
-        };
-        assert_eq!(asked(&resting), asked(&busy));
-        assert!(resting.is_terminating() && resting.has_status() && resting.pod_spec() == busy.pod_spec());
-        assert_eq!(resting.look().to_string(), value.to_string(), "the order of the fields as well");
-        for at_rest in [busy.at_rest(), resting] {
-            let mut changed = at_rest.clone();
-            changed.set_label(PART_OF_LABEL, "another");
-            assert_eq!((changed.owner(), at_rest.owner()), (Some("another"), Some("set")));
-            assert_eq!(changed.look()["metadata"]["labels"][PART_OF_LABEL], "another");
-            assert_eq!(at_rest.into_value(), value);
-        }
+            "spec": {"template": {"spec": {"b": 1}}}, "status": {}});
+        let object = Object::new(value.clone()).expect("an object");
+        assert_eq!(object.id(), ObjectId::new("apps", "DaemonSet", "n", "a"));
+        assert_eq!(
+            (object.api_version(), object.uid(), object.resource_version()),
+            ("apps/v1", "u", "")
+        );
+        assert_eq!((object.owner(), object.applied()), (Some("set"), Some("d")));
+        assert!(object.is_terminating() && object.has_status() && object.pod_spec() == Some(&json!({"b": 1})));
+        let mut changed = object.clone();
+        changed.set_label(PART_OF_LABEL, "another");
+        assert_eq!((changed.owner(), object.owner()), (Some("another"), Some("set")));
+        changed.set_label(MANAGED_BY_LABEL, "somebody");
+        assert_eq!(changed.owner(), None);
+        assert_eq!(object.into_value(), value);
     }
 
     #[test]

@@ -40,7 +40,7 @@ impl Inventory {
                     .find(|secret| secret.id() == id && secret.applied() == state.applied()),
             };
             desired.extend(object.map(|object| Desired {
-                object: object.at_rest(),
+                object: object.clone(),
                 driver: name.clone(),
                 wave: entry.wave,
             }));

@@ -90,7 +90,7 @@ fn key(object: &Object) -> String {
 }
 
 fn without_content(object: &Object) -> Value {
-    let mut value = object.look().into_owned();
+    let mut value = object.value().clone();
     if object.is_secret()
         && let Some(fields) = value.as_object_mut()
     {

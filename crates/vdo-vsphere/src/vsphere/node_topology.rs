@@ -63,7 +63,7 @@ pub fn node_topology(
             };
             if let Some(node) = by_name.get(report.node.as_str()) {
                 let keys = labels_of_category(requirements, category).into_iter();
-                let own = keys.filter_map(|key| Some((key.clone(), node.place.labels.get(&key)?.to_owned())));
+                let own = keys.filter_map(|key| Some((key.clone(), node.place.label(&key)?.to_owned())));
                 line.labels = own.collect();
             }
             let problem = judge(&mut line, report, inventory, tagging);
@@ -143,7 +143,7 @@ mod tests {
             let node = Node {
                 name: "n1".into(),
                 place: Place {
-                    labels: labels.iter().copied().collect(),
+                    labels: labels.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned())).collect(),
                     ..Place::default()
                 },
                 ..Node::default()

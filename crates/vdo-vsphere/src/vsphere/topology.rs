@@ -203,7 +203,7 @@ fn differing(requirements: &Requirements, node: &Node, tags: &BTreeMap<String, S
     });
     compared
         .filter_map(|(category, tag, label)| {
-            let said = node.place.labels.get(&label)?;
+            let said = node.place.label(&label)?;
             (said != tag.as_str()).then(|| {
                 let message = format!("label {label} is {said:?}, the tag of category {category} is {tag:?}");
                 let remedy = "Move the tag or the machine back, or delete the node and let it register again.";
@@ -242,7 +242,7 @@ mod tests {
         let node = Node {
             name: "n1".into(),
             place: vdo_api::facts::Place {
-                labels: labels.iter().copied().collect(),
+                labels: labels.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned())).collect(),
                 ..vdo_api::facts::Place::default()
             },
             ..Node::default()
