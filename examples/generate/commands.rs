@@ -13,7 +13,7 @@ pub(crate) fn file() -> Result<(String, String), Failure> {
         "# vdoctl: every verb\n\n\
          Generated from crates/vdoctl/src/args by `make generate`. Do not edit. [cli.md](../cli.md) says how the verbs work together; `vdoctl VERB --help` \
          shows the same as here.\n\n\
-         Each flag has a twin in the environment; the flag wins.\n\n",
+         Where the table names a variable of the environment, the flag wins.\n\n",
     );
     list(&command, &mut text)?;
     text.push_str("\n## Global options\n\nEvery verb takes these.\n\n");
@@ -88,9 +88,9 @@ fn flags(command: &Command, text: &mut String) -> Result<(), Failure> {
             (Some(short), None) => format!("-{short} {value}"),
             (None, None) => value,
         };
-        let twin = arg
+        let variable = arg
             .get_env()
-            .map(|twin| format!("`{}`", twin.to_string_lossy()))
+            .map(|variable| format!("`{}`", variable.to_string_lossy()))
             .unwrap_or_default();
         let defaults: Vec<String> = arg
             .get_default_values()
@@ -117,7 +117,7 @@ fn flags(command: &Command, text: &mut String) -> Result<(), Failure> {
         if takes && !arg.is_hide_possible_values_set() && !choices.is_empty() {
             write!(meaning, ". One of: {}", choices.join(", "))?;
         }
-        writeln!(text, "| `{}` | {twin} | {default} | {} |", name.trim(), cell(&meaning))?;
+        writeln!(text, "| `{}` | {variable} | {default} | {} |", name.trim(), cell(&meaning))?;
     }
     Ok(())
 }

@@ -263,32 +263,32 @@ fn output_of_names_is_refused_where_there_are_none() {
 /// docs/cli.md speaks of every verb, flag and variable there is, and of no other variable.
 #[test]
 fn cli_page_mentions_every_flag_and_variable() {
-    fn walk(command: &clap::Command, path: &str, missing: &mut Vec<String>, twins: &mut BTreeSet<String>, docs: &str) {
+    fn walk(command: &clap::Command, path: &str, missing: &mut Vec<String>, variables: &mut BTreeSet<String>, docs: &str) {
         for arg in command.get_arguments().filter(|arg| !matches!(arg.get_id().as_str(), "help")) {
             let flag = arg.get_long().map(|long| format!("--{long}"));
-            let twin = arg.get_env().and_then(|name| name.to_str()).map(str::to_owned);
+            let variable = arg.get_env().and_then(|name| name.to_str()).map(str::to_owned);
             missing.extend(
                 flag.into_iter()
-                    .chain(twin.clone())
+                    .chain(variable.clone())
                     .filter(|word| !docs.contains(&format!("`{word}"))),
             );
-            twins.extend(twin);
+            variables.extend(variable);
         }
         for verb in command.get_subcommands() {
             let path = format!("{path} {}", verb.get_name());
             if !docs.contains(&format!("`{path}")) {
                 missing.push(path.clone());
             }
-            walk(verb, &path, missing, twins, docs);
+            walk(verb, &path, missing, variables, docs);
         }
     }
     let docs = std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/docs/cli.md")).expect("docs/cli.md");
-    let (mut missing, mut twins) = (Vec::new(), BTreeSet::new());
-    walk(&vdoctl::args::command(), "vdoctl", &mut missing, &mut twins, &docs);
+    let (mut missing, mut variables) = (Vec::new(), BTreeSet::new());
+    walk(&vdoctl::args::command(), "vdoctl", &mut missing, &mut variables, &docs);
     assert_eq!(missing, [""; 0], "docs/cli.md does not mention these");
     let words = docs
         .split(|c: char| !c.is_ascii_uppercase() && c != '_')
         .filter(|word| word.starts_with("VDO_"));
-    let unknown: Vec<&str> = words.filter(|word| !twins.contains(*word)).collect();
+    let unknown: Vec<&str> = words.filter(|word| !variables.contains(*word)).collect();
     assert_eq!(unknown, [""; 0], "docs/cli.md mentions these, and no flag has them");
 }

@@ -33,11 +33,11 @@ fn cli_unreachable_cluster_exits_5_with_address() {
     ] {
         let mut by_flag = vdoctl(verb);
         by_flag.arg("--kubeconfig").arg(&path);
-        let mut by_twin = vdoctl(verb);
-        by_twin.env("VDO_KUBECONFIG", &path).env("KUBECONFIG", "/nowhere");
+        let mut by_variable = vdoctl(verb);
+        by_variable.env("VDO_KUBECONFIG", &path).env("KUBECONFIG", "/nowhere");
         let mut as_kubectl = vdoctl(verb);
         as_kubectl.env("KUBECONFIG", &path);
-        let all = [seen(by_flag), seen(by_twin), seen(as_kubectl)];
+        let all = [seen(by_flag), seen(by_variable), seen(as_kubectl)];
         assert_eq!(all[0], all[1], "{verb:?}");
         assert_eq!(all[0], all[2], "{verb:?}");
         assert!(

@@ -172,11 +172,12 @@ fn mirror_site_of_its_own() -> Result<()> {
 
         // The page is not limited to a few versions; the machine trusts both registries and is logged in to the site's.
         let outside = public.host();
+        let limits = "--driver csi=3.8.0..3.8.1,cpi=1.34.0";
+        let pull = format!("mirror pull ./bundle {limits} --from registry.k8s.io={outside}/k8s,{host}={outside}/ghcr");
         let mut page = open(bed, "air-gap.md")?
+            .instead("mirror pull ./bundle", &pull)?
             .set("VDO_MATRIX", source.display())
             .set("VDO_MATRIX_KEYS", file("keys.pem"))
-            .set("VDO_DRIVER", "csi=3.8.0..3.8.1,cpi=1.34.0")
-            .set("VDO_FROM", format!("registry.k8s.io={outside}/k8s,{host}={outside}/ghcr"))
             .set("SSL_CERT_FILE", file("authorities.pem"))
             .set("REGISTRY", &prefix)
             .set("VCENTER", bed.vcenter.address())

@@ -79,6 +79,14 @@ impl Page {
         self
     }
 
+    /// With other words in a command, for what a test has in another place or wants less of.
+    pub fn instead(mut self, words: &str, other: &str) -> Result<Self> {
+        let block = self.blocks.iter_mut().find(|block| block.commands.contains(words));
+        let block = block.with_context(|| format!("{}: no block has {words:?}", self.name))?;
+        block.commands = block.commands.replacen(words, other, 1);
+        Ok(self)
+    }
+
     /// The folder in which the commands run, which is also their HOME.
     pub fn folder(&self) -> &Path {
         self.folder.path()

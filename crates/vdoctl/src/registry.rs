@@ -30,8 +30,9 @@ pub(super) async fn login(args: &RegistryArgs, reference: &Reference) -> Result<
 
 /// The registry of this reference, with a login.
 pub(super) fn with(args: &RegistryArgs, reference: &Reference, login: Login) -> Result<Registry, CliError> {
-    let authorities = args.ca_file.as_deref().map(text).transpose()?;
-    let realms = (!args.registry_token_realm.is_empty()).then(|| (TOKEN_REALMS.to_owned(), args.registry_token_realm.join("\n")));
+    let authorities = args.reach.ca_file.as_deref().map(text).transpose()?;
+    let realms =
+        (!args.reach.registry_token_realm.is_empty()).then(|| (TOKEN_REALMS.to_owned(), args.reach.registry_token_realm.join("\n")));
     let options = Options {
         access: Access::new(
             authorities
@@ -41,7 +42,7 @@ pub(super) fn with(args: &RegistryArgs, reference: &Reference, login: Login) -> 
         ),
         own: true,
         login,
-        plain_http: args.plain_http,
+        plain_http: args.reach.plain_http,
     };
     Registry::new(&reference.host, options).map_err(|error| failed(&error))
 }
@@ -71,7 +72,7 @@ async fn kept(args: &RegistryArgs, reference: &Reference) -> Result<Option<Login
             "Correct the file, or name another one with --registry-config.",
         )
     };
-    let files = match &args.registry_config {
+    let files = match &args.reach.registry_config {
         Some(file) => vec![file.clone()],
         None => usual().into_iter().filter(|file| file.is_file()).collect(),
     };

@@ -41,7 +41,7 @@ pub(super) async fn run(args: &Args, global: &Global, printer: &Printer) -> Resu
     let vcenter = match &args.verb {
         UsersVerb::List(vcenter) => vcenter,
         UsersVerb::Verify(account) => &account.vcenter,
-        UsersVerb::Create(args) => &args.account.vcenter,
+        UsersVerb::Create(args) => &args.change.account.vcenter,
         UsersVerb::Shrink(args) | UsersVerb::Rotate(args) | UsersVerb::Delete(args) => &args.account.vcenter,
     };
     let mut progress = Progress::new(printer, vcenter.output.unwrap_or(Format::Table));

@@ -1,6 +1,5 @@
 use super::publish::range;
 use super::{Output, Registries, RegistryArgs, Resolving, Setting};
-use clap::builder::FalseyValueParser;
 use clap::{Args, Subcommand};
 use jiff::civil::Date;
 use std::path::PathBuf;
@@ -77,10 +76,10 @@ pub struct ChartPull {
     #[arg(value_name = "oci://HOST/REPOSITORY/NAME")]
     pub from: String,
     /// The version of the chart, for example 3.7.3
-    #[arg(long, env = "VDO_VERSION", value_name = "VERSION")]
+    #[arg(long, value_name = "VERSION")]
     pub version: String,
     /// The folder in which NAME-VERSION.tgz is written
-    #[arg(long, short = 'd', env = "VDO_DESTINATION", value_name = "FOLDER", default_value = ".")]
+    #[arg(long, short = 'd', value_name = "FOLDER", default_value = ".")]
     pub destination: PathBuf,
     /// The registry.
     #[command(flatten)]
@@ -94,10 +93,10 @@ pub struct ChartName {
     #[arg(value_name = "DRIVER")]
     pub driver: String,
     /// The version of the driver, for example 3.7.3
-    #[arg(long, env = "VDO_VERSION", value_name = "VERSION")]
+    #[arg(long, value_name = "VERSION")]
     pub version: String,
     /// A folder with chart sources, one folder for each driver, to use instead of the charts in vdoctl
-    #[arg(long, env = "VDO_CHARTS", value_name = "FOLDER")]
+    #[arg(long, value_name = "FOLDER")]
     pub charts: Option<PathBuf>,
 }
 
@@ -108,13 +107,13 @@ pub struct ChartWith {
     #[command(flatten)]
     pub chart: ChartName,
     /// A YAML file with values; may be repeated, the last one wins; - is stdin
-    #[arg(long, short = 'f', env = "VDO_VALUES", value_name = "FILE", value_delimiter = '\n')]
+    #[arg(long, short = 'f', value_name = "FILE")]
     pub values: Vec<PathBuf>,
     /// A single value, for example controller.replicas=1; may be repeated; wins over files
-    #[arg(long, env = "VDO_SET", value_name = "KEY=VALUE", value_delimiter = '\n')]
+    #[arg(long, value_name = "KEY=VALUE")]
     pub set: Vec<Setting>,
     /// The Kubernetes version to render for; default: the newest that the driver version supports
-    #[arg(long, env = "VDO_KUBERNETES", value_name = "VERSION")]
+    #[arg(long, value_name = "VERSION")]
     pub kubernetes: Option<KubernetesVersion>,
 }
 
@@ -150,7 +149,7 @@ pub struct ChartPackage {
     #[command(flatten)]
     pub chart: ChartName,
     /// The file to write; - is stdout
-    #[arg(long, short = 'o', env = "VDO_PACKAGE", value_name = "FILE")]
+    #[arg(long, short = 'o', value_name = "FILE")]
     pub output: PathBuf,
 }
 
@@ -186,25 +185,25 @@ pub struct ChartAddRelease {
     #[arg(value_name = "MANIFEST", required = true)]
     pub files: Vec<PathBuf>,
     /// The folder with chart sources, one folder for each driver
-    #[arg(long, env = "VDO_CHARTS", value_name = "FOLDER", default_value = "charts")]
+    #[arg(long, value_name = "FOLDER", default_value = "charts")]
     pub charts: PathBuf,
     /// The version to start from; default: the nearest older one
-    #[arg(long, env = "VDO_FROM", value_name = "VERSION")]
+    #[arg(long, value_name = "VERSION")]
     pub from: Option<DriverVersion>,
     /// The day of the release, for example 2026-07-31; without it the release has none
-    #[arg(long, env = "VDO_DATE", value_name = "DATE")]
+    #[arg(long, value_name = "DATE")]
     pub date: Option<Date>,
     /// The facts of the matrix, to take up the release; default: ../matrix-index/facts.yaml beside the charts, if it is there
-    #[arg(long, env = "VDO_FACTS", value_name = "FILE")]
+    #[arg(long, value_name = "FILE")]
     pub facts: Option<PathBuf>,
     /// The Kubernetes minors that the first version of a minor supports, for example 1.34..1.36: the facts get a line for it
-    #[arg(long, env = "VDO_KUBERNETES_RANGE", value_name = "MIN..MAX", value_parser = range)]
+    #[arg(long, value_name = "MIN..MAX", value_parser = range)]
     pub kubernetes: Option<VersionRange>,
     /// Where that is written: a source of the facts, with its address when it is new; may be repeated; without one it is unverified
-    #[arg(long, env = "VDO_SOURCE", value_name = "NAME[=URL]", value_delimiter = '\n', value_parser = source, requires = "kubernetes")]
+    #[arg(long, value_name = "NAME[=URL]", value_parser = source, requires = "kubernetes")]
     pub source: Vec<(String, Option<String>)>,
     /// Lists the differences that remain as intended, for this reason, in deviations.yaml
-    #[arg(long, env = "VDO_INTENDED", value_name = "REASON")]
+    #[arg(long, value_name = "REASON")]
     pub intended: Option<String>,
     /// What is asked of registries.
     #[command(flatten)]
@@ -213,7 +212,7 @@ pub struct ChartAddRelease {
     #[command(flatten)]
     pub registries: Registries,
     /// Shows what would be written as a diff and writes nothing
-    #[arg(long, env = "VDO_DRY_RUN", value_parser = FalseyValueParser::new())]
+    #[arg(long)]
     pub dry_run: bool,
 }
 
@@ -224,22 +223,22 @@ pub struct ChartImport {
     #[arg(value_name = "MANIFEST", required = true)]
     pub files: Vec<PathBuf>,
     /// The name of the driver: small letters, digits and hyphens
-    #[arg(long, env = "VDO_NAME", value_name = "NAME")]
+    #[arg(long, value_name = "NAME")]
     pub name: String,
     /// What the driver does: cloud-provider, storage, network or other
-    #[arg(long, env = "VDO_ROLE", value_name = "ROLE", value_parser = role)]
+    #[arg(long, value_name = "ROLE", value_parser = role)]
     pub role: DriverRole,
     /// The version of the driver, for example 2.7.0
-    #[arg(long, env = "VDO_VERSION", value_name = "VERSION")]
+    #[arg(long, value_name = "VERSION")]
     pub version: DriverVersion,
     /// The folder with chart sources, in which a folder for the driver is written
-    #[arg(long, short = 'o', env = "VDO_CHARTS", value_name = "FOLDER", default_value = "charts")]
+    #[arg(long, short = 'o', value_name = "FOLDER", default_value = "charts")]
     pub output: PathBuf,
     /// Another reference for an image, for example agent=registry.example.com/agent:v2.7.0; may be repeated
-    #[arg(long, env = "VDO_IMAGE", value_name = "NAME=REFERENCE", value_delimiter = '\n', value_parser = named)]
+    #[arg(long, value_name = "NAME=REFERENCE", value_parser = named)]
     pub image: Vec<(String, String)>,
     /// The day of the release, for example 2026-07-31
-    #[arg(long, env = "VDO_DATE", value_name = "DATE")]
+    #[arg(long, value_name = "DATE")]
     pub date: Option<Date>,
 }
 

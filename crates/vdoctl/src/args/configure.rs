@@ -1,7 +1,6 @@
 //! `vdoctl configure` and `vdoctl secrets` as they are typed.
 
 use super::{MatrixFile, Output, Preview};
-use clap::builder::FalseyValueParser;
 use clap::{Args, Subcommand};
 use std::path::PathBuf;
 use vdo_api::types::Thumbprint;
@@ -38,10 +37,10 @@ pub enum ConfigureVerb {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Args)]
 pub struct Writing {
     /// Writes nothing: makes every check, and shows what would be written
-    #[arg(long, env = "VDO_DRY_RUN", value_parser = FalseyValueParser::new())]
+    #[arg(long)]
     pub dry_run: bool,
     /// Writes although checks fail, or the vCenter cannot be reached from here
-    #[arg(long, env = "VDO_IGNORE_CHECKS", value_parser = FalseyValueParser::new())]
+    #[arg(long)]
     pub ignore_checks: bool,
     /// The format.
     #[command(flatten)]
@@ -55,37 +54,37 @@ pub struct ConfigureConnection {
     #[arg(value_name = "NAME")]
     pub name: Option<String>,
     /// The host name or address of the vCenter, and its port if it is not 443
-    #[arg(long, env = "VDO_VCENTER_ADDRESS", value_name = "HOST[:PORT]")]
+    #[arg(long, value_name = "HOST[:PORT]")]
     pub vcenter: Option<String>,
     /// The user that the drivers log in as, for example k8s@vsphere.local
-    #[arg(long, env = "VDO_USER", value_name = "NAME")]
+    #[arg(long, value_name = "NAME")]
     pub user: Option<String>,
     /// A file with the password, which no other user can read; - is stdin, /dev/fd/3 a descriptor; default with --user: it is asked for on the terminal
     #[arg(long, env = "VDO_PASSWORD_FILE", value_name = "FILE")]
     pub password_file: Option<PathBuf>,
     /// A Secret with the user and the password, as vdoctl users create makes it
-    #[arg(long, env = "VDO_CREDENTIALS_SECRET", value_name = "NAME", conflicts_with_all = ["user", "password_file", "interactive"])]
+    #[arg(long, value_name = "NAME", conflicts_with_all = ["user", "password_file", "interactive"])]
     pub credentials_secret: Option<String>,
     /// A datacenter to look in, by name or inventory path; may be repeated; an empty one means all
-    #[arg(long, env = "VDO_DATACENTER", value_name = "NAME", value_delimiter = '\n')]
+    #[arg(long, value_name = "NAME")]
     pub datacenter: Vec<String>,
     /// The SHA-256 or SHA-1 thumbprint of the vCenter's certificate
-    #[arg(long, env = "VDO_THUMBPRINT", value_name = "DIGITS", conflicts_with_all = ["ca_file", "insecure", "fetch_certificate"])]
+    #[arg(long, value_name = "DIGITS", conflicts_with_all = ["ca_file", "insecure", "fetch_certificate"])]
     pub thumbprint: Option<Thumbprint>,
     /// A file with the certificate authorities that sign it
-    #[arg(long, env = "VDO_CA_FILE", value_name = "FILE", conflicts_with_all = ["insecure", "fetch_certificate"])]
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["insecure", "fetch_certificate"])]
     pub ca_file: Option<PathBuf>,
     /// Sends the password to any server that answers, without checking its certificate
-    #[arg(long, env = "VDO_INSECURE", value_parser = FalseyValueParser::new(), conflicts_with = "fetch_certificate")]
+    #[arg(long, conflicts_with = "fetch_certificate")]
     pub insecure: bool,
     /// Takes the certificate that the vCenter shows now, after you have confirmed it
-    #[arg(long, env = "VDO_FETCH_CERTIFICATE", value_parser = FalseyValueParser::new())]
+    #[arg(long)]
     pub fetch_certificate: bool,
     /// Asks for each value on the terminal
-    #[arg(long, short = 'i', env = "VDO_INTERACTIVE", value_parser = FalseyValueParser::new())]
+    #[arg(long, short = 'i')]
     pub interactive: bool,
     /// Confirms the certificate of --fetch-certificate, and another vCenter behind a connection
-    #[arg(long, short = 'y', env = "VDO_YES", value_parser = FalseyValueParser::new())]
+    #[arg(long, short = 'y')]
     pub yes: bool,
     /// How it is written.
     #[command(flatten)]
@@ -151,7 +150,7 @@ pub struct SecretsSet {
     #[arg(value_name = "CONNECTION")]
     pub connection: Option<String>,
     /// The user; default: the one that is in the Secret
-    #[arg(long, env = "VDO_USER", value_name = "NAME")]
+    #[arg(long, value_name = "NAME")]
     pub user: Option<String>,
     /// A file with the password, which no other user can read; - is stdin, /dev/fd/3 a descriptor; default: it is asked for on the terminal
     #[arg(long, env = "VDO_PASSWORD_FILE", value_name = "FILE")]

@@ -2,24 +2,22 @@
 
 use super::DryRun;
 use clap::Args;
-use clap::builder::FalseyValueParser;
 
 /// Arguments of `delete`.
 #[derive(Debug, Clone, Default, PartialEq, Args)]
 pub struct Delete {
     /// Removes the operator and leaves the drivers as they run, with their accounts and rights
-    #[arg(long, env = "VDO_KEEP_DRIVERS", value_parser = FalseyValueParser::new(), conflicts_with = "drivers_only")]
+    #[arg(long, conflicts_with = "drivers_only")]
     pub keep_drivers: bool,
     /// Removes the VDOConfig and the drivers, and leaves the operator and its connections
-    #[arg(long, env = "VDO_DRIVERS_ONLY", value_parser = FalseyValueParser::new())]
+    #[arg(long)]
     pub drivers_only: bool,
     /// Does not ask; needed where there is no terminal
-    #[arg(long, short = 'y', env = "VDO_YES", value_parser = FalseyValueParser::new())]
+    #[arg(long, short = 'y')]
     pub yes: bool,
     /// Removes nothing: client shows what would be removed, server, which --dry-run alone means, has the API server try it
     #[arg(
         long,
-        env = "VDO_DRY_RUN",
         value_enum,
         value_name = "WHERE",
         hide_possible_values = true,

@@ -1,7 +1,6 @@
 //! `vdoctl deploy` as it is typed.
 
 use super::{MatrixFile, TypedTrust};
-use clap::builder::FalseyValueParser;
 use clap::{Args, ValueEnum};
 use std::path::PathBuf;
 use vdo_api::api::UpdatePolicy;
@@ -13,22 +12,22 @@ pub struct Deploy {
     #[command(flatten)]
     pub vcenter: DeployVcenter,
     /// A file with the whole configuration instead: Secrets, ConfigMaps, VsphereCloudConfigs and a VDOConfig as kubectl takes them; - is stdin
-    #[arg(long, env = "VDO_VALUES", value_name = "FILE", conflicts_with_all = ["vcenter", "user"])]
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["vcenter", "user"])]
     pub values: Option<PathBuf>,
     /// The image of the operator, instead of the released one
-    #[arg(long, env = "VDO_IMAGE", value_name = "REFERENCE")]
+    #[arg(long, value_name = "REFERENCE")]
     pub image: Option<String>,
     /// A registry, with or without a path, that replaces the one of every image: of the operator and of the drivers
-    #[arg(long, env = "VDO_IMAGE_REGISTRY", value_name = "REGISTRY")]
+    #[arg(long, value_name = "REGISTRY")]
     pub image_registry: Option<String>,
     /// The image of the cloud provider, instead of the one in its chart
-    #[arg(long, env = "VDO_CPI_IMAGE", value_name = "REFERENCE", conflicts_with = "values")]
+    #[arg(long, value_name = "REFERENCE", conflicts_with = "values")]
     pub cpi_image: Option<String>,
     /// The image of the CSI driver, instead of the one in its chart
-    #[arg(long, env = "VDO_CSI_IMAGE", value_name = "REFERENCE", conflicts_with = "values")]
+    #[arg(long, value_name = "REFERENCE", conflicts_with = "values")]
     pub csi_image: Option<String>,
     /// When installed drivers change by themselves: Compatible, Latest or Disabled
-    #[arg(long, env = "VDO_UPDATE_POLICY", value_name = "POLICY", value_parser = policy, conflicts_with = "values")]
+    #[arg(long, value_name = "POLICY", value_parser = policy, conflicts_with = "values")]
     pub update_policy: Option<UpdatePolicy>,
     /// Where the operator takes its matrix from. A file or a folder is copied into ConfigMaps; keys and credentials are mounted into the operator
     #[command(flatten)]
@@ -36,7 +35,6 @@ pub struct Deploy {
     /// Writes nothing: client shows what would be applied, server, which --dry-run alone means, has the API server try it
     #[arg(
         long,
-        env = "VDO_DRY_RUN",
         value_enum,
         value_name = "WHERE",
         hide_possible_values = true,
@@ -56,19 +54,19 @@ pub struct Deploy {
     )]
     pub output: Option<super::Format>,
     /// Runs the operator in the network of its node; without the flag that is done where no control-plane node has a pod network
-    #[arg(long, env = "VDO_HOST_NETWORK", value_parser = FalseyValueParser::new())]
+    #[arg(long)]
     pub host_network: bool,
     /// Ends when everything is applied, without waiting for the drivers
-    #[arg(long, env = "VDO_NO_WAIT", value_parser = FalseyValueParser::new())]
+    #[arg(long)]
     pub no_wait: bool,
     /// Asks nothing that a flag does not have to answer
-    #[arg(long, short = 'y', env = "VDO_YES", value_parser = FalseyValueParser::new())]
+    #[arg(long, short = 'y')]
     pub yes: bool,
     /// Applies although checks fail, or the vCenter cannot be reached from here
-    #[arg(long, env = "VDO_IGNORE_CHECKS", value_parser = FalseyValueParser::new())]
+    #[arg(long)]
     pub ignore_checks: bool,
     /// Replaces an operator that is newer than this vdoctl
-    #[arg(long, env = "VDO_ALLOW_DOWNGRADE", value_parser = FalseyValueParser::new())]
+    #[arg(long)]
     pub allow_downgrade: bool,
 }
 
@@ -77,10 +75,10 @@ pub struct Deploy {
 #[command(next_help_heading = "vCenter")]
 pub struct DeployVcenter {
     /// The host name or address of the vCenter, and its port if it is not 443; with --user, --credentials-secret or --create-account
-    #[arg(long, env = "VDO_VCENTER_ADDRESS", value_name = "HOST[:PORT]")]
+    #[arg(long, value_name = "HOST[:PORT]")]
     pub vcenter: Option<String>,
     /// The user that the drivers log in as, for example k8s@vsphere.local
-    #[arg(long, env = "VDO_USER", value_name = "NAME")]
+    #[arg(long, value_name = "NAME")]
     pub user: Option<String>,
     /// A file with the password, readable by no one else; - is stdin, /dev/fd/3 a descriptor; default: it is asked for on the terminal
     #[arg(long, env = "VDO_PASSWORD_FILE", value_name = "FILE")]
@@ -89,7 +87,6 @@ pub struct DeployVcenter {
     /// driver has its own
     #[arg(
         long,
-        env = "VDO_CREDENTIALS_SECRET",
         value_name = "[DRIVER=]NAME",
         value_delimiter = ',',
         requires = "vcenter",
@@ -97,16 +94,16 @@ pub struct DeployVcenter {
     )]
     pub credentials_secret: Vec<super::parse::CredentialsSecret>,
     /// Makes the account of the drivers first, as vdoctl users create --shared does; --password-file is then the administrator's
-    #[arg(long, env = "VDO_CREATE_ACCOUNT", value_parser = FalseyValueParser::new(), requires_all = ["vcenter", "admin"], conflicts_with = "user")]
+    #[arg(long, requires_all = ["vcenter", "admin"], conflicts_with = "user")]
     pub create_account: bool,
     /// The administrator for --create-account, for example administrator@vsphere.local; stored nowhere
-    #[arg(long, env = "VDO_ADMIN", value_name = "NAME")]
+    #[arg(long, value_name = "NAME")]
     pub admin: Option<String>,
     /// The domain in which --create-account makes the user; default: vsphere.local
-    #[arg(long, env = "VDO_DOMAIN", value_name = "NAME")]
+    #[arg(long, value_name = "NAME")]
     pub domain: Option<String>,
     /// A datacenter to look in, by name or inventory path; may be repeated; default: all
-    #[arg(long, env = "VDO_DATACENTER", value_name = "NAME", value_delimiter = '\n', requires = "vcenter")]
+    #[arg(long, value_name = "NAME", requires = "vcenter")]
     pub datacenter: Vec<String>,
     /// How it is trusted.
     #[command(flatten)]

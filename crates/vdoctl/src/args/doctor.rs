@@ -1,5 +1,4 @@
 use super::{MatrixFile, Output};
-use clap::builder::FalseyValueParser;
 use clap::{Args, Subcommand, ValueEnum};
 use std::path::PathBuf;
 use vdo_admin::accounts::Language;
@@ -12,16 +11,10 @@ pub struct Doctor {
     #[command(subcommand)]
     pub what: Option<DoctorVerb>,
     /// Looks before anything is installed: at the vCenter of --vcenter and, where there is a kubeconfig, at the cluster
-    #[arg(long, env = "VDO_PRE", value_parser = FalseyValueParser::new(), global = true, requires = "vcenter", requires = "user")]
+    #[arg(long, global = true, requires = "vcenter", requires = "user")]
     pub pre: bool,
     /// Shows what it found when this support bundle was made; needs no cluster
-    #[arg(
-        long = "from",
-        env = "VDO_SUPPORT_BUNDLE",
-        value_name = "FILE",
-        global = true,
-        conflicts_with = "pre"
-    )]
+    #[arg(long = "from", value_name = "FILE", global = true, conflicts_with = "pre")]
     pub from: Option<PathBuf>,
     /// The index.
     #[command(flatten)]
@@ -60,27 +53,17 @@ pub struct DoctorFixing {
     /// Fixes what a command can fix in the vCenter, as the administrator --user: disk.EnableUUID of machines that are powered off, and tags of zones and regions. Asks before each fix
     #[arg(
         long,
-        env = "VDO_FIX",
-        value_parser = FalseyValueParser::new(),
         global = true,
         requires = "user",
         conflicts_with_all = ["undo", "from"]
     )]
     pub fix: bool,
     /// Takes back what --fix has recorded, as far as no one else has changed or uses it
-    #[arg(
-        long,
-        env = "VDO_UNDO",
-        value_parser = FalseyValueParser::new(),
-        global = true,
-        requires = "user",
-        conflicts_with = "from"
-    )]
+    #[arg(long, global = true, requires = "user", conflicts_with = "from")]
     pub undo: bool,
     /// With --fix: a change that cannot be undone is made, too: hardware-version
     #[arg(
         long,
-        env = "VDO_ALLOW",
         value_name = "CHANGE",
         value_enum,
         hide_possible_values = true,
@@ -90,13 +73,13 @@ pub struct DoctorFixing {
     )]
     pub allow: Vec<Allow>,
     /// With --fix and --undo: the file in which changes are recorded; default: vdo-fixes-CLUSTER.json in this folder
-    #[arg(long, env = "VDO_RECORD", value_name = "FILE", global = true)]
+    #[arg(long, value_name = "FILE", global = true)]
     pub record: Option<PathBuf>,
     /// With --fix and --undo: shows what would be changed and changes nothing
-    #[arg(long, env = "VDO_DRY_RUN", value_parser = FalseyValueParser::new(), global = true)]
+    #[arg(long, global = true)]
     pub dry_run: bool,
     /// With --fix and --undo: does not ask about what can be undone; needed where there is no terminal
-    #[arg(long, short = 'y', env = "VDO_YES", value_parser = FalseyValueParser::new(), global = true)]
+    #[arg(long, short = 'y', global = true)]
     pub yes: bool,
 }
 
@@ -148,20 +131,13 @@ pub enum DoctorVerb {
     /// Shows what the accounts lack of the privileges that the features in use need, with the entity and the role
     Privileges {
         /// Shows what they have and do not need, too
-        #[arg(long, env = "VDO_SURPLUS", value_parser = FalseyValueParser::new())]
+        #[arg(long)]
         surplus: bool,
         /// Shows the roles that the configuration needs, object by object, whether the account has them or not
-        #[arg(long, env = "VDO_REQUIRED", value_parser = FalseyValueParser::new(), conflicts_with = "surplus")]
+        #[arg(long, conflicts_with = "surplus")]
         required: bool,
         /// Prints the required roles as commands for a tool: govc or powercli
-        #[arg(
-            long,
-            env = "VDO_COMMANDS",
-            value_name = "TOOL",
-            value_enum,
-            hide_possible_values = true,
-            requires = "required"
-        )]
+        #[arg(long, value_name = "TOOL", value_enum, hide_possible_values = true, requires = "required")]
         commands: Option<Commands>,
     },
 }
@@ -171,38 +147,24 @@ pub enum DoctorVerb {
 #[command(next_help_heading = "vCenter")]
 pub struct DoctorVcenter {
     /// With --pre: the host name or address of the vCenter, and its port if it is not 443
-    #[arg(long, env = "VDO_VCENTER_ADDRESS", value_name = "HOST[:PORT]", global = true, requires = "pre")]
+    #[arg(long, value_name = "HOST[:PORT]", global = true, requires = "pre")]
     pub vcenter: Option<String>,
     /// With --pre: the user, for example k8s@vsphere.local. With --fix and --undo: an administrator; used for this command only and stored nowhere
-    #[arg(long, env = "VDO_USER", value_name = "NAME", global = true)]
+    #[arg(long, value_name = "NAME", global = true)]
     pub user: Option<String>,
     /// A file with the password, - is stdin; default with --pre: it is asked for on the terminal. Without --pre it is tried instead of the one in the connection's Secret
     #[arg(long, env = "VDO_PASSWORD_FILE", value_name = "FILE", global = true)]
     pub password_file: Option<PathBuf>,
     /// With --pre: a datacenter to look in, by name or inventory path; may be repeated; default: all
-    #[arg(
-        long,
-        env = "VDO_DATACENTER",
-        value_name = "NAME",
-        value_delimiter = '\n',
-        global = true,
-        requires = "pre"
-    )]
+    #[arg(long, value_name = "NAME", global = true, requires = "pre")]
     pub datacenter: Vec<String>,
     /// With --pre: the SHA-256 or SHA-1 thumbprint of the vCenter's certificate
-    #[arg(long, env = "VDO_THUMBPRINT", value_name = "DIGITS", global = true, requires = "pre", conflicts_with_all = ["ca_file", "insecure"])]
+    #[arg(long, value_name = "DIGITS", global = true, requires = "pre", conflicts_with_all = ["ca_file", "insecure"])]
     pub thumbprint: Option<Thumbprint>,
     /// With --pre: a file with the certificate authorities that sign it; default: those of this machine
-    #[arg(
-        long,
-        env = "VDO_CA_FILE",
-        value_name = "FILE",
-        global = true,
-        requires = "pre",
-        conflicts_with = "insecure"
-    )]
+    #[arg(long, value_name = "FILE", global = true, requires = "pre", conflicts_with = "insecure")]
     pub ca_file: Option<PathBuf>,
     /// With --pre: sends the password to any server, without a check of its certificate
-    #[arg(long, env = "VDO_INSECURE", value_parser = FalseyValueParser::new(), global = true, requires = "pre")]
+    #[arg(long, global = true, requires = "pre")]
     pub insecure: bool,
 }

@@ -1,7 +1,6 @@
 //! Names that people choose.
 
-/// A name that people choose may have a comma in it. Only words of a grammar of ours are separated by commas; all else is repeated, or a line of
-/// its own in the environment.
+/// A name that people choose may have a comma in it. Only words of a grammar of ours are separated by commas; all else is repeated.
 #[test]
 fn cli_args_free_names_are_never_split() {
     const GRAMMAR: [&str; 12] = [

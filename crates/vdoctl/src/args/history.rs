@@ -1,6 +1,5 @@
 use super::Output;
 use clap::Args;
-use clap::builder::FalseyValueParser;
 
 /// Arguments of `history`.
 #[derive(Debug, Clone, PartialEq, Args)]
@@ -26,6 +25,6 @@ pub struct Rollback {
     #[arg(value_name = "REVISION", conflicts_with = "lift")]
     pub revision: Option<u64>,
     /// Keeps the driver at no revision any longer: it goes on to what the VDOConfig asks for
-    #[arg(long, env = "VDO_LIFT", value_parser = FalseyValueParser::new())]
+    #[arg(long)]
     pub lift: bool,
 }

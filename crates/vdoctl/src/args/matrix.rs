@@ -146,19 +146,19 @@ impl MatrixFile {
 #[derive(Debug, Clone, Default, PartialEq, Args)]
 pub struct Platform {
     /// The Kubernetes version, for example 1.34
-    #[arg(long, env = "VDO_KUBERNETES", value_name = "VERSION")]
+    #[arg(long, value_name = "VERSION")]
     pub kubernetes: Option<KubernetesVersion>,
     /// A vCenter version, for example 8.0.3, vc1=8.0.3, or with its build 6.7.0-14367737; may be repeated
-    #[arg(long, env = "VDO_VCENTER", value_name = "[NAME=]VERSION", value_delimiter = ',')]
+    #[arg(long, value_name = "[NAME=]VERSION", value_delimiter = ',')]
     pub vcenter: Vec<Vcenter>,
     /// A driver to choose, perhaps pinned, for example csi or csi=3.7.3; may be repeated; default: all
-    #[arg(long, env = "VDO_DRIVER", value_name = "NAME[=VERSION]", value_delimiter = ',')]
+    #[arg(long, value_name = "NAME[=VERSION]", value_delimiter = ',')]
     pub driver: Vec<DriverArg>,
     /// A version that is installed, for example csi=3.6.3; may be repeated; default: what the cluster has
-    #[arg(long, env = "VDO_INSTALLED", value_name = "NAME=VERSION", value_delimiter = ',')]
+    #[arg(long, value_name = "NAME=VERSION", value_delimiter = ',')]
     pub installed: Vec<DriverArg>,
     /// Something the storage driver must be able to do, for example snapshots; may be repeated
-    #[arg(long, env = "VDO_FEATURE", value_name = "NAME", value_delimiter = ',')]
+    #[arg(long, value_name = "NAME", value_delimiter = ',')]
     pub feature: Vec<String>,
 }
 
@@ -169,10 +169,10 @@ pub struct Resolve {
     #[command(flatten)]
     pub platform: Platform,
     /// Looks ahead to this Kubernetes version, for example 1.35
-    #[arg(long, env = "VDO_WHAT_IF_KUBERNETES", value_name = "VERSION")]
+    #[arg(long, value_name = "VERSION")]
     pub what_if_kubernetes: Option<KubernetesVersion>,
     /// Looks ahead to this vCenter version, for example 8.0.4 or vc1=8.0.4; may be repeated
-    #[arg(long, env = "VDO_WHAT_IF_VCENTER", value_name = "[NAME=]VERSION", value_delimiter = ',')]
+    #[arg(long, value_name = "[NAME=]VERSION", value_delimiter = ',')]
     pub what_if_vcenter: Vec<Vcenter>,
     /// The index.
     #[command(flatten)]
@@ -220,13 +220,13 @@ pub struct WhyNot {
 #[derive(Debug, Clone, Default, PartialEq, Args)]
 pub struct List {
     /// Only this driver
-    #[arg(value_name = "DRIVER", env = "VDO_DRIVER")]
+    #[arg(value_name = "DRIVER")]
     pub driver: Option<String>,
     /// Only versions that support this Kubernetes version, for example 1.34
-    #[arg(long, env = "VDO_KUBERNETES", value_name = "VERSION")]
+    #[arg(long, value_name = "VERSION")]
     pub kubernetes: Option<KubernetesVersion>,
     /// Only versions that support this vCenter version, for example 8.0.3
-    #[arg(long, env = "VDO_VCENTER", value_name = "VERSION")]
+    #[arg(long, value_name = "VERSION")]
     pub vcenter: Option<VcenterVersion>,
     /// The index.
     #[command(flatten)]
@@ -257,7 +257,7 @@ pub struct Show {
 #[derive(Debug, Clone, PartialEq, Args)]
 pub struct Lint {
     /// The index; default: the one of this vdoctl
-    #[arg(value_name = "FILE", env = "VDO_MATRIX")]
+    #[arg(value_name = "FILE")]
     pub file: Option<PathBuf>,
     /// The format.
     #[command(flatten)]

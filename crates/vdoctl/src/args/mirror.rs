@@ -1,13 +1,11 @@
 //! `vdoctl mirror` as it is typed.
 
-use super::{MatrixFile, Output, RegistryArgs};
-use clap::builder::FalseyValueParser;
+use super::{MatrixFile, Output, Registries, RegistryArgs};
 use clap::{Args, Subcommand};
 use std::path::PathBuf;
 use vdo_api::types::{VcenterVersion, VersionRange};
 use vdo_author::mirror::DriverPattern;
 use vdo_oci::oci::Platform;
-use vdo_oci::registry::realm_host;
 
 /// Arguments of `mirror`.
 #[derive(Debug, Clone, PartialEq, Args)]
@@ -48,16 +46,16 @@ pub enum MirrorVerb {
 #[derive(Debug, Clone, Default, PartialEq, Args)]
 pub struct Selecting {
     /// The versions for these Kubernetes minors, for example 1.33..1.35 or 1.34
-    #[arg(long, env = "VDO_KUBERNETES", value_name = "MIN..MAX", value_parser = minors)]
+    #[arg(long, value_name = "MIN..MAX", value_parser = minors)]
     pub kubernetes: Option<VersionRange>,
     /// The versions for one of these vCenters, for example 8.0 or 8.0.3
-    #[arg(long, env = "VDO_VCENTER", value_name = "VERSION", value_delimiter = ',')]
+    #[arg(long, value_name = "VERSION", value_delimiter = ',')]
     pub vcenter: Vec<VcenterVersion>,
     /// These versions of a driver, for example csi=3.7.*, csi=3.7.3, csi=3.5.0..3.7.3 or csi
-    #[arg(long, env = "VDO_DRIVER", value_name = "DRIVER[=VERSIONS]", value_delimiter = ',')]
+    #[arg(long, value_name = "DRIVER[=VERSIONS]", value_delimiter = ',')]
     pub driver: Vec<DriverPattern>,
     /// All versions that were not withdrawn
-    #[arg(long, env = "VDO_ALL", value_parser = FalseyValueParser::new())]
+    #[arg(long)]
     pub all: bool,
 }
 
@@ -65,79 +63,31 @@ pub struct Selecting {
 #[derive(Debug, Clone, Default, PartialEq, Args)]
 pub struct Taking {
     /// What the cluster runs, what it would choose, and the versions on the way there, now and with the next minor of Kubernetes
-    #[arg(long, env = "VDO_FOR_CLUSTER", value_parser = FalseyValueParser::new())]
+    #[arg(long)]
     pub for_cluster: bool,
     /// Only these platforms, for example linux/amd64; default: all, with the digests and signatures of the publisher
-    #[arg(long, env = "VDO_PLATFORM", value_name = "OS/ARCH", value_delimiter = ',')]
+    #[arg(long, value_name = "OS/ARCH", value_delimiter = ',')]
     pub platform: Vec<Platform>,
     /// Takes what begins with this from elsewhere, for example registry.k8s.io=mirror.example/k8s
-    #[arg(long, env = "VDO_FROM", value_name = "PREFIX=PREFIX", value_delimiter = ',', value_parser = substitute)]
+    #[arg(long, value_name = "PREFIX=PREFIX", value_delimiter = ',', value_parser = substitute)]
     pub from: Vec<(String, String)>,
     /// The operator's image that goes with it; none: no operator
-    #[arg(long, env = "VDO_IMAGE", value_name = "REFERENCE")]
+    #[arg(long, value_name = "REFERENCE")]
     pub image: Option<String>,
-}
-
-/// How several registries are reached.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Args)]
-pub struct Registries {
-    /// A file with the authorities (PEM) that may have signed the certificates of the registries, instead of those of the machine
-    #[arg(long, env = "VDO_CA_FILE", value_name = "FILE")]
-    pub ca_file: Option<PathBuf>,
-    /// Speaks to the registries without TLS
-    #[arg(long, env = "VDO_PLAIN_HTTP", value_parser = FalseyValueParser::new())]
-    pub plain_http: bool,
-    /// The file with logins; default: that of helm registry login, then that of docker login
-    #[arg(long, env = "VDO_REGISTRY_CONFIG", value_name = "FILE")]
-    pub registry_config: Option<PathBuf>,
-    /// A host that gives out tokens for one of the registries and may see its login; may be repeated. Not needed for a host in the domain of the
-    /// registry
-    #[arg(long, env = "VDO_REGISTRY_TOKEN_REALM", value_name = "HOST", value_delimiter = ',', value_parser = realm_host)]
-    pub registry_token_realm: Vec<String>,
 }
 
 /// What is asked of the registries of images.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Args)]
 pub struct Resolving {
     /// Asks the registries of images for their digests, and writes these down
-    #[arg(long, env = "VDO_RESOLVE_DIGESTS", value_parser = FalseyValueParser::new())]
+    #[arg(long)]
     pub resolve_digests: bool,
     /// Each image must exist for this platform, for example linux/arm64; may be repeated
-    #[arg(
-        long,
-        env = "VDO_PLATFORM",
-        value_name = "OS/ARCH",
-        value_delimiter = ',',
-        default_value = "linux/amd64"
-    )]
+    #[arg(long, value_name = "OS/ARCH", value_delimiter = ',', default_value = "linux/amd64")]
     pub platform: Vec<Platform>,
     /// Asks elsewhere for images whose reference begins with this, for example registry.k8s.io=mirror.example/k8s
-    #[arg(long, env = "VDO_IMAGES_FROM", value_name = "PREFIX=PREFIX", value_delimiter = ',', value_parser = substitute)]
+    #[arg(long, value_name = "PREFIX=PREFIX", value_delimiter = ',', value_parser = substitute)]
     pub images_from: Vec<(String, String)>,
-}
-
-impl From<&RegistryArgs> for Registries {
-    /// Without the user: that one is for the registry of the matrix.
-    fn from(args: &RegistryArgs) -> Self {
-        Self {
-            ca_file: args.ca_file.clone(),
-            plain_http: args.plain_http,
-            registry_config: args.registry_config.clone(),
-            registry_token_realm: args.registry_token_realm.clone(),
-        }
-    }
-}
-
-impl From<Registries> for RegistryArgs {
-    fn from(args: Registries) -> Self {
-        Self {
-            ca_file: args.ca_file,
-            plain_http: args.plain_http,
-            registry_config: args.registry_config,
-            registry_token_realm: args.registry_token_realm,
-            ..Self::default()
-        }
-    }
 }
 
 /// Arguments of `mirror pull`.
@@ -153,7 +103,7 @@ pub struct MirrorPull {
     #[command(flatten)]
     pub take: Taking,
     /// Lists what would be pulled, with its size, and writes nothing
-    #[arg(long, env = "VDO_DRY_RUN", value_parser = FalseyValueParser::new())]
+    #[arg(long)]
     pub dry_run: bool,
     /// The matrix.
     #[command(flatten)]
@@ -174,7 +124,7 @@ pub struct MirrorVerify {
     pub mirror: Option<String>,
     /// The images of the cluster, where its pods take them from
     // Its images are in registries of several owners: a password is for one.
-    #[arg(long, env = "VDO_CLUSTER", value_parser = FalseyValueParser::new(), conflicts_with = "username")]
+    #[arg(long, conflicts_with = "username")]
     pub cluster: bool,
     /// A file with public keys (PEM), or a folder of such files: the matrix has to be signed by one of them
     #[arg(long, env = "VDO_MATRIX_KEYS", value_name = "PATH")]
@@ -197,10 +147,10 @@ pub struct MirrorPush {
     #[arg(value_name = "oci://…")]
     pub to: String,
     /// Makes the cluster use it: the VDOConfig takes images from there, and the operator the matrix
-    #[arg(long = "use", env = "VDO_USE_MIRROR", value_parser = FalseyValueParser::new())]
+    #[arg(long = "use")]
     pub adopt: bool,
     /// Lists what would be sent and sends nothing
-    #[arg(long, env = "VDO_DRY_RUN", value_parser = FalseyValueParser::new())]
+    #[arg(long)]
     pub dry_run: bool,
     /// The registry.
     #[command(flatten)]
@@ -249,7 +199,7 @@ pub struct MirrorPrune {
     #[command(flatten)]
     pub select: Selecting,
     /// Lists what would be removed and removes nothing
-    #[arg(long, env = "VDO_DRY_RUN", value_parser = FalseyValueParser::new())]
+    #[arg(long)]
     pub dry_run: bool,
     /// The registry.
     #[command(flatten)]

@@ -9,9 +9,9 @@ use std::path::PathBuf;
 #[command(next_help_heading = "Change")]
 pub struct Preview {
     /// A file with objects as kubectl apply takes them: a VDOConfig, VsphereCloudConfigs, Secrets, ConfigMaps; - is stdin
-    #[arg(long = "filename", short = 'f', env = "VDO_FILENAME", value_name = "FILE")]
+    #[arg(long = "filename", short = 'f', value_name = "FILE")]
     pub file: Option<PathBuf>,
     /// A field of the VDOConfig's spec and its value, for example storageProvider.version=3.6.3; null removes it; may be repeated
-    #[arg(long = "set", env = "VDO_SET", value_name = "FIELD=VALUE", value_delimiter = '\n')]
+    #[arg(long = "set", value_name = "FIELD=VALUE")]
     pub settings: Vec<Setting>,
 }

@@ -2,7 +2,6 @@
 
 use super::{MatrixFile, Output, RegistryArgs, Resolving};
 use clap::Args;
-use clap::builder::FalseyValueParser;
 use std::path::PathBuf;
 use vdo_api::types::{DriverVersion, VersionRange};
 use vdo_source::fetch::MatrixSource;
@@ -11,16 +10,16 @@ use vdo_source::fetch::MatrixSource;
 #[derive(Debug, Clone, PartialEq, Args)]
 pub struct Publishing {
     /// The matrix: a folder, or oci://HOST/REPOSITORY:TAG
-    #[arg(long, env = "VDO_TO", value_name = "DIR|oci://…", value_parser = target)]
+    #[arg(long, value_name = "DIR|oci://…", value_parser = target)]
     pub to: MatrixSource,
     /// A file with the private key that signs it (PEM, PKCS #8); - is stdin; needed where the matrix is signed
     #[arg(long, env = "VDO_SIGNING_KEY_FILE", value_name = "FILE")]
     pub key_file: Option<PathBuf>,
     /// How long the new version is good, for example 180d; default: as long as the last one
-    #[arg(long, env = "VDO_VALID_FOR", value_name = "DAYS", value_parser = days)]
+    #[arg(long, value_name = "DAYS", value_parser = days)]
     pub valid_for: Option<i64>,
     /// Shows what would be written as a diff and writes nothing
-    #[arg(long, env = "VDO_DRY_RUN", value_parser = FalseyValueParser::new())]
+    #[arg(long)]
     pub dry_run: bool,
     /// The registry.
     #[command(flatten)]
@@ -37,7 +36,7 @@ pub struct Init {
     #[arg(value_name = "DIR|oci://…", value_parser = target)]
     pub to: MatrixSource,
     /// Begins with no driver, instead of with a copy of the matrix
-    #[arg(long, env = "VDO_EMPTY", value_parser = FalseyValueParser::new(), conflicts_with = "matrix")]
+    #[arg(long, conflicts_with = "matrix")]
     pub empty: bool,
     /// A file with the private key that signs it (PEM, PKCS #8); - is stdin
     #[arg(long, env = "VDO_SIGNING_KEY_FILE", value_name = "FILE")]
@@ -60,22 +59,22 @@ pub struct Publish {
     #[arg(value_name = "CHART", required_unless_present = "resolve_digests")]
     pub charts: Vec<PathBuf>,
     /// Only this release of a chart source
-    #[arg(long, env = "VDO_VERSION", value_name = "VERSION")]
+    #[arg(long, value_name = "VERSION")]
     pub version: Option<DriverVersion>,
     /// A YAML file with what is known of the versions: the fields of docs/matrix.md, and sources and preconditions that they name
-    #[arg(long, env = "VDO_FACTS", value_name = "FILE")]
+    #[arg(long, value_name = "FILE")]
     pub facts: Option<PathBuf>,
     /// The Kubernetes minors that the versions support, for example 1.33..1.35; default: those of the version before, of the same minor
-    #[arg(long, env = "VDO_KUBERNETES_RANGE", value_name = "MIN..MAX", value_parser = range)]
+    #[arg(long, value_name = "MIN..MAX", value_parser = range)]
     pub kubernetes: Option<VersionRange>,
     /// The vSphere versions that they support, for example 7.0.. for 7.0 and newer; default: those of the version before
-    #[arg(long, env = "VDO_VSPHERE_RANGE", value_name = "MIN..MAX", value_parser = range)]
+    #[arg(long, value_name = "MIN..MAX", value_parser = range)]
     pub vsphere: Option<VersionRange>,
     /// The oldest version from which they can be installed; default: as for the version before
-    #[arg(long, env = "VDO_UPGRADES_FROM", value_name = "VERSION")]
+    #[arg(long, value_name = "VERSION")]
     pub upgrades_from: Option<DriverVersion>,
     /// Publishes a version although an upgrade to it breaks something: the list is shown
-    #[arg(long, env = "VDO_ALLOW_BREAKING", value_parser = FalseyValueParser::new())]
+    #[arg(long)]
     pub allow_breaking: bool,
     /// What is asked of registries. Without a chart: of every version that the matrix lists.
     #[command(flatten)]
@@ -95,10 +94,10 @@ pub struct Mark {
     #[arg(value_name = "VERSION")]
     pub version: DriverVersion,
     /// Why, in a sentence; administrators read it
-    #[arg(long, env = "VDO_REASON", value_name = "TEXT")]
+    #[arg(long, value_name = "TEXT")]
     pub reason: String,
     /// The version to use instead
-    #[arg(long = "use", env = "VDO_USE", value_name = "VERSION")]
+    #[arg(long = "use", value_name = "VERSION")]
     pub instead: Option<DriverVersion>,
     /// Where and how.
     #[command(flatten)]
@@ -115,10 +114,10 @@ pub struct MatrixDiff {
     #[arg(value_name = "NEW")]
     pub new: MatrixSource,
     /// Only clusters with these Kubernetes versions, for example 1.34; default: every minor that either of them knows
-    #[arg(long, env = "VDO_KUBERNETES", value_name = "VERSION", value_delimiter = ',')]
+    #[arg(long, value_name = "VERSION", value_delimiter = ',')]
     pub kubernetes: Vec<vdo_api::types::KubernetesVersion>,
     /// Only vCenters of these versions, for example 8.0.3; default: every version at which a range of either begins or ends
-    #[arg(long, env = "VDO_VCENTER", value_name = "VERSION", value_delimiter = ',')]
+    #[arg(long, value_name = "VERSION", value_delimiter = ',')]
     pub vcenter: Vec<vdo_api::types::VcenterVersion>,
     /// A file with public keys (PEM), or a folder of such files: a matrix that none of them has signed is refused
     #[arg(long, env = "VDO_MATRIX_KEYS", value_name = "PATH")]

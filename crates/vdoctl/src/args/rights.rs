@@ -2,19 +2,18 @@
 
 use super::{DriverArg, MatrixFile, Output};
 use clap::Args;
-use clap::builder::FalseyValueParser;
 
 /// Arguments of `rights`.
 #[derive(Debug, Clone, PartialEq, Args)]
 pub struct Rights {
     /// Only for this driver, perhaps in one version, for example csi or csi=3.7.3; may be repeated; default: all
-    #[arg(long, env = "VDO_DRIVER", value_name = "NAME[=VERSION]", value_delimiter = ',')]
+    #[arg(long, value_name = "NAME[=VERSION]", value_delimiter = ',')]
     pub driver: Vec<DriverArg>,
     /// Only what the cluster lacks
-    #[arg(long, env = "VDO_MISSING", value_parser = FalseyValueParser::new())]
+    #[arg(long)]
     pub missing: bool,
     /// Also the ValidatingAdmissionPolicy that keeps the operator to the content of these charts (Kubernetes 1.30 or newer)
-    #[arg(long, env = "VDO_ADMISSION_POLICY", value_parser = FalseyValueParser::new())]
+    #[arg(long)]
     pub admission_policy: bool,
     /// The index.
     #[command(flatten)]

@@ -7,7 +7,7 @@ use std::path::PathBuf;
 #[derive(Debug, Clone, PartialEq, Eq, Args)]
 pub struct SupportBundle {
     /// The file to write, a tar archive packed by gzip; default: vdo-support-CLUSTER-TIME.tar.gz here; - is stdout
-    #[arg(long = "output", short = 'o', env = "VDO_SUPPORT_FILE", value_name = "FILE")]
+    #[arg(long = "output", short = 'o', value_name = "FILE")]
     pub output: Option<PathBuf>,
 }
 
@@ -15,9 +15,9 @@ pub struct SupportBundle {
 #[derive(Debug, Clone, PartialEq, Eq, Args)]
 pub struct Report {
     /// The page to write; - is stdout
-    #[arg(long, env = "VDO_HTML", value_name = "FILE")]
+    #[arg(long, value_name = "FILE")]
     pub html: PathBuf,
     /// A support bundle that it is made from, instead of the cluster
-    #[arg(long = "from", env = "VDO_SUPPORT_BUNDLE", value_name = "FILE")]
+    #[arg(long = "from", value_name = "FILE")]
     pub from: Option<PathBuf>,
 }

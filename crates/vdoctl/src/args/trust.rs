@@ -1,7 +1,6 @@
 //! How a vCenter that is typed is trusted.
 
 use clap::Args;
-use clap::builder::FalseyValueParser;
 use std::path::PathBuf;
 use vdo_api::types::Thumbprint;
 
@@ -10,12 +9,12 @@ use vdo_api::types::Thumbprint;
 #[command(next_help_heading = "vCenter")]
 pub struct TypedTrust {
     /// The SHA-256 or SHA-1 thumbprint of the vCenter's certificate
-    #[arg(long, env = "VDO_THUMBPRINT", value_name = "DIGITS", requires = "vcenter", conflicts_with_all = ["ca_file", "insecure"])]
+    #[arg(long, value_name = "DIGITS", requires = "vcenter", conflicts_with_all = ["ca_file", "insecure"])]
     pub thumbprint: Option<Thumbprint>,
     /// A file with the certificate authorities that sign it; default: those of this machine
-    #[arg(long, env = "VDO_CA_FILE", value_name = "FILE", requires = "vcenter", conflicts_with = "insecure")]
+    #[arg(long, value_name = "FILE", requires = "vcenter", conflicts_with = "insecure")]
     pub ca_file: Option<PathBuf>,
     /// Sends the password to any server, without a check of its certificate
-    #[arg(long, env = "VDO_INSECURE", value_parser = FalseyValueParser::new(), requires = "vcenter")]
+    #[arg(long, requires = "vcenter")]
     pub insecure: bool,
 }

@@ -1,7 +1,6 @@
 //! `vdoctl upgrade`, `pause`, `resume`, `reconcile` and `wait` as they are typed.
 
 use super::{DriverArg, MatrixFile, Output, Vcenter};
-use clap::builder::FalseyValueParser;
 use clap::{Args, Subcommand};
 use vdo_api::types::KubernetesVersion;
 
@@ -35,19 +34,13 @@ pub enum UpgradeVerb {
 #[derive(Debug, Clone, PartialEq, Args)]
 pub struct UpgradePlan {
     /// A driver and the version it goes to, for example csi=3.7.3; may be repeated; default: every driver to the newest that fits
-    #[arg(long, env = "VDO_TO", value_name = "DRIVER=VERSION", value_delimiter = ',')]
+    #[arg(long, value_name = "DRIVER=VERSION", value_delimiter = ',')]
     pub to: Vec<DriverArg>,
     /// A Kubernetes version that the cluster is upgraded to, for example 1.35
-    #[arg(long, env = "VDO_WHAT_IF_KUBERNETES", value_name = "VERSION", conflicts_with = "to")]
+    #[arg(long, value_name = "VERSION", conflicts_with = "to")]
     pub kubernetes: Option<KubernetesVersion>,
     /// A version that a vCenter is upgraded to, for example 9.0 or vc1=9.0; may be repeated
-    #[arg(
-        long,
-        env = "VDO_WHAT_IF_VCENTER",
-        value_name = "[NAME=]VERSION",
-        value_delimiter = ',',
-        conflicts_with = "to"
-    )]
+    #[arg(long, value_name = "[NAME=]VERSION", value_delimiter = ',', conflicts_with = "to")]
     pub vcenter: Vec<Vcenter>,
     /// The index.
     #[command(flatten)]
@@ -61,16 +54,16 @@ pub struct UpgradePlan {
 #[derive(Debug, Clone, PartialEq, Args)]
 pub struct UpgradeApply {
     /// A driver and the version it goes to, for example csi=3.7.3; may be repeated; default: every driver to the newest that fits
-    #[arg(long, env = "VDO_TO", value_name = "DRIVER=VERSION", value_delimiter = ',')]
+    #[arg(long, value_name = "DRIVER=VERSION", value_delimiter = ',')]
     pub to: Vec<DriverArg>,
     /// The index.
     #[command(flatten)]
     pub index: MatrixFile,
     /// Does not ask; needed without a terminal
-    #[arg(long, short = 'y', env = "VDO_YES", value_parser = FalseyValueParser::new())]
+    #[arg(long, short = 'y')]
     pub yes: bool,
     /// Ends when the upgrade is asked for, without waiting for it; the pins stay until the command is run again
-    #[arg(long, env = "VDO_NO_WAIT", value_parser = FalseyValueParser::new())]
+    #[arg(long)]
     pub no_wait: bool,
     /// The format.
     #[command(flatten)]
@@ -90,7 +83,7 @@ pub struct Manage {
 pub struct Wait {
     /// What is waited for: healthy, deleted, or a condition of the VDOConfig such as MatrixFresh or UpgradeAvailable=False; condition=NAME as kubectl wait has it
     /// is the same
-    #[arg(long = "for", env = "VDO_WAIT_FOR", value_name = "WHAT", default_value = "healthy")]
+    #[arg(long = "for", value_name = "WHAT", default_value = "healthy")]
     pub what: String,
     /// The format.
     #[command(flatten)]

@@ -1,7 +1,6 @@
 //! `vdoctl users` as it is typed.
 
 use super::{Commands, Format, TypedTrust};
-use clap::builder::FalseyValueParser;
 use clap::{Args, Subcommand, ValueEnum};
 use std::path::PathBuf;
 
@@ -54,22 +53,22 @@ pub enum For {
 #[command(next_help_heading = "vCenter")]
 pub struct UsersVcenter {
     /// The vSphere connection; default: the only one
-    #[arg(long, env = "VDO_CONNECTION", value_name = "NAME", conflicts_with = "vcenter")]
+    #[arg(long, value_name = "NAME", conflicts_with = "vcenter")]
     pub connection: Option<String>,
     /// Where there is no connection yet: the host name or address of the vCenter, and its port if it is not 443
-    #[arg(long, env = "VDO_VCENTER_ADDRESS", value_name = "HOST[:PORT]")]
+    #[arg(long, value_name = "HOST[:PORT]")]
     pub vcenter: Option<String>,
     /// How that vCenter is trusted.
     #[command(flatten)]
     pub trust: TypedTrust,
     /// The administrator, for example administrator@vsphere.local; used for this command only and stored nowhere
-    #[arg(long, env = "VDO_USER", value_name = "NAME")]
+    #[arg(long, value_name = "NAME")]
     pub user: String,
     /// A file or descriptor with the administrator's password, - is stdin; default: it is asked for on the terminal
     #[arg(long, env = "VDO_PASSWORD_FILE", value_name = "FILE")]
     pub password_file: Option<PathBuf>,
     /// The domain in which vCenter keeps users of its own
-    #[arg(long, env = "VDO_DOMAIN", value_name = "NAME", default_value = crate::users::DOMAIN)]
+    #[arg(long, value_name = "NAME", default_value = crate::users::DOMAIN)]
     pub domain: String,
     /// How the answer is written: table, json or yaml
     #[arg(
@@ -91,37 +90,37 @@ pub struct UsersAccount {
     #[command(flatten)]
     pub vcenter: UsersVcenter,
     /// Where there is no connection yet: the drivers that get an account: cpi, csi or both, which get one each
-    #[arg(long = "for", env = "VDO_FOR", value_enum, hide_possible_values = true, value_name = "DRIVERS")]
+    #[arg(long = "for", value_enum, hide_possible_values = true, value_name = "DRIVERS")]
     pub drivers: Option<For>,
     /// With --vcenter: one account for both drivers
-    #[arg(long, env = "VDO_SHARED", value_parser = FalseyValueParser::new(), requires = "vcenter")]
+    #[arg(long, requires = "vcenter")]
     pub shared: bool,
     /// What the drivers do there, instead of what the VDOConfig requests: cloud-provider, block, file, topology, encryption
-    #[arg(long, env = "VDO_FEATURES", value_name = "LIST", value_delimiter = ',', value_parser = super::parse::feature)]
+    #[arg(long, value_name = "LIST", value_delimiter = ',', value_parser = super::parse::feature)]
     pub features: Vec<vdo_vsphere::vsphere::Feature>,
     /// A datastore for volumes, by name, path or URL; may be repeated; default: every one that all nodes reach
-    #[arg(long, env = "VDO_DATASTORE", value_name = "NAME", value_delimiter = '\n')]
+    #[arg(long, value_name = "NAME")]
     pub datastore: Vec<String>,
     /// The datastores that meet a storage policy, by its name; may be repeated, and with --datastore they add up
-    #[arg(long, env = "VDO_STORAGE_POLICY", value_name = "NAME", value_delimiter = '\n')]
+    #[arg(long, value_name = "NAME")]
     pub storage_policy: Vec<String>,
     /// A user of any identity source that exists already, for example k8s@corp.example.com: it only gets roles and permissions
-    #[arg(long, env = "VDO_EXISTING", value_name = "USER")]
+    #[arg(long, value_name = "USER")]
     pub existing: Option<String>,
     /// --existing names a group
-    #[arg(long, env = "VDO_GROUP", value_parser = FalseyValueParser::new(), requires = "existing")]
+    #[arg(long, requires = "existing")]
     pub group: bool,
     /// The name of the account; default: one with the drivers and the cluster
-    #[arg(long, env = "VDO_NAME", value_name = "NAME", conflicts_with = "existing")]
+    #[arg(long, value_name = "NAME", conflicts_with = "existing")]
     pub name: Option<String>,
 }
 
 /// Arguments of `users create`.
 #[derive(Debug, Clone, PartialEq, Args)]
 pub struct UsersCreate {
-    /// The account.
+    /// The account, and how far the command goes.
     #[command(flatten)]
-    pub account: UsersAccount,
+    pub change: UsersChange,
     /// With --existing: a file with that user's password, which then is checked and written into the Secret
     #[arg(
         long,
@@ -131,33 +130,24 @@ pub struct UsersCreate {
         conflicts_with = "group"
     )]
     pub account_password_file: Option<PathBuf>,
-    /// Shows what would be changed and changes nothing
-    #[arg(long, env = "VDO_DRY_RUN", value_parser = FalseyValueParser::new())]
-    pub dry_run: bool,
-    /// Prints the changes as commands of another tool, govc or powercli, and changes nothing
-    #[arg(long, env = "VDO_EMIT", value_enum, hide_possible_values = true, value_name = "TOOL")]
-    pub emit: Option<Commands>,
     /// Prints the new password once, at the end
-    #[arg(long, env = "VDO_SHOW_ONCE", value_parser = FalseyValueParser::new())]
+    #[arg(long)]
     pub show_once: bool,
-    /// Does not ask; needed where there is no terminal
-    #[arg(long, short = 'y', env = "VDO_YES", value_parser = FalseyValueParser::new())]
-    pub yes: bool,
 }
 
-/// Arguments of the verbs that change accounts that are there.
+/// Arguments of the verbs that change accounts.
 #[derive(Debug, Clone, PartialEq, Args)]
 pub struct UsersChange {
     /// The account.
     #[command(flatten)]
     pub account: UsersAccount,
     /// Shows what would be changed and changes nothing
-    #[arg(long, env = "VDO_DRY_RUN", value_parser = FalseyValueParser::new())]
+    #[arg(long)]
     pub dry_run: bool,
     /// Prints the changes as commands of another tool, govc or powercli, and changes nothing
-    #[arg(long, env = "VDO_EMIT", value_enum, hide_possible_values = true, value_name = "TOOL")]
+    #[arg(long, value_enum, hide_possible_values = true, value_name = "TOOL")]
     pub emit: Option<Commands>,
     /// Does not ask; needed where there is no terminal
-    #[arg(long, short = 'y', env = "VDO_YES", value_parser = FalseyValueParser::new())]
+    #[arg(long, short = 'y')]
     pub yes: bool,
 }

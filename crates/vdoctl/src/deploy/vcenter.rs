@@ -1,6 +1,6 @@
 //! The three inputs: where the vCenter is, who logs in, and the password; and how its certificate is trusted.
 
-use super::super::args::{CredentialsSecret, Deploy, DeployVcenter, DryRun, Global, UsersAccount, UsersCreate, UsersVcenter};
+use super::super::args::{CredentialsSecret, Deploy, DeployVcenter, DryRun, Global, UsersAccount, UsersChange, UsersCreate, UsersVcenter};
 use super::super::context::Context;
 use super::super::doctor::password::password;
 use super::super::doctor::preflight::{endpoint, trust};
@@ -91,30 +91,32 @@ pub(super) async fn create_account(args: &Deploy, global: &Global, progress: &mu
     }
     let domain = args.vcenter.domain.clone().unwrap_or_else(|| DOMAIN.to_owned());
     let create = UsersCreate {
-        account: UsersAccount {
-            vcenter: UsersVcenter {
-                connection: None,
-                vcenter: args.vcenter.vcenter.clone(),
-                trust: args.vcenter.trust.clone(),
-                user: admin,
-                password_file: args.vcenter.password_file.clone(),
-                domain,
-                output: None,
+        change: UsersChange {
+            account: UsersAccount {
+                vcenter: UsersVcenter {
+                    connection: None,
+                    vcenter: args.vcenter.vcenter.clone(),
+                    trust: args.vcenter.trust.clone(),
+                    user: admin,
+                    password_file: args.vcenter.password_file.clone(),
+                    domain,
+                    output: None,
+                },
+                drivers: None,
+                shared: true,
+                features: Vec::new(),
+                datastore: Vec::new(),
+                storage_policy: Vec::new(),
+                existing: None,
+                group: false,
+                name: None,
             },
-            drivers: None,
-            shared: true,
-            features: Vec::new(),
-            datastore: Vec::new(),
-            storage_policy: Vec::new(),
-            existing: None,
-            group: false,
-            name: None,
+            dry_run: args.dry_run != DryRun::None,
+            emit: None,
+            yes: args.yes,
         },
         account_password_file: None,
-        dry_run: args.dry_run != DryRun::None,
-        emit: None,
         show_once: false,
-        yes: args.yes,
     };
     let (answer, secret) = users::create_shared(&create, global, progress).await?;
     let Some(name) = secret else { return Ok(Err(answer)) };

@@ -3,7 +3,7 @@
 use super::super::args::{Global, UsersChange};
 use super::super::progress::Progress;
 use super::super::{Answer, CliError, Exit};
-use super::consent::{Planned, Wishes, ask, documents};
+use super::consent::{Planned, ask, documents};
 use super::create::{changes, step};
 use super::failed;
 use super::look::{Looked, enter};
@@ -12,17 +12,6 @@ use super::store::users_of;
 use serde_json::json;
 use vdo_admin::accounts::{Principal, plan_delete, plan_shrink};
 use vdo_api::types::{Secret, count};
-
-impl<'a> Wishes<'a> {
-    pub(super) fn of(args: &'a UsersChange) -> Self {
-        Self {
-            vcenter: &args.account.vcenter,
-            dry_run: args.dry_run,
-            emit: args.emit,
-            yes: args.yes,
-        }
-    }
-}
 
 pub(super) async fn shrink(args: &UsersChange, global: &Global, progress: &mut Progress) -> Result<Answer, CliError> {
     let (site, looked, warning) = enter(&args.account, global).await?;
@@ -107,7 +96,7 @@ async fn chosen(args: &UsersChange, site: &Site, looked: &Looked) -> Result<Vec<
 }
 
 async fn carried_out(args: &UsersChange, looked: &Looked, plans: &[Planned], progress: &mut Progress) -> Result<Answer, CliError> {
-    if let Some(answer) = ask(looked, &Wishes::of(args), plans, progress).await? {
+    if let Some(answer) = ask(looked, args, plans, progress).await? {
         return Ok(answer);
     }
     for plan in plans {

@@ -1,6 +1,6 @@
 //! Shows the changes and asks.
 
-use super::super::args::{Commands, UsersVcenter};
+use super::super::args::UsersChange;
 use super::super::progress::{Mark, Progress};
 use super::super::{Answer, CliError, Exit, prompt};
 use super::failed;
@@ -8,14 +8,6 @@ use super::look::Looked;
 use std::io::{self, IsTerminal as _};
 use vdo_admin::accounts::{Step, commands};
 use vdo_api::types::count;
-
-/// What was asked for beside the changes themselves.
-pub(super) struct Wishes<'a> {
-    pub(super) vcenter: &'a UsersVcenter,
-    pub(super) dry_run: bool,
-    pub(super) emit: Option<Commands>,
-    pub(super) yes: bool,
-}
 
 /// The steps for one account.
 pub(super) struct Planned {
@@ -43,24 +35,24 @@ fn text(plans: &[Planned]) -> String {
 /// Shows the plan and asks. An answer ends the command before anything is changed; so does what this administrator may not do.
 pub(super) async fn ask(
     looked: &Looked,
-    wishes: &Wishes<'_>,
+    args: &UsersChange,
     plans: &[Planned],
     progress: &mut Progress,
 ) -> Result<Option<Answer>, CliError> {
     let steps = || plans.iter().flat_map(|plan| plan.steps.iter().cloned()).collect::<Vec<Step>>();
-    if let Some(tool) = wishes.emit {
+    if let Some(tool) = args.emit {
         return Ok(Some(Answer::text(commands(tool.into(), &steps())).note("Nothing was changed.")));
     }
     looked.admin.permits(&steps()).await.map_err(|error| failed(&error))?;
-    if wishes.dry_run {
+    if args.dry_run {
         let fields = serde_json::json!({"changed": false, "accounts": documents(plans)});
-        let answer = super::answer(wishes.vcenter.output, "UsersPlan", fields, text(plans))?;
+        let answer = super::answer(args.account.vcenter.output, "UsersPlan", fields, text(plans))?;
         return Ok(Some(answer.note("This was a dry run; nothing was changed.")));
     }
     if !progress.is_data() {
         progress.step(Mark::Note, text(plans).trim_end());
     }
-    if wishes.yes || plans.iter().all(|plan| plan.steps.is_empty() && plan.after.is_empty()) {
+    if args.yes || plans.iter().all(|plan| plan.steps.is_empty() && plan.after.is_empty()) {
         return Ok(None);
     }
     if !io::stdin().is_terminal() || !io::stderr().is_terminal() {

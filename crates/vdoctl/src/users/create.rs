@@ -7,7 +7,7 @@ use super::super::doctor::{check, connection_subject};
 use super::super::error::capital;
 use super::super::progress::{Mark, Progress};
 use super::super::{Answer, CliError, Exit};
-use super::consent::{Planned, Wishes, ask, documents};
+use super::consent::{Planned, ask, documents};
 use super::look::{Looked, enter};
 use super::site::{Site, Target};
 use super::store::{new_password, store, stored, taken, writable};
@@ -36,7 +36,7 @@ pub(super) struct Work<'a> {
 }
 
 pub(super) async fn run(args: &UsersCreate, global: &Global, progress: &mut Progress) -> Result<Answer, CliError> {
-    let (site, looked, warning) = enter(&args.account, global).await?;
+    let (site, looked, warning) = enter(&args.change.account, global).await?;
     let result = create(args, &site, &looked, progress).await;
     looked.admin.close().await;
     let (answer, made) = result?;
@@ -51,7 +51,7 @@ pub(crate) async fn create_shared(
     global: &Global,
     progress: &mut Progress,
 ) -> Result<(Answer, Option<String>), CliError> {
-    let (site, looked, warning) = enter(&args.account, global).await?;
+    let (site, looked, warning) = enter(&args.change.account, global).await?;
     let result = create(args, &site, &looked, progress).await;
     looked.admin.close().await;
     let (answer, made) = result?;
@@ -76,13 +76,7 @@ async fn create(args: &UsersCreate, site: &Site, looked: &Looked, progress: &mut
         plans.push(planned);
         works.push(work);
     }
-    let wishes = Wishes {
-        vcenter: &args.account.vcenter,
-        dry_run: args.dry_run,
-        emit: args.emit,
-        yes: args.yes,
-    };
-    if let Some(answer) = ask(looked, &wishes, &plans, progress).await? {
+    if let Some(answer) = ask(looked, &args.change, &plans, progress).await? {
         return Ok((talk.into_iter().fold(answer, Answer::note), false));
     }
     for work in works.iter().filter(|work| work.stores) {
@@ -98,7 +92,7 @@ async fn create(args: &UsersCreate, site: &Site, looked: &Looked, progress: &mut
             talk.push(format!("{} was not tried: its password is not known here.", work.principal));
             continue;
         };
-        verified(site, work, &args.account, &password, progress).await?;
+        verified(site, work, &args.change.account, &password, progress).await?;
         if work.stores {
             let new = Credentials {
                 user: work.principal.to_string(),
@@ -117,7 +111,7 @@ async fn create(args: &UsersCreate, site: &Site, looked: &Looked, progress: &mut
     }
     let text = shown.iter().map(|line| format!("{line}\n")).collect();
     let answer = super::answer(
-        args.account.vcenter.output,
+        args.change.account.vcenter.output,
         "Users",
         json!({"changed": true, "accounts": accounts}),
         text,
@@ -139,7 +133,7 @@ async fn plan<'a>(
     looked: &Looked,
     target: &'a Target,
 ) -> Result<(Work<'a>, Planned, Option<String>), CliError> {
-    let account = &args.account;
+    let account = &args.change.account;
     let principal = target.principal(account)?;
     let needs = looked.needs(account, site, target).await?;
     let person = looked.person(account, &principal).await?;

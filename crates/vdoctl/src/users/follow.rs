@@ -11,7 +11,7 @@ use vdo_core::drivers::KNOWN;
 /// The command that goes on, with the values of this one. None where the Secret is one that a connection names already.
 pub(super) fn command(site: &Site, args: &UsersCreate, global: &Global) -> Option<String> {
     let new: Vec<_> = site.targets.iter().filter(|target| target.connection.is_none()).collect();
-    let stored = args.account.existing.is_none() || args.account_password_file.is_some();
+    let stored = args.change.account.existing.is_none() || args.account_password_file.is_some();
     if new.is_empty() || !stored {
         return None;
     }
@@ -60,7 +60,7 @@ fn place(site: &Site, args: &UsersCreate) -> String {
         443 => endpoint.server.clone(),
         port => format!("{}:{port}", endpoint.server),
     };
-    let trust = match (&endpoint.trust, &args.account.vcenter.trust.ca_file) {
+    let trust = match (&endpoint.trust, &args.change.account.vcenter.trust.ca_file) {
         (Trust::Thumbprint(print), _) => format!(" --thumbprint {print}"),
         (Trust::Insecure, _) => " --insecure".to_owned(),
         (Trust::CaBundle(_), Some(file)) => format!(" --ca-file {}", shell_word(&file.display().to_string())),

@@ -6,7 +6,7 @@
 use super::super::args::{Global, UsersChange};
 use super::super::progress::Progress;
 use super::super::{Answer, CliError, Exit};
-use super::consent::{Planned, Wishes, ask, documents};
+use super::consent::{Planned, ask, documents};
 use super::create::{Work, carry_out, changes, step, verified};
 use super::look::{Looked, enter};
 use super::site::{Site, Target};
@@ -90,7 +90,7 @@ async fn rotate(
             format!("delete {now_used} with its permissions and end its sessions"),
         ],
     }];
-    if let Some(answer) = ask(looked, &Wishes::of(args), &plans, progress).await? {
+    if let Some(answer) = ask(looked, args, &plans, progress).await? {
         return Ok(answer);
     }
     let work = Work {

@@ -12,7 +12,7 @@ use vdo_api::types::count;
 use vdo_author::publish::Draft;
 
 fn digests(args: &Publish) -> Digests {
-    Digests::new(&args.resolving, &(&args.publishing.registry).into())
+    Digests::new(&args.resolving, &args.publishing.registry.reach)
 }
 
 /// The images of a version that is to be published: each has to be there, for each platform. What is not keeps it from being published.
