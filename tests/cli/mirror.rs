@@ -5,7 +5,6 @@ mod digests;
 mod hostile;
 mod layouts;
 mod programs;
-mod prune;
 mod resume;
 mod select;
 

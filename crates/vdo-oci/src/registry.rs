@@ -7,7 +7,6 @@
 
 mod challenge;
 mod chart;
-mod delete;
 mod error;
 mod files;
 pub mod fuzz;
@@ -28,7 +27,7 @@ mod upload;
 
 pub use chart::{pull_chart, push_chart};
 pub use error::{Fault, RegistryError};
-pub use files::{Artifact, File, layers, pull_files, push_files};
+pub use files::{Artifact, File, current, layers, pull_files, push_files};
 pub use helper::ask as ask_helper;
 pub use keychain::{Keychain, Login};
 pub use matrix::{matrix_artifact, pull_matrix, push_matrix};
@@ -81,7 +80,6 @@ impl std::fmt::Debug for Registry {
 enum Need {
     Pull,
     Push,
-    Delete,
 }
 
 impl Registry {

@@ -7,7 +7,6 @@
 
 mod adopt;
 mod bundle;
-mod clear;
 mod cluster;
 mod collect;
 mod copy;
@@ -40,7 +39,6 @@ pub(super) async fn run(args: &Args, global: &Global, printer: &mut Printer) -> 
         MirrorVerb::Verify(args) => verify::run(args, global).await,
         MirrorVerb::Push(args) => push::run(args, global, &mut progress(printer, args.output.format)).await,
         MirrorVerb::Copy(args) => copy::run(args, global, &mut progress(printer, args.output.format)).await,
-        MirrorVerb::Prune(args) if args.mirror.starts_with("oci://") => clear::run(args).await,
         MirrorVerb::Prune(args) => prune::run(args),
     }
 }

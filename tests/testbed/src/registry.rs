@@ -101,10 +101,7 @@ impl RegistryServer {
             }
         };
         std::fs::create_dir(folder.join("data"))?;
-        let storage = format!(
-            "storage:\n  filesystem:\n    rootdirectory: {}\n  delete:\n    enabled: true\n",
-            folder.join("data").display()
-        );
+        let storage = format!("storage:\n  filesystem:\n    rootdirectory: {}\n", folder.join("data").display());
         folder.write_private("config.yml", format!("version: 0.1\nlog:\n  level: info\n{storage}{auth}{http}"))?;
         let mut server = Self {
             kind,
@@ -130,7 +127,7 @@ impl RegistryServer {
                     .flag("addr", "127.0.0.1")
                     .flag("port", &port)
                     .flag("dir", self.folder.join("data"));
-                let launch = launch.arg("--api-delete").flag("gc-frequency", "-1s");
+                let launch = launch.flag("gc-frequency", "-1s");
                 match self.authority {
                     Some(_) => launch
                         .flag("tls-cert", self.folder.join("tls.crt"))
@@ -149,14 +146,6 @@ impl RegistryServer {
         .await?;
         self.process = Some(process);
         Ok(())
-    }
-
-    /// Starts distribution again as one that deletes manifests, or as one that does not.
-    pub async fn allow_deletion(&mut self, allowed: bool) -> Result<()> {
-        let file = self.folder.join("config.yml");
-        let text = std::fs::read_to_string(&file)?.replace(&format!("enabled: {}", !allowed), &format!("enabled: {allowed}"));
-        std::fs::write(file, text)?;
-        self.restart().await
     }
 
     /// Ends it, as a crash does.

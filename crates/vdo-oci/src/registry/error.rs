@@ -64,9 +64,6 @@ pub enum Fault {
         /// What is there now.
         found: Option<Digest>,
     },
-    /// It deletes nothing.
-    #[error("the registry does not delete manifests: it answers with HTTP status {0}")]
-    Keeps(StatusCode),
     /// An upload cannot go on.
     #[error("the registry has {has} bytes of an upload, of which {sent} were sent")]
     Upload {
@@ -192,7 +189,6 @@ impl Remedy for RegistryError {
             Fault::NotRegistry(_) => "Check the address, and whether something in front of the registry wants a login.",
             Fault::Kind { .. } => "Correct the reference.",
             Fault::Moved { .. } => "Read what is there now, and publish again on top of it.",
-            Fault::Keeps(_) => "Let the registry delete (distribution: storage.delete.enabled), or delete there what --dry-run lists.",
             Fault::Upload { .. } => "Try again.",
         }))
     }

@@ -41,15 +41,6 @@ impl Artifact {
             )
         }
     }
-
-    /// The digest of that manifest.
-    ///
-    /// # Errors
-    /// When it has no form in JSON.
-    pub fn digest(&self) -> Result<Digest, RegistryError> {
-        let failed = |error: serde_json::Error| RegistryError::new("the files cannot be published", Fault::NotRegistry(error.to_string()));
-        Ok(Digest::of(&serde_json::to_vec(&self.manifest()).map_err(failed)?))
-    }
 }
 
 /// Publishes files under the tag of the reference; gives the manifest. The tag is written last, so a reader sees all files or the ones before.
@@ -99,7 +90,7 @@ pub async fn push_files(
 ///
 /// # Errors
 /// When the registry cannot be asked.
-pub(super) async fn current(registry: &Registry, at: &Reference) -> Result<Option<Digest>, RegistryError> {
+pub async fn current(registry: &Registry, at: &Reference) -> Result<Option<Digest>, RegistryError> {
     match registry.manifest(at).await {
         Ok(found) => Ok(Some(found.descriptor.digest)),
         Err(error) if error.is_missing() => Ok(None),

@@ -65,11 +65,6 @@ struct Typed {
     media_type: String,
 }
 
-#[derive(Deserialize)]
-struct Tags {
-    tags: Option<Vec<String>>,
-}
-
 impl Registry {
     /// A manifest.
     ///
@@ -213,19 +208,6 @@ impl Registry {
         };
         read.await
             .map_err(|fault| RegistryError::new(format!("blob {digest} of {}/{repository} cannot be read", self.host()), fault))
-    }
-
-    /// The tags of a repository, in the order of the registry.
-    ///
-    /// # Errors
-    /// When they cannot be had.
-    pub async fn tags(&self, repository: &str) -> Result<Vec<String>, RegistryError> {
-        let read = async {
-            let pages: Vec<Tags> = self.pages(repository, self.url(repository, "tags/list?n=1000")?).await?;
-            Ok(pages.into_iter().flat_map(|page| page.tags.unwrap_or_default()).collect())
-        };
-        read.await
-            .map_err(|fault: Fault| RegistryError::new(format!("the tags of {}/{repository} cannot be read", self.host()), fault))
     }
 
     /// All pages of a list.

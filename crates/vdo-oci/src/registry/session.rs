@@ -32,7 +32,6 @@ fn scope(repository: &str, need: Need) -> String {
     let actions = match need {
         Need::Pull => "pull",
         Need::Push => "pull,push",
-        Need::Delete => "delete,pull",
     };
     format!("repository:{repository}:{actions}")
 }

@@ -35,10 +35,9 @@ pub enum MirrorVerb {
     Push(MirrorPush),
     /// Copies a part of a matrix with all its images into a registry, without a bundle
     Copy(MirrorCopy),
-    /// Removes what a mirror does not need: what earlier pulls or pushes have left, and versions that are not selected
+    /// Removes what a bundle does not need: what earlier pulls have left, and versions that are not selected
     ///
-    /// In a registry the manifests are deleted that this mirror has written there and does not need any more, if nothing else needs them; the
-    /// registry frees their blobs when it collects its garbage. Look first whether a cluster still runs them: vdoctl status.
+    /// Nothing is deleted in a registry: its retention rules do that.
     Prune(MirrorPrune),
 }
 
@@ -192,18 +191,15 @@ pub struct MirrorCopy {
 /// Arguments of `mirror prune`.
 #[derive(Debug, Clone, PartialEq, Args)]
 pub struct MirrorPrune {
-    /// The bundle, which is a folder, or oci://HOST/PREFIX as it was pushed to
-    #[arg(value_name = "BUNDLE|oci://…")]
-    pub mirror: String,
+    /// The bundle, which is a folder
+    #[arg(value_name = "BUNDLE")]
+    pub bundle: PathBuf,
     /// Which of its versions stay; default: all.
     #[command(flatten)]
     pub select: Selecting,
     /// Lists what would be removed and removes nothing
     #[arg(long)]
     pub dry_run: bool,
-    /// The registry.
-    #[command(flatten)]
-    pub registry: RegistryArgs,
     /// The format.
     #[command(flatten)]
     pub output: Output,

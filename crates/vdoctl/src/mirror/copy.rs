@@ -7,11 +7,11 @@ use super::bundle::all_of;
 use super::collect::Stock;
 use super::push::{Sent, deliver, news};
 use super::registries::Registries;
-use super::remote::remember;
 use super::{Prefix, find, watched};
+use vdo_api::retry::REGISTRY;
 use vdo_api::types::total;
 use vdo_core::lock::{placed, places};
-use vdo_oci::registry::{matrix_artifact, push_matrix};
+use vdo_oci::registry::{current, push_matrix, retry};
 use vdo_oci::transfer::{Delivery, Meter};
 
 pub(super) async fn run(args: &Args, global: &Global, progress: &mut Progress) -> Result<Answer, CliError> {
@@ -48,8 +48,7 @@ pub(super) async fn run(args: &Args, global: &Global, progress: &mut Progress) -
     deliver(&registry, &deliveries, &[], progress).await?;
     let files = stock.files(&lock)?;
     let refused = |error| login::failed(&error);
-    let next = matrix_artifact(&files).digest().map_err(refused)?;
-    let before = remember(&registry, &at, &next).await?;
+    let before = retry(REGISTRY, || current(&registry, &at)).await.map_err(refused)?;
     let pushed = push_matrix(&registry, &at, &files, before.as_ref()).await;
     pushed.map_err(refused)?;
     let sent = Sent {

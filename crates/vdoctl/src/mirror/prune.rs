@@ -8,7 +8,6 @@ use super::narrow::{Narrow, narrow};
 use super::{size, unreadable};
 use serde_json::json;
 use std::collections::{BTreeMap, BTreeSet};
-use std::path::Path;
 use vdo_api::types::count;
 use vdo_core::lock::{Image, MATRIX};
 use vdo_oci::layout::Layout;
@@ -16,7 +15,7 @@ use vdo_oci::oci::{Descriptor, Index};
 
 pub(super) fn run(args: &Args) -> Result<Answer, CliError> {
     // What it holds is read when no pull can change it any more.
-    let path = Path::new(&args.mirror);
+    let path = &args.bundle;
     let turn = Layout::open(path).and_then(|layout| layout.lock());
     let _turn = turn.map_err(|error| unreadable(&error))?;
     let bundle = Bundle::open(path)?;

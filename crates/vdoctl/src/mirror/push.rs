@@ -6,7 +6,6 @@ use super::super::progress::{Mark, Progress};
 use super::super::{Answer, CliError, Exit, registry, style};
 use super::adopt::adopt;
 use super::bundle::{Bundle, Matrix, all_of, is_signature};
-use super::remote::remember;
 use super::{Prefix, failed, size, watched};
 use futures::{StreamExt, TryStreamExt, stream};
 use serde_json::json;
@@ -38,9 +37,6 @@ pub(super) async fn run(args: &Args, global: &Global, progress: &mut Progress) -
     let bytes = total(all_of(trees()).into_values());
     if args.dry_run {
         return to.answer(progress, bytes, None);
-    }
-    if let Some(matrix) = &last.first().filter(|_| matrix.is_some()) {
-        remember(&registry, &matrix.to, &matrix.found.tree.root.digest).await?;
     }
     deliver(&registry, &deliveries, &last, progress).await?;
     let lock = matrix.as_ref().map(|matrix| &matrix.lock);

@@ -5,16 +5,11 @@ use super::bundle::Matrix;
 use std::collections::BTreeMap;
 use vdo_api::retry::REGISTRY;
 use vdo_api::types::Digest;
-use vdo_core::lock::{FILE, Lock};
-use vdo_oci::oci::{Descriptor, media};
-use vdo_oci::registry::{Reference, Registry, RegistryError, retry};
-use vdo_source::fetch::INDEX_FILE;
+use vdo_oci::oci::Descriptor;
+use vdo_oci::registry::{Reference, Registry, retry};
 
 /// The largest file of a matrix.
 const BLOB: usize = 64 << 20;
-
-/// The tags of matrices that were replaced by others.
-const BEFORE: &str = "before-";
 
 /// A matrix in a registry, with its files in memory.
 pub(super) struct Remote {
@@ -51,46 +46,4 @@ impl Remote {
     pub(super) fn read(&self, blob: &Descriptor) -> Result<Vec<u8>, CliError> {
         self.files.read(blob)
     }
-}
-
-/// Keeps the matrix that is going to be replaced under a tag of its own, so that it stays known what only it needs. Gives its digest.
-pub(super) async fn remember(registry: &Registry, at: &Reference, next: &Digest) -> Result<Option<Digest>, CliError> {
-    let found = match retry(REGISTRY, || registry.manifest(at)).await {
-        Ok(found) => found,
-        Err(error) if error.is_missing() => return Ok(None),
-        Err(error) => return Err(login::failed(&error)),
-    };
-    let digest = found.descriptor.digest;
-    if digest != *next {
-        let kept = at.at_tag(&format!("{BEFORE}{}", digest.short()));
-        let written = retry(REGISTRY, || {
-            registry.put_bytes(&kept, &found.descriptor.media_type, found.bytes.clone())
-        });
-        written.await.map_err(|error| login::failed(&error))?;
-    }
-    Ok(Some(digest))
-}
-
-/// The matrices that were replaced: what each of them holds, as far as it can be read, and where it is.
-pub(super) async fn replaced(registry: &Registry, at: &Reference) -> Result<Vec<(Option<Lock>, Reference)>, RegistryError> {
-    let mut all = Vec::new();
-    for tag in registry.tags(&at.repository).await?.iter().filter(|tag| tag.starts_with(BEFORE)) {
-        let tagged = at.at_tag(tag);
-        let found = match retry(REGISTRY, || registry.manifest(&tagged)).await {
-            Ok(found) => found,
-            Err(error) if error.is_missing() => continue,
-            Err(error) => return Err(error),
-        };
-        let manifest = found.manifest().ok().filter(|manifest| manifest.kind() == media::MATRIX);
-        let files: BTreeMap<String, Descriptor> = manifest.and_then(|manifest| manifest.files().ok()).into_iter().flatten().collect();
-        let lock = match (files.get(INDEX_FILE), files.get(FILE)) {
-            (Some(index), Some(lock)) => {
-                let bytes = registry.blob_bytes(&at.repository, lock, BLOB).await?;
-                Lock::parse(&bytes, &index.digest).ok()
-            }
-            _ => None,
-        };
-        all.push((lock, at.at_digest(&found.descriptor.digest)));
-    }
-    Ok(all)
 }
