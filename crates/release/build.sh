@@ -17,7 +17,9 @@ image=${VDO_IMAGE:-$(sed -nE 's/^ *image: ([^ ]+)$/\1/p' deploy/operator.yaml)}
 # One time for everything: that of the commit, so that the same commit gives the same bytes.
 export SOURCE_DATE_EPOCH=${SOURCE_DATE_EPOCH:-$(git log -1 --format=%ct 2>/dev/null || echo 0)}
 scratch=$(mktemp -d)
-trap 'rm -rf "$scratch"' EXIT
+# cargo-cyclonedx writes a file of this name beside each Cargo.toml.
+bill=vdo-bill
+trap 'rm -rf "$scratch" "$bill.json" crates/*/"$bill.json" tests/*/"$bill.json"' EXIT
 
 release() { "$target/debug/vdo-release" "$@"; }
 
@@ -55,6 +57,25 @@ prepare() { # architecture
     fi
 }
 
+# Whether a tool of cargo is there. Says how to install it when it is not: in the version whose output was compared.
+tool() { # name
+    local version
+    case $1 in
+    cyclonedx) version=0.5.9 ;;
+    about) version="0.9.3 --features cli" ;;
+    esac
+    "$CARGO" "$1" --version >/dev/null 2>&1 || { echo "cargo-$1 is missing: cargo install --locked cargo-$1 --version $version"; return 1; }
+}
+
+# Writes the bills of materials of both programs: what cargo-cyclonedx finds for each package, and what is in no crate of it.
+bills() { # architecture
+    "$CARGO" cyclonedx --quiet --format json --spec-version 1.5 --target "$(triple "$1")" --no-build-deps --override-filename "$bill"
+    release bom --bom "$bill.json" --with "webpki-root-certs=crates/release/$bill.json" --rustc "$(rustc --version)" \
+        --output "$scratch/vdo-operator-$1.cdx.json"
+    release bom --bom "crates/vdoctl/$bill.json" --rustc "$(rustc --version)" --output "$scratch/vdoctl-$1.cdx.json"
+    rm "$bill.json" crates/*/"$bill.json" tests/*/"$bill.json"
+}
+
 # Builds both programs for each architecture that this machine can build; sets `architectures` to these.
 programs() {
     architectures=()
@@ -84,8 +105,13 @@ program() { # architecture, name
 build_image() {
     local arch arguments=()
     for arch in "${architectures[@]}"; do
-        release sbom --target "$(triple "$arch")" --with webpki-root-certs --rustc "$(rustc --version)" --output "$scratch/$arch.spdx.json"
-        arguments+=(--program "linux/$arch=$(program "$arch" vdo-operator)" --sbom "linux/$arch=$scratch/$arch.spdx.json")
+        arguments+=(--program "linux/$arch=$(program "$arch" vdo-operator)")
+        if tool cyclonedx >"$scratch/missing"; then
+            bills "$arch"
+            arguments+=(--sbom "linux/$arch=$scratch/vdo-operator-$arch.cdx.json")
+        else
+            echo "   linux/$arch: NO bill of materials, $(<"$scratch/missing")"
+        fi
     done
     # A tree with changes is not the commit.
     if [[ -z $(git status --porcelain 2>&1) ]]; then
@@ -139,8 +165,8 @@ build_release() {
         for tool in vdoctl vdo-operator; do
             release archive --platform "linux/$arch" --program "$(program "$arch" "$tool")" --file LICENSE --file "$scratch/LICENCES.txt" \
                 --output "$out/$tool-v$version-linux-$arch.tar.gz"
+            cp "$scratch/$tool-$arch.cdx.json" "$out/$tool-v$version-linux-$arch.cdx.json"
         done
-        cp "$scratch/$arch.spdx.json" "$out/vdo-v$version-linux-$arch.spdx.json"
         krew+=(--archive "linux/$arch=$out/vdoctl-v$version-linux-$arch.tar.gz")
     done
     cp "$scratch/LICENCES.txt" "$out/"
@@ -177,10 +203,16 @@ if [[ $1 == matrix ]]; then
     echo "== $place"
     exit 0
 fi
+if [[ $1 == release ]]; then
+    # Before an hour of building.
+    tool cyclonedx >&2
+    tool about >&2
+fi
 programs
 echo "== image"
 build_image
 [[ $1 == release ]] || exit 0
 echo "== release $version"
-release licences --target "$(triple "${architectures[0]}")" --with webpki-root-certs --output "$scratch/LICENCES.txt"
+"$CARGO" about generate --locked --workspace --fail --config crates/release/about.toml --target "$(triple "${architectures[0]}")" \
+    --output-file "$scratch/LICENCES.txt" crates/release/about.hbs
 build_release

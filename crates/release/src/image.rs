@@ -15,7 +15,7 @@ pub struct Args {
     /// The operator for a platform, linked statically or with its loader and libraries as --file; once for each platform
     #[arg(long = "program", value_name = "PLATFORM=FILE", required = true, value_parser = output::by_platform)]
     programs: Vec<(Platform, PathBuf)>,
-    /// The bill of materials (SPDX JSON) of a platform's program; attached to its image
+    /// The bill of materials (CycloneDX JSON) of a platform's program; attached to its image
     #[arg(long = "sbom", value_name = "PLATFORM=FILE", value_parser = output::by_platform)]
     sboms: Vec<(Platform, PathBuf)>,
     /// Another file of each image, which can be executed
@@ -174,13 +174,13 @@ fn labels(args: &Args, created: &str) -> Annotations {
 /// whose images have referrers without the index.
 fn attach(layout: &Layout, sbom: &[u8], platform: &Platform, index: &Descriptor) -> Result<Descriptor> {
     serde_json::from_slice::<serde_json::Value>(sbom).context("the bill of materials is not JSON")?;
-    let name = format!("vdo-operator-{}.spdx.json", platform.to_string().replace('/', "-"));
-    let mut blob = layout.write(media::SPDX, sbom)?;
+    let name = format!("vdo-operator-{}.cdx.json", platform.to_string().replace('/', "-"));
+    let mut blob = layout.write(media::CYCLONEDX, sbom)?;
     blob.annotations = Annotations::from([("org.opencontainers.image.title".to_owned(), name)]);
     layout.write(media::EMPTY, b"{}")?;
-    let manifest = layout.write_json(media::MANIFEST, &Manifest::referrer(media::SPDX, blob, index.clone()))?;
+    let manifest = layout.write_json(media::MANIFEST, &Manifest::referrer(media::CYCLONEDX, blob, index.clone()))?;
     Ok(Descriptor {
-        artifact_type: Some(media::SPDX.to_owned()),
+        artifact_type: Some(media::CYCLONEDX.to_owned()),
         ..manifest
     })
 }

@@ -1,18 +1,16 @@
 //! Builds what is published of VDO. `make image` and `make release` call it; docs/release.md says what comes out.
 
 mod archive;
-mod dependencies;
+mod bom;
 mod elf;
 mod image;
 mod install_yaml;
 mod krew;
 mod layer;
-mod licences;
 mod matrix;
 mod notes;
 mod output;
 mod rootfs;
-mod sbom;
 mod sign;
 mod sums;
 
@@ -38,10 +36,8 @@ enum Command {
     Archive(archive::Args),
     /// Packages the operator's Helm chart
     Chart(archive::ChartArgs),
-    /// Writes a bill of materials in SPDX
-    Sbom(sbom::Args),
-    /// Writes the licences of everything that is in the programs
-    Licences(licences::Args),
+    /// Completes a bill of materials of cargo-cyclonedx
+    Bom(bom::Args),
     /// Writes what the changelog says of a version
     Notes(notes::Args),
     /// Writes one file for kubectl from what deploy/kustomization.yaml lists
@@ -62,8 +58,7 @@ fn run(command: &Command) -> Result<()> {
         Command::Context(args) => rootfs::context(args),
         Command::Archive(args) => archive::run(args),
         Command::Chart(args) => archive::chart(args),
-        Command::Sbom(args) => sbom::run(args),
-        Command::Licences(args) => licences::run(args),
+        Command::Bom(args) => bom::run(args),
         Command::Notes(args) => notes::run(args),
         Command::InstallYaml(args) => install_yaml::run(args),
         Command::Krew(args) => krew::run(args),

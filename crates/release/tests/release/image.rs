@@ -26,7 +26,7 @@ pub fn build() -> Built {
     for architecture in ["amd64", "arm64"] {
         fs::write(at(architecture), stand_in(architecture)).expect("a program");
     }
-    fs::write(at("sbom.json"), r#"{"spdxVersion":"SPDX-2.3"}"#).expect("a file");
+    fs::write(at("sbom.json"), r#"{"bomFormat":"CycloneDX"}"#).expect("a file");
     let layout = at("image");
     pack(folder.path(), &layout);
     Built { folder, layout }
@@ -187,16 +187,16 @@ fn image_sbom_refers_to_the_index() {
     let built = build();
     let (top, _) = manifests(&built.layout);
     let referrer = &top["manifests"][1];
-    assert_eq!(referrer["artifactType"], "application/spdx+json");
+    assert_eq!(referrer["artifactType"], "application/vnd.cyclonedx+json");
     let referrer = json(&built.layout, referrer);
     assert_eq!(referrer["subject"]["digest"], top["manifests"][0]["digest"]);
     assert_eq!(blob(&built.layout, &referrer["config"]), b"{}");
     let sbom = &referrer["layers"][0];
     assert_eq!(
         sbom["annotations"]["org.opencontainers.image.title"],
-        "vdo-operator-linux-amd64.spdx.json"
+        "vdo-operator-linux-amd64.cdx.json"
     );
-    assert_eq!(json(&built.layout, sbom)["spdxVersion"], "SPDX-2.3");
+    assert_eq!(json(&built.layout, sbom)["bomFormat"], "CycloneDX");
 }
 
 #[test]

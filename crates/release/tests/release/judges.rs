@@ -61,7 +61,10 @@ fn layout_is_resolved_by_oras_with_its_sbom() {
         .as_array()
         .or_else(|| found["referrers"].as_array())
         .expect("a list");
-    assert_eq!((list.len(), &list[0]["artifactType"]), (1, &"application/spdx+json".into()));
+    assert_eq!(
+        (list.len(), &list[0]["artifactType"]),
+        (1, &"application/vnd.cyclonedx+json".into())
+    );
     let copy = format!("{}/copy:v1", text(folder.path()));
     judged(
         TEST,

@@ -28,5 +28,5 @@ pub const BUNDLE: &str = "application/vnd.dev.sigstore.bundle.v0.3+json";
 pub const HELM_CONFIG: &str = "application/vnd.cncf.helm.config.v1+json";
 /// The package of a chart.
 pub const HELM_CHART: &str = "application/vnd.cncf.helm.chart.content.v1.tar+gzip";
-/// A software bill of materials in SPDX.
-pub const SPDX: &str = "application/spdx+json";
+/// A software bill of materials in CycloneDX.
+pub const CYCLONEDX: &str = "application/vnd.cyclonedx+json";

@@ -294,7 +294,7 @@ mod tests {
             }
             let index = layout.put(INDEX, json!({ "manifests": images }).to_string().as_bytes())?;
             let mut bill = layout.put("application/vnd.oci.image.manifest.v1+json", b"no image")?;
-            bill["artifactType"] = "application/spdx+json".into();
+            bill["artifactType"] = "application/vnd.cyclonedx+json".into();
             std::fs::write(
                 layout.0.path().join("index.json"),
                 json!({ "manifests": [bill, index] }).to_string(),
