@@ -113,7 +113,7 @@ pub async fn run(args: &Args) -> Result<(), StartError> {
     let Connection {
         client,
         config,
-        interrupted,
+        reconnected,
         ..
     } = options.connect().await?;
     // In a task of its own, so that a probe is answered while the API server hangs and while a reconcile computes.
@@ -194,7 +194,7 @@ pub async fn run(args: &Args) -> Result<(), StartError> {
                 _ = port.join_next() => {}
                 () = election.run(|standing| stands(standing, &readiness, &context.metrics, &changed)) => {}
                 () = matrix::follow(&context.ports.repository, &fence, args.matrix_interval, context.asked.subscribe(), || changed.send_replace(())) => {}
-                () = context.version.follow(interrupted, || changed.send_replace(())) => {}
+                () = context.version.follow(reconnected, || changed.send_replace(())) => {}
             }
         });
         finish(work, &fence).await

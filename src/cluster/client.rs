@@ -1,15 +1,15 @@
 //! How the cluster is found and spoken to.
 
-mod interruptions;
 mod pages;
+mod reconnects;
 mod retry;
 mod retry_after;
 
-use interruptions::Interruptions;
 use kube::client::ClientBuilder;
 use kube::config::{AuthInfo, KubeConfigOptions, Kubeconfig, KubeconfigError};
 use kube::{Client, Config};
 use pages::Pages;
+use reconnects::Reconnects;
 use retry::RetryRequested;
 use retry_after::ResponseFilter;
 use std::borrow::Cow;
@@ -21,6 +21,7 @@ use tokio::sync::{oneshot, watch};
 use tokio::time::{Instant, timeout_at};
 use tower::buffer::BufferLayer;
 use tower::retry::RetryLayer;
+use tower::util::MapRequestLayer;
 use vdo_api::types::{Later as _, Remedy, nearest};
 
 /// How to find the cluster, with kubectl's meaning.
@@ -47,8 +48,8 @@ pub struct Connection {
     pub config: Config,
     /// The context of the kubeconfig; none in a pod.
     pub context: Option<String>,
-    /// Changes when a watch of the client is back that was interrupted: the API server may be another one.
-    pub interrupted: watch::Receiver<()>,
+    /// Changes when a watch of the client begins again before its time: the API server may be another one.
+    pub reconnected: watch::Receiver<()>,
 }
 
 /// The cluster cannot be spoken to.
@@ -144,7 +145,7 @@ impl KubeOptions {
         }
         let settings = config.clone();
         let client = aside(deadline, move || from_config(settings)).await;
-        let (client, interrupted) = client.ok_or_else(|| ClientError::TimedOut {
+        let (client, reconnected) = client.ok_or_else(|| ClientError::TimedOut {
             what: command(&config.auth_info),
             after,
             remedy: "Run it by hand to see what it waits for.",
@@ -153,7 +154,7 @@ impl KubeOptions {
             client,
             config,
             context,
-            interrupted,
+            reconnected,
         })
     }
 
@@ -290,20 +291,21 @@ async fn aside<T: Send + 'static>(deadline: Instant, work: impl FnOnce() -> T + 
 const QUEUE: usize = 1024;
 
 /// Makes a client that repeats a request only where the server asks for it, and seldom: by default kube repeats a call for
-/// minutes without a word, and every caller here has its own deadline and its own way of retrying. Beside it what tells of watches that
-/// were interrupted.
+/// minutes without a word, and every caller here has its own deadline and its own way of retrying. Beside it what changes when a watch begins again
+/// before its time.
 fn from_config(mut config: Config) -> Result<(Client, watch::Receiver<()>), ClientError> {
     config.default_retry = false;
     let retry = RetryRequested::new().map_err(|error| ClientError::Client(kube::Error::Service(error.into())))?;
     let builder = ClientBuilder::try_from(config).map_err(ClientError::Client)?;
     // One service for all clones: a pause that the server asks for holds for all of them.
-    let interruptions = Interruptions::default();
+    let reconnects = Reconnects::default();
+    let reconnected = reconnects.subscribe();
     let one = builder
         .with_layer(&ResponseFilter::default())
-        .with_layer(&interruptions)
+        .with_layer(&MapRequestLayer::new(move |request| reconnects.note(request)))
         .with_layer(&BufferLayer::new(QUEUE));
     let one = one.with_layer(&RetryLayer::new(retry)).with_layer(&Pages::default());
-    Ok((one.build(), interruptions.subscribe()))
+    Ok((one.build(), reconnected))
 }
 
 #[cfg(test)]

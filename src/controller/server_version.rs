@@ -10,43 +10,24 @@ use tokio::sync::{Notify, watch};
 use tokio::time::sleep;
 use vdo_api::api::chain;
 use vdo_api::facts::Node;
-use vdo_api::retry::{VERSION, VERSION_AFTER_WATCHES};
+use vdo_api::retry::VERSION;
 use vdo_api::types::KubernetesVersion;
 
-/// How long an answer counts for a reconcile where nothing shows that the version may have changed.
-const AGE: Duration = Duration::from_secs(300);
+/// Between two questions. Watches come back one after the other, and one question is for all of them; some load balancers end every watch that is
+/// idle for a minute.
+const PAUSE: Duration = Duration::from_secs(30);
 
-/// How many answers in a row must give an older version before it counts, and the time between them. While a control plane of several
-/// servers is upgraded, both versions answer, and drivers must not go back and forth.
-const OLDER: u32 = 4;
-const OLDER_PAUSE: Duration = Duration::from_secs(10);
+/// How old an answer gets before a reconcile causes the question, for what neither watches nor kubelets have shown.
+const AGE: Duration = Duration::from_secs(300);
 
 /// What is known of the version.
 pub(super) struct ServerVersion {
     client: Client,
-    known: Mutex<Known>,
+    /// With the time of the last answer.
+    known: Mutex<Option<(KubernetesVersion, Instant)>>,
     /// Kubelets are upgraded after their API server.
     kubelets: Mutex<BTreeSet<String>>,
     doubts: Notify,
-}
-
-#[derive(Debug, Default)]
-struct Known {
-    version: Option<KubernetesVersion>,
-    asked: Option<Instant>,
-    /// Answers in a row that gave an older version.
-    older: u32,
-}
-
-/// What an answer leads to.
-#[derive(Debug, PartialEq, Eq)]
-enum Answer {
-    /// It is the known version.
-    Same,
-    /// It is the version from now on.
-    New,
-    /// It is older, and is asked for once more.
-    Older,
 }
 
 impl ServerVersion {
@@ -64,26 +45,16 @@ impl ServerVersion {
     /// # Errors
     /// When it was never known and the server does not answer.
     pub(super) async fn get(&self) -> Result<KubernetesVersion, ClusterError> {
-        let known = {
-            let known = lock(&self.known);
-            known
-                .version
-                .clone()
-                .map(|version| (version, known.asked.is_some_and(|asked| asked.elapsed() < AGE)))
-        };
+        let known = lock(&self.known).clone();
+        if known.as_ref().is_some_and(|(_, asked)| asked.elapsed() > AGE) {
+            self.doubts.notify_one();
+        }
         match known {
-            Some((version, true)) => Ok(version),
-            // An old answer is better than none: versions do not change while a server is away.
-            Some((version, false)) => Ok(match self.ask().await {
-                Ok((version, answer)) => {
-                    if answer == Answer::Older {
-                        self.doubts.notify_one();
-                    }
-                    version
-                }
-                Err(_) => version,
-            }),
-            None => Ok(self.ask().await?.0),
+            Some((version, _)) => Ok(version),
+            None => {
+                let version = server_version(&self.client).await?;
+                Ok(lock(&self.known).get_or_insert((version, Instant::now())).0.clone())
+            }
         }
     }
 
@@ -97,33 +68,48 @@ impl ServerVersion {
         }
     }
 
-    /// Asks whenever watches were interrupted or the kubelets have changed, and calls `changed` when the version has.
-    pub(super) async fn follow(&self, mut interrupted: watch::Receiver<()>, changed: impl Fn()) {
-        let mut in_a_row = 0;
+    /// Asks whenever watches begin again or the kubelets have changed, and calls `changed` when the version has.
+    pub(super) async fn follow(&self, mut again: watch::Receiver<()>, changed: impl Fn()) {
+        let mut older = None;
         loop {
-            let rest = Instant::now();
-            tokio::select! {
-                Ok(()) = interrupted.changed() => {}
-                () = self.doubts.notified() => {}
+            // An older version is asked for once more.
+            if older.is_none() {
+                tokio::select! {
+                    Ok(()) = again.changed() => {}
+                    () = self.doubts.notified() => {}
+                }
             }
-            let quiet = rest.elapsed();
-            let new = self.find_out().await;
-            if new {
-                changed();
+            let answer = self.answer().await;
+            let before = lock(&self.known).clone().map(|(version, _)| version);
+            let judged = judge(before.as_ref(), older.as_ref(), &answer);
+            let before = before.map(tracing::field::display);
+            older = None;
+            match judged {
+                Answer::Same => self.learn(answer),
+                Answer::Older => {
+                    tracing::info!(before, %answer, "an API server has an older version, which counts when it is repeated");
+                    older = Some(answer);
+                }
+                Answer::New => {
+                    tracing::info!(before, now = %answer, "the API server has another version");
+                    self.learn(answer);
+                    changed();
+                }
             }
-            in_a_row = questions(in_a_row, quiet, new);
-            sleep(VERSION_AFTER_WATCHES.after(in_a_row)).await;
+            sleep(PAUSE).await;
         }
     }
 
-    /// Asks until there is an answer that counts. Whether the version is another one.
-    async fn find_out(&self) -> bool {
+    fn learn(&self, version: KubernetesVersion) {
+        *lock(&self.known) = Some((version, Instant::now()));
+    }
+
+    /// Asks until there is an answer.
+    async fn answer(&self) -> KubernetesVersion {
         let mut failures: u32 = 0;
         loop {
-            match self.ask().await {
-                Ok((_, Answer::Same)) => return false,
-                Ok((_, Answer::New)) => return true,
-                Ok((_, Answer::Older)) => sleep(OLDER_PAUSE).await,
+            match server_version(&self.client).await {
+                Ok(version) => return version,
                 Err(error) => {
                     tracing::debug!(error = %chain(&error), "the API server does not give its version and is asked again");
                     failures = failures.saturating_add(1);
@@ -132,52 +118,26 @@ impl ServerVersion {
             }
         }
     }
-
-    /// Asks once. The version that counts afterwards.
-    async fn ask(&self) -> Result<(KubernetesVersion, Answer), ClusterError> {
-        let version = server_version(&self.client).await?;
-        let mut known = lock(&self.known);
-        let before = known.version.clone();
-        let answer = known.take(version.clone());
-        known.asked = Some(Instant::now());
-        match (&before, &answer) {
-            (Some(before), Answer::New) => tracing::info!(%before, now = %version, "the API server has another version"),
-            (Some(before), Answer::Older) => {
-                tracing::info!(%before, answer = %version, "an API server has an older version, which counts when it is repeated");
-            }
-            _ => {}
-        }
-        Ok((known.version.clone().unwrap_or(version), answer))
-    }
 }
 
-/// How many questions were asked in a row, after one more. The row ends when the version is new, or when there was no cause for a question for
-/// longer than the last pause.
-fn questions(before: u32, quiet: Duration, new: bool) -> u32 {
-    match new || quiet > VERSION_AFTER_WATCHES.after(before) {
-        true => 1,
-        false => before.saturating_add(1),
-    }
+/// What an answer leads to.
+#[derive(Debug, PartialEq, Eq)]
+enum Answer {
+    /// It is the known version.
+    Same,
+    /// It is the version from now on.
+    New,
+    /// It is older, and is asked for once more.
+    Older,
 }
 
-impl Known {
-    fn take(&mut self, answer: KubernetesVersion) -> Answer {
-        let Some(known) = &self.version else {
-            self.version = Some(answer);
-            return Answer::New;
-        };
-        if *known == answer {
-            self.older = 0;
-            return Answer::Same;
-        }
-        if answer.numbers() < known.numbers() {
-            self.older += 1;
-            if self.older < OLDER {
-                return Answer::Older;
-            }
-        }
-        (self.version, self.older) = (Some(answer), 0);
-        Answer::New
+/// While a control plane of several servers is upgraded, both versions answer, and drivers must not go back and forth: an older version counts
+/// when it is the answer twice in a row.
+fn judge(known: Option<&KubernetesVersion>, older: Option<&KubernetesVersion>, answer: &KubernetesVersion) -> Answer {
+    match known {
+        Some(known) if known == answer => Answer::Same,
+        Some(known) if answer.numbers() < known.numbers() && older != Some(answer) => Answer::Older,
+        _ => Answer::New,
     }
 }
 
@@ -186,54 +146,29 @@ mod tests {
     use super::*;
 
     #[test]
-    fn version_newer_counts_at_once_and_older_after_four_answers() {
+    fn version_newer_counts_at_once_and_older_after_two_answers() {
         for (answers, expected) in [
             ("v1.34.4 v1.34.4", "new same"),
             ("v1.34.4 v1.35.0", "new new"),
             ("v1.34.4 v1.34.4+vendor.2", "new new"),
-            ("v1.34.4 v1.33.1 v1.33.1 v1.33.1 v1.33.1 v1.33.1", "new older older older new same"),
+            ("v1.34.4 v1.33.1 v1.33.1 v1.33.1", "new older new same"),
             // A control plane of several servers that is being upgraded.
-            (
-                "v1.34.4 v1.35.0 v1.34.4 v1.34.4 v1.35.0 v1.34.4 v1.34.4 v1.34.4 v1.35.0",
-                "new new older older same older older older same",
-            ),
-            ("v1.35.0 v1.34.4 v1.36.0 v1.35.0", "new older new older"),
+            ("v1.34.4 v1.35.0 v1.34.4 v1.35.0 v1.34.4 v1.35.0", "new new older same older same"),
+            ("v1.35.0 v1.34.4 v1.36.0 v1.35.0 v1.34.4", "new older new older older"),
         ] {
-            let mut known = Known::default();
-            let said: Vec<&str> = answers
-                .split(' ')
-                .map(|answer| match known.take(answer.parse().expect("a version")) {
-                    Answer::Same => "same",
-                    Answer::New => "new",
-                    Answer::Older => "older",
-                })
-                .collect();
+            let (mut known, mut older) = (None, None);
+            let mut said = Vec::new();
+            for answer in answers.split(' ').map(|answer| answer.parse().expect("a version")) {
+                let judged = judge(known.as_ref(), older.as_ref(), &answer);
+                older = None;
+                match judged {
+                    Answer::Older => older = Some(answer),
+                    Answer::New | Answer::Same => known = Some(answer),
+                }
+                said.push(format!("{judged:?}").to_lowercase());
+            }
             assert_eq!(said.join(" "), expected, "{answers}");
         }
-    }
-
-    #[test]
-    fn version_pause_grows_while_watches_keep_coming_back() {
-        let seconds = Duration::from_secs;
-        let mut in_a_row = 0;
-        let pauses: Vec<u64> = [
-            (0, true),
-            (0, false),
-            (1, false),
-            (0, false),
-            (3, false),
-            (0, false),
-            (31, false),
-            (5, false),
-            (0, true),
-        ]
-        .into_iter()
-        .map(|(quiet, new)| {
-            in_a_row = questions(in_a_row, seconds(quiet), new);
-            VERSION_AFTER_WATCHES.after(in_a_row).as_secs()
-        })
-        .collect();
-        assert_eq!(pauses, [2, 4, 8, 16, 30, 30, 2, 2, 2]);
     }
 
     #[tokio::test]

@@ -70,9 +70,6 @@ pub const WATCH: Policy = Policy {
 /// The question for the version of an API server that does not answer.
 pub const VERSION: Policy = endless(Duration::from_millis(500), Duration::from_secs(30));
 
-/// The same question while watches come back one after the other: some load balancers end every watch that is idle for a minute.
-pub const VERSION_AFTER_WATCHES: Policy = endless(Duration::from_secs(2), Duration::from_secs(30));
-
 /// A driver that does not get healthy is applied once more.
 pub const REAPPLY: Policy = endless(Duration::from_secs(60), Duration::from_secs(30 * 60));
 
@@ -182,7 +179,6 @@ mod tests {
             ("api server", API_SERVER, [s(0), s(0), s(0)], s(0)),
             ("watch", WATCH, [ms(250), ms(500), s(1)], s(10)),
             ("version", VERSION, [ms(500), s(1), s(2)], s(30)),
-            ("version after watches", VERSION_AFTER_WATCHES, [s(2), s(4), s(8)], s(30)),
             ("reapply", REAPPLY, [s(60), s(120), s(240)], s(1800)),
         ] {
             // backon computes with numbers of 32 bits.

@@ -12,12 +12,11 @@ use vdo_testbed::{Act, ClusterOptions, Probe, Proxy, VcenterOptions, until};
 const VDO: &str = "vdo.vmware.com/v1alpha1";
 const OWNED: &str = "app.kubernetes.io/managed-by=vdo,vdo.vmware.com/driver";
 /// How long the CPI may take to follow a minor, from when the API server is back.
-const FOLLOWS: Duration = Duration::from_secs(60);
+const FOLLOWS: Duration = Duration::from_secs(90);
 /// How long an older version is doubted.
 const DOUBTED: Duration = Duration::from_secs(30);
-/// How often the API server may be asked for its version: when the watches are back, which is not at one instant; and an older version is
-/// asked for four times.
-const QUESTIONS: usize = 8;
+/// How often the API server may be asked for its version: once in half a minute.
+const QUESTIONS: usize = 5;
 
 /// What changes at once.
 pub enum Change {
