@@ -13,6 +13,7 @@ mod plain;
 mod redaction;
 mod remedy;
 mod role;
+mod schema;
 mod secret;
 mod servers;
 mod trust;

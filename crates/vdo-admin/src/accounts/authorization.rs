@@ -34,7 +34,7 @@ impl Role {
 }
 
 /// A role of ours as it has to be.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, serde::Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, serde::Serialize, schemars::JsonSchema)]
 pub struct OwnRole {
     /// Its name.
     pub name: String,

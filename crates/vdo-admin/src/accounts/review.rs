@@ -6,7 +6,7 @@ use std::fmt;
 use vdo_vsphere::vsphere::{Inventory, ManagedObject, RequiredPrivilege};
 
 /// What an account lacks and what it has beyond its needs.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, schemars::JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Review {
     /// What it lacks.
@@ -16,7 +16,7 @@ pub struct Review {
 }
 
 /// A privilege that an account lacks on an object.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, schemars::JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Lack {
     /// The privilege.
@@ -28,7 +28,7 @@ pub struct Lack {
 }
 
 /// A privilege that an account has on an object and does not need.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, schemars::JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Surplus {
     /// The privilege.
@@ -42,7 +42,7 @@ pub struct Surplus {
 }
 
 /// Where a privilege comes from.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, schemars::JsonSchema)]
 #[serde(tag = "from", rename_all = "camelCase")]
 pub enum Via {
     /// A permission of the account on the object itself.

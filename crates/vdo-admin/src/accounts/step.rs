@@ -5,7 +5,7 @@ use vdo_api::types::count;
 use vdo_vsphere::vsphere::ManagedObject;
 
 /// One change in a vCenter.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, schemars::JsonSchema)]
 #[serde(tag = "step", rename_all = "camelCase", rename_all_fields = "camelCase")]
 pub enum Step {
     /// A role is created.

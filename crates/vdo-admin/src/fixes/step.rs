@@ -4,7 +4,7 @@ use std::fmt;
 use vdo_vsphere::vsphere::ManagedObject;
 
 /// A virtual machine, so that it is found again after it was moved or renamed.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct MachineRef {
     /// Its identifier.
@@ -27,7 +27,7 @@ impl MachineRef {
 }
 
 /// One change in a vCenter.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(tag = "step", rename_all = "camelCase", rename_all_fields = "camelCase")]
 pub enum Step {
     /// `disk.EnableUUID` of a machine gets a value; without one it is removed.

@@ -17,6 +17,7 @@ use strum::{EnumMessage as _, IntoEnumIterator as _};
     strum::EnumIter,
     strum::EnumMessage,
     strum::IntoStaticStr,
+    schemars::JsonSchema,
 )]
 pub enum ConditionType {
     /// The object is as its specification says.

@@ -343,6 +343,16 @@ impl fmt::Display for Reason {
     }
 }
 
+crate::written_as_text!(Reason);
+
+impl<'de> serde::Deserialize<'de> for Reason {
+    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let word = String::deserialize(deserializer)?;
+        let known = Self::ALL.iter().copied().find(|reason| reason.as_str() == word);
+        known.ok_or_else(|| serde::de::Error::custom(format!("{word:?} is not a known reason")))
+    }
+}
+
 impl serde::Serialize for Reason {
     fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         serializer.serialize_str(self.as_str())

@@ -2,7 +2,7 @@ use super::Digest;
 use serde::{Deserialize, Serialize};
 
 /// Where a chart package may be found, and the digest its bytes must have.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct ChartRef {
     /// Locations in order of preference; relative ones are relative to the index that names them.
     pub urls: Vec<String>,

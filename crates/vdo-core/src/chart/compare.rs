@@ -11,7 +11,7 @@ use std::fmt;
 use vdo_api::types::{DriverVersion, ObjectId};
 
 /// What kind of difference it is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Kind {
     /// The original has it, the chart does not.

@@ -214,7 +214,7 @@ pub struct Support {
 }
 
 /// How good the evidence for a range is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Confidence {
     /// The driver's own source or documentation.
@@ -226,7 +226,7 @@ pub enum Confidence {
 }
 
 /// A driver that must be installed too.
-#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Requirement {
     /// The other driver.
@@ -249,7 +249,7 @@ pub struct Requirement {
 }
 
 /// When another driver is required: a feature state of the driver has been set to a value. What is not set is as the chart has it.
-#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
 pub struct RequiredWhen {
     /// The feature state.
@@ -303,7 +303,7 @@ pub struct Feature {
 }
 
 /// From which versions an upgrade is supported.
-#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct UpgradesFrom {
     /// The oldest version. Absent: no lower end is known.
@@ -318,7 +318,7 @@ pub struct UpgradesFrom {
 }
 
 /// A container image.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Image {
     /// Its name in the chart.

@@ -5,7 +5,7 @@ use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
 /// One state that was applied of a driver.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Revision {
     /// It grows by one with each.
@@ -31,7 +31,7 @@ pub struct Revision {
 }
 
 /// What is known of the objects of a driver beside themselves.
-#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct About {
     /// The version of the driver.
@@ -58,7 +58,7 @@ pub struct About {
 }
 
 /// Which revision is brought back, and why.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Rollback {
     /// The revision that is brought back.
@@ -69,7 +69,7 @@ pub struct Rollback {
 }
 
 /// A change that failed.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Failed {
     /// The revision.
@@ -82,7 +82,7 @@ pub struct Failed {
 }
 
 /// What became of a revision.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, strum::Display)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, strum::Display, schemars::JsonSchema)]
 pub enum Outcome {
     /// The driver is not healthy with it yet.
     Progressing,
@@ -95,7 +95,7 @@ pub enum Outcome {
 }
 
 /// Why a revision is given up.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct RevisionFailure {
     /// As a reason.

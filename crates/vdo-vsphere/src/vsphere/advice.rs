@@ -1,6 +1,6 @@
 //! What to do about a finding, as data: sentences, and what is copied into a shell or a file as it is.
 
-use serde::{Serialize, Serializer};
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use std::borrow::Cow;
 use std::fmt;
 
@@ -81,6 +81,15 @@ impl Serialize for Advice {
         serializer.collect_str(self)
     }
 }
+
+/// As it is written: which parts of it were commands is not in a text.
+impl<'de> Deserialize<'de> for Advice {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        String::deserialize(deserializer).map(Self::from)
+    }
+}
+
+vdo_api::written_as_text!(Advice);
 
 #[cfg(test)]
 mod tests {

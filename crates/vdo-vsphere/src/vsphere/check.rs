@@ -98,7 +98,7 @@ impl Check {
 }
 
 /// Something that is not as it should be.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, schemars::JsonSchema, serde::Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Finding {
     /// What kind of thing.

@@ -7,8 +7,8 @@ use vdo_api::types::distance;
 use vdo_api::types::name_list;
 
 /// The datastores that all hosts of the nodes of one topology segment reach.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "camelCase")]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, schemars::JsonSchema, serde::Deserialize)]
+#[serde(default, rename_all = "camelCase")]
 pub struct SharedDatastores {
     /// The segment, as `category=tag` with commas between; empty without topology.
     pub segment: String,

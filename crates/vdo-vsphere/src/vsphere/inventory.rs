@@ -1,7 +1,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 /// A reference to a managed object of a vCenter, such as `HostSystem` `host-21`.
-#[derive(Debug, Clone, Default, PartialEq, Eq, PartialOrd, Ord, Hash, serde::Serialize, serde::Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, PartialOrd, Ord, Hash, serde::Serialize, serde::Deserialize, schemars::JsonSchema)]
 pub struct ManagedObject {
     /// The kind, in vSphere's own word.
     pub kind: String,

@@ -10,8 +10,8 @@ use vdo_api::types::name_list;
 const SHOWN: usize = 100;
 
 /// A node and its virtual machine. Texts are empty where nothing is known.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "camelCase")]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, schemars::JsonSchema, serde::Deserialize)]
+#[serde(default, rename_all = "camelCase")]
 pub struct NodeReport {
     /// The node.
     pub node: String,

@@ -9,7 +9,7 @@ use vdo_api::api::Reason;
 use vdo_api::facts::Node;
 
 /// A node in a tag category.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct NodeTopology {
     /// The node.
@@ -31,7 +31,7 @@ pub struct NodeTopology {
 }
 
 /// A tag on an object.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct TagPlace {
     /// The tag.

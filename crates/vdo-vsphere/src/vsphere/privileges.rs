@@ -9,8 +9,8 @@ use vdo_api::types::name_list;
 use vdo_core::drivers::{CLOUD_PROVIDER, STORAGE};
 
 /// What an account may do in a vCenter, against what it has to.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "camelCase")]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, schemars::JsonSchema, serde::Deserialize)]
+#[serde(default, rename_all = "camelCase")]
 pub struct Privileges {
     /// The account as the vCenter knows it.
     pub principal: String,
@@ -25,8 +25,8 @@ pub struct Privileges {
 }
 
 /// A privilege that an account lacks on an object.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "camelCase")]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, schemars::JsonSchema, serde::Deserialize)]
+#[serde(default, rename_all = "camelCase")]
 pub struct MissingPrivilege {
     /// The object.
     pub object: ManagedObject,
@@ -48,8 +48,8 @@ pub struct MissingPrivilege {
 }
 
 /// A privilege that an account needs on an object, and has.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "camelCase")]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, schemars::JsonSchema, serde::Deserialize)]
+#[serde(default, rename_all = "camelCase")]
 pub struct HeldPrivilege {
     /// The kind of the object.
     pub kind: String,
@@ -68,8 +68,8 @@ pub struct HeldPrivilege {
 }
 
 /// Privileges that an account has on an object and that no feature in use needs.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "camelCase")]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, schemars::JsonSchema, serde::Deserialize)]
+#[serde(default, rename_all = "camelCase")]
 pub struct SurplusPrivileges {
     /// The object.
     pub object: ManagedObject,

@@ -4,7 +4,7 @@ use vdo_api::types::{DriverName, DriverVersion};
 use vdo_core::drivers::{CLOUD_PROVIDER, STORAGE, reads_file_share_datastores};
 
 /// Something that the drivers do with a vCenter, each with privileges of its own.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, serde::Serialize, serde::Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, serde::Serialize, serde::Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Feature {
     /// The cloud provider finds machines.
