@@ -2,6 +2,7 @@
 
 use super::CliError;
 use super::context::Context;
+use super::views::plan::{ChangeView, FieldView, ObjectView};
 use serde_json::{Value, json};
 use vdo::cluster::{ClusterError, Writer, get};
 use vdo_api::types::from_json;
@@ -96,14 +97,24 @@ impl Change {
         self.before.is_some() && self.fields().is_empty()
     }
 
-    /// The form for programs.
-    pub(super) fn json(&self) -> Value {
-        let field = |f: &Difference| json!({"path": f.path, "found": f.found, "wanted": f.wanted});
-        json!({
-            "action": match &self.before { None => "create", Some(_) if self.is_none() => "keep", Some(_) => "apply" },
-            "object": {"apiVersion": self.after.api_version(), "kind": self.after.kind(), "namespace": self.after.namespace(), "name": self.after.name()},
-            "fields": self.fields().iter().map(field).collect::<Vec<_>>(),
-        })
+    /// What is shown to programs.
+    pub(super) fn view(&self) -> ChangeView {
+        let after = &self.after;
+        ChangeView {
+            action: match &self.before {
+                None => "create",
+                Some(_) if self.is_none() => "keep",
+                Some(_) => "apply",
+            }
+            .to_owned(),
+            object: ObjectView {
+                api_version: after.api_version().to_owned(),
+                kind: after.kind().to_owned(),
+                namespace: after.namespace().to_owned(),
+                name: after.name().to_owned(),
+            },
+            fields: self.fields().iter().map(FieldView::from).collect(),
+        }
     }
 }
 

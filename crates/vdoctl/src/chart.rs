@@ -13,10 +13,12 @@ mod sources;
 mod values;
 
 use super::args::{Chart as Args, ChartPackage, ChartRender, ChartVerb, ChartWith, Format, Global};
-use super::output::document;
+use super::output::object_name;
+use super::views::publish::ImageListView;
 use super::{Answer, CliError, Exit, save, style};
 use open::Opened;
-use serde_json::{Value, json};
+use serde::Serialize;
+use serde_json::Value;
 use std::path::Path;
 use values::Values;
 use vdo_api::types::KubernetesVersion;
@@ -50,13 +52,12 @@ async fn render(args: &ChartRender, global: &Global) -> Result<Answer, CliError>
 pub(super) fn objects_answer(format: Format, objects: &[Value]) -> Result<Answer, CliError> {
     Ok(match format {
         Format::Yaml => Answer::yaml(yaml::dump_all(objects)),
-        Format::Json => Answer::json(&json!({"apiVersion": "v1", "kind": "List", "items": objects})),
-        Format::Name => Answer::formatted(format, || json!({"items": objects}), String::new)?,
+        Format::Json => Answer::json(&serde_json::to_value(list(objects)).map_err(|error| CliError::internal(&error))?),
+        Format::Name => Answer::names(&objects.iter().map(name).collect::<Vec<_>>()),
         Format::Table | Format::Wide => {
-            let text = |object: &Value, pointer: &str| object.pointer(pointer).and_then(Value::as_str).unwrap_or_default().to_owned();
             let row = |o: &Value| {
                 ["/kind", "/metadata/namespace", "/metadata/name", "/apiVersion"]
-                    .map(|pointer| text(o, pointer))
+                    .map(|pointer| text_at(o, pointer).to_owned())
                     .to_vec()
             };
             Answer::text(style::table(
@@ -67,21 +68,44 @@ pub(super) fn objects_answer(format: Format, objects: &[Value]) -> Result<Answer
     })
 }
 
+/// Several objects, as kubectl writes them.
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct List<'a> {
+    api_version: &'static str,
+    kind: &'static str,
+    items: &'a [Value],
+}
+
+fn list(items: &[Value]) -> List<'_> {
+    List {
+        api_version: "v1",
+        kind: "List",
+        items,
+    }
+}
+
+fn text_at<'a>(object: &'a Value, pointer: &str) -> &'a str {
+    object.pointer(pointer).and_then(Value::as_str).unwrap_or_default()
+}
+
+fn name(object: &Value) -> String {
+    let [version, kind, name] = ["/apiVersion", "/kind", "/metadata/name"].map(|pointer| text_at(object, pointer));
+    object_name(version, kind, name)
+}
+
 async fn images(args: &ChartRender, global: &Global) -> Result<Answer, CliError> {
     let Rendered { chart, objects, .. } = rendered(&args.with, global).await?;
     let images = chart::images(&objects);
     let gone = chart::unavailable(&chart, &images);
-    let unavailable: Vec<&String> = gone.iter().flat_map(|gone| &gone.images).collect();
-    let answer = Answer::formatted(
-        args.output.or_table(),
-        || {
-            document(
-                "ImageList",
-                json!({"driver": chart.metadata.name, "version": chart.metadata.version, "images": images, "unavailable": unavailable}),
-            )
-        },
-        || images.iter().map(|image| format!("{image}\n")).collect(),
-    )?;
+    let view = ImageListView {
+        driver: chart.metadata.name.clone(),
+        version: chart.metadata.version.clone(),
+        unavailable: gone.iter().flat_map(|gone| gone.images.clone()).collect(),
+        images,
+    };
+    let text = || view.images.iter().map(|image| format!("{image}\n")).collect();
+    let answer = Answer::view(args.output.or_table(), &view, text)?;
     Ok(gone.iter().fold(answer, |answer, gone| answer.note(warning(gone))))
 }
 
@@ -139,7 +163,7 @@ async fn rendered(args: &ChartWith, global: &Global) -> Result<Rendered, CliErro
     let mut objects = chart::render(&opened.chart, &values.all, &context).map_err(|error| values.refused(&error))?;
     // as they can be applied: a namespace before what lives in it
     let role = opened.chart.metadata.role;
-    objects.sort_by_key(|object| plan::wave(object["kind"].as_str().unwrap_or_default(), role));
+    objects.sort_by_key(|object| plan::wave(text_at(object, "/kind"), role));
     Ok(Rendered {
         chart: opened.chart,
         values: values.all,

@@ -11,12 +11,11 @@ mod matrix;
 use super::args::{Configure as Args, ConfigureVerb, Global, Writing};
 use super::change::Change;
 use super::context::Context;
-use super::output::document;
 use super::printer::Printer;
 use super::progress::{Mark, Progress};
 use super::status::{Kind, needed};
+use super::views::configure::ConfiguredView;
 use super::{Answer, CliError, field_view};
-use serde_json::json;
 
 pub(super) async fn run(args: &Args, global: &Global, printer: &Printer) -> Result<Answer, CliError> {
     let writing = match &args.verb {
@@ -53,8 +52,10 @@ pub(super) async fn write(context: &Context, changes: &[Change], writing: Writin
         (false, false) => goes_on(context).await,
     };
     if progress.is_data() {
-        let all: Vec<_> = changes.iter().map(Change::json).collect();
-        return Ok(progress.last(&document("Configured", json!({"dryRun": writing.dry_run, "changes": all}))));
+        return Ok(progress.last(&ConfiguredView {
+            dry_run: writing.dry_run,
+            changes: changes.iter().map(Change::view).collect(),
+        }));
     }
     Ok(said.into_iter().fold(Answer::text(""), Answer::note))
 }

@@ -11,18 +11,16 @@ mod target;
 use super::args::{Delete as Args, DryRun, Format, Global};
 use super::context::{Context, id, now};
 use super::operator::Presence;
-use super::output::document;
 use super::printer::Printer;
 use super::progress::{Mark, Progress};
+use super::views::delete::{DataView, DeleteView, StaysView};
 use super::{Answer, CliError, Exit, prompt};
 use remove::Stays;
-use serde_json::{Value, json};
 use std::io::{self, IsTerminal as _};
 use std::time::Duration;
 use target::{Scope, Target};
 use vdo::reconcile;
 use vdo_api::types::ObjectId;
-use vdo_core::chart::values::merge;
 use vdo_core::drivers::short;
 use vdo_core::manifest::Object;
 use vdo_core::plan::{Plan, StorageData};
@@ -222,28 +220,30 @@ impl Stay {
         Self { objects, data }
     }
 
-    fn json(&self) -> Value {
-        let names = |ids: &[ObjectId]| ids.iter().map(ToString::to_string).collect::<Vec<_>>();
-        json!({
-            "stays": self.objects.iter().map(|(id, because)| json!({"object": id.to_string(), "because": because})).collect::<Vec<_>>(),
-            "data": {
-                "volumes": self.data.volumes.count,
-                "named": self.data.volumes.named,
-                "pendingClaims": names(&self.data.pending),
-                "classes": names(&self.data.classes),
+    fn view(&self, cluster: &str, done: &str) -> DeleteView {
+        let names = |ids: &[ObjectId]| ids.iter().map(ToString::to_string).collect();
+        let stays = self.objects.iter().map(|(id, because)| StaysView {
+            object: id.to_string(),
+            because: because.clone(),
+        });
+        DeleteView {
+            cluster: cluster.to_owned(),
+            message: done.to_owned(),
+            stays: stays.collect(),
+            data: DataView {
+                volumes: self.data.volumes.count,
+                named: self.data.volumes.named.clone(),
+                pending_claims: names(&self.data.pending),
+                classes: names(&self.data.classes),
             },
-        })
+        }
     }
 }
 
 /// What was done, and what stays.
 fn answer(progress: &Progress, context: &Context, stay: Stay, done: &str) -> Result<Answer, CliError> {
     let answer = match progress.is_data() {
-        true => {
-            let mut fields = json!({"cluster": context.name, "message": done});
-            merge(&mut fields, &stay.json());
-            progress.last(&document("Delete", fields))
-        }
+        true => progress.last(&stay.view(&context.name, done)),
         false => Answer::text(""),
     };
     let answer = answer.note(format!("cluster {}: {done}", context.name));

@@ -4,6 +4,7 @@ use super::args::{Diff as Args, Format, Global};
 use super::context::Context;
 use super::matrix::Used;
 use super::plan_view::Planned;
+use super::views::plan::DiffView;
 use super::{Answer, CliError};
 use vdo_core::plan::Item;
 
@@ -18,7 +19,8 @@ fn answer(format: Format, planned: &Planned) -> Result<Answer, CliError> {
         let (shown, folded) = planned.shown(format == Format::Wide);
         planned.supposition() + &shown.iter().map(|item| planned.line(item)).collect::<String>() + &folded + &planned.rest()
     };
-    let answer = Answer::formatted(format, || planned.json("Diff", &changing), text)?;
+    let view = DiffView(planned.view(&changing));
+    let answer = Answer::view(format, &view, text)?;
     let header = planned.matrix.as_ref().map(Used::line);
     let answer = header.into_iter().chain(planned.talk()).fold(answer, Answer::note);
     Ok(answer.note(planned.summary()).exit(planned.exit()))

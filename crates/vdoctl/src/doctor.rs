@@ -17,31 +17,23 @@ mod view;
 
 use super::args::{Doctor as Args, DoctorVerb, Format, Global};
 use super::context::Context;
-use super::output::document;
 use super::printer::Printer;
 use super::progress::Progress;
+use super::views::doctor::{DoctorView, OfConnection};
 use super::{Answer, CliError, Exit};
-use check::{Check, KUBELETS, Mark, Subject, worst};
-use serde_json::{Value, json};
+use check::{Check, KUBELETS, Subject, Topic, worst};
+use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 use vdo_api::api::ConditionType;
 use vdo_api::facts::Node;
-use vdo_vsphere::vsphere::{ConnectionReport, NodeReport, NodeTopology, Privileges, SharedDatastores, kubelet_check};
+use vdo_vsphere::vsphere::{ConnectionReport, NodeReport, kubelet_check};
 
 /// Everything that was found.
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 struct Findings {
-    /// What was looked at.
-    subjects: Vec<Subject>,
-    /// The connection and the machine of each node.
-    nodes: Vec<(String, NodeReport)>,
-    /// What the account of each connection may do.
-    privileges: Vec<(String, Privileges)>,
-    /// The zones and regions of the nodes of each connection.
-    topology: Vec<(String, NodeTopology)>,
-    /// The datastores that all hosts of the nodes of a connection reach, by topology segment.
-    datastores: Vec<(String, SharedDatastores)>,
+    /// What is shown of it; the sums come last.
+    view: DoctorView,
     /// What else ends the command with a code of its own.
     exits: Vec<Exit>,
     /// Lines for stderr.
@@ -51,21 +43,34 @@ struct Findings {
 impl Findings {
     /// What the look at a connection has shown. A node is shown once: where it was found, or where it was not if it is nowhere.
     fn take(&mut self, name: &str, subject: Subject, reported: ConnectionReport) {
-        self.subjects.push(subject);
-        self.privileges.push((name.to_owned(), reported.privileges));
-        self.datastores
-            .extend(reported.shared.into_iter().map(|shared| (name.to_owned(), shared)));
-        self.topology
-            .extend(reported.topology.into_iter().map(|line| (name.to_owned(), line)));
-        for node in reported.nodes {
-            match self
-                .nodes
-                .iter_mut()
-                .find(|(_, old)| old.node == node.node && (old.machine.is_empty() || node.machine.is_empty()))
-            {
-                Some(old) if old.1.machine.is_empty() => *old = (name.to_owned(), node),
+        let connection = || name.to_owned();
+        let view = &mut self.view;
+        view.subjects.push(subject);
+        view.privileges.push(OfConnection {
+            of: reported.privileges,
+            connection: connection(),
+        });
+        let datastores = reported.shared.into_iter().map(|of| OfConnection {
+            of,
+            connection: connection(),
+        });
+        view.datastores.extend(datastores);
+        let topology = reported.topology.into_iter().map(|of| OfConnection {
+            of,
+            connection: connection(),
+        });
+        view.topology.extend(topology);
+        for of in reported.nodes {
+            let same = |old: &&mut OfConnection<NodeReport>| old.of.node == of.node && (old.of.machine.is_empty() || of.machine.is_empty());
+            let old = view.nodes.iter_mut().find(same);
+            let new = OfConnection {
+                of,
+                connection: connection(),
+            };
+            match old {
+                Some(old) if old.of.machine.is_empty() => *old = new,
                 Some(_) => {}
-                None => self.nodes.push((name.to_owned(), node)),
+                None => view.nodes.push(new),
             }
         }
     }
@@ -82,7 +87,7 @@ async fn open(global: &Global) -> Result<Context, CliError> {
 /// A connection with its stages.
 pub(super) fn connection_subject(name: &str, reported: &ConnectionReport) -> Subject {
     Subject {
-        subject: "connection",
+        subject: Topic::Connection,
         name: name.to_owned(),
         about: reported
             .about
@@ -108,9 +113,8 @@ pub(super) async fn run(args: &Args, global: &Global, printer: &Printer) -> Resu
         return fix::run(args, global, &mut Progress::new(printer, format)).await;
     }
     match &args.from {
-        Some(file) if matches!(args.what, Some(DoctorVerb::Topology)) => topology::recorded(args, file),
-        Some(file) => super::support::recorded(file, "doctor", format),
-        None => answer(args, &watched(found(args, global), Progress::new(printer, format)).await?, format),
+        Some(file) => recorded(args, file, format),
+        None => answer(args, watched(found(args, global), Progress::new(printer, format)).await?, format),
     }
 }
 
@@ -137,7 +141,8 @@ fn misuse(args: &Args) -> Result<(), CliError> {
 /// The same findings as a document and as text: a password is tried once only.
 pub(super) async fn both(args: &Args, global: &Global) -> Result<(Answer, Answer), CliError> {
     let found = found(args, global).await?;
-    Ok((answer(args, &found, Format::Json)?, answer(args, &found, Format::Wide)?))
+    let document = answer(args, found.clone(), Format::Json)?;
+    Ok((document, answer(args, found, Format::Wide)?))
 }
 
 async fn found(args: &Args, global: &Global) -> Result<Findings, CliError> {
@@ -147,37 +152,46 @@ async fn found(args: &Args, global: &Global) -> Result<Findings, CliError> {
     }
 }
 
-fn answer(args: &Args, found: &Findings, format: Format) -> Result<Answer, CliError> {
+/// The checks that a support bundle holds, as they were when that was made.
+fn recorded(args: &Args, file: &Path, format: Format) -> Result<Answer, CliError> {
+    let bundle = super::support::read(file)?;
+    let view: DoctorView = bundle.view("doctor")?;
     if matches!(args.what, Some(DoctorVerb::Topology)) {
-        return of_topology(found, format);
+        return topology::answer(&view.topology, format);
     }
-    let exit = worst(&found.subjects, &found.exits);
+    Ok(bundle.answer("doctor", shown(args, &view, format)?))
+}
+
+fn answer(args: &Args, found: Findings, format: Format) -> Result<Answer, CliError> {
+    let exit = worst(&found.view.subjects, &found.exits);
+    let view = found.view.counted(exit);
+    let answer = match args.what {
+        Some(DoctorVerb::Topology) => of_topology(&view, exit, format)?,
+        _ => shown(args, &view, format)?.exit(exit),
+    };
+    Ok(found.talk.into_iter().fold(answer, Answer::note))
+}
+
+fn shown(args: &Args, view: &DoctorView, format: Format) -> Result<Answer, CliError> {
     let wide = format == Format::Wide;
-    let text = || match args.what {
-        Some(DoctorVerb::Nodes) => view::nodes(found, wide),
+    match args.what {
         Some(DoctorVerb::Privileges {
             required: true, commands, ..
-        }) => required::text(&found.privileges, commands),
-        Some(DoctorVerb::Privileges { .. }) => view::privileges(found, wide),
-        _ => view::checks(found, wide),
-    };
-    let document = || match args.what {
-        Some(DoctorVerb::Privileges { required: true, .. }) => {
-            let all = found.privileges.iter().map(|(name, account)| required::json_of(name, account));
-            document("RequiredRoles", json!({"accounts": all.collect::<Vec<_>>()}))
+        }) => {
+            let required = required::view(&view.privileges);
+            Answer::view(format, &required, || required::text(&view.privileges, commands))
         }
-        _ => json(found, exit),
-    };
-    let mut answer = Answer::formatted(format, document, text)?.exit(exit);
-    answer.talk.extend(found.talk.iter().cloned());
-    Ok(answer)
+        Some(DoctorVerb::Nodes) => Answer::view(format, view, || view::nodes(view, wide)),
+        Some(DoctorVerb::Privileges { .. }) => Answer::view(format, view, || view::privileges(view, wide)),
+        _ => Answer::view(format, view, || view::checks(view, wide)),
+    }
 }
 
 /// The table of the topology. Other checks that failed do not count, but a vCenter that could not be asked does.
-fn of_topology(found: &Findings, format: Format) -> Result<Answer, CliError> {
-    let mut answer = topology::answer(&found.topology, format)?;
-    if found.topology.is_empty() {
-        let checks = found
+fn of_topology(view: &DoctorView, exit: Exit, format: Format) -> Result<Answer, CliError> {
+    let mut answer = topology::answer(&view.topology, format)?;
+    if view.topology.is_empty() {
+        let checks = view
             .subjects
             .iter()
             .flat_map(|subject| subject.checks.iter().map(move |check| (subject, check)));
@@ -186,8 +200,7 @@ fn of_topology(found: &Findings, format: Format) -> Result<Answer, CliError> {
             answer.note(format!("{} {}: {}", subject.subject, subject.name, check.message))
         });
     }
-    answer.talk.extend(found.talk.iter().cloned());
-    Ok(match worst(&found.subjects, &found.exits) {
+    Ok(match exit {
         Exit::Ok | Exit::Differences => answer,
         other => answer.exit(other),
     })
@@ -209,32 +222,4 @@ async fn watched(look: impl Future<Output = Result<Findings, CliError>>, mut pro
             Err(_) => {}
         }
     }
-}
-
-fn json(found: &Findings, exit: Exit) -> Value {
-    let count = |mark| found.subjects.iter().map(|subject| subject.count(mark)).sum::<usize>();
-    let checks = found.subjects.iter().flat_map(|subject| &subject.checks);
-    let not_requested = checks.filter(|check| check.is_not_requested()).count();
-    let of = |connection: &str, mut value: Value| {
-        value["connection"] = connection.into();
-        value
-    };
-    let nodes: Vec<Value> = found.nodes.iter().map(|(name, node)| of(name, json!(node))).collect();
-    let privileges: Vec<Value> = found.privileges.iter().map(|(name, all)| of(name, json!(all))).collect();
-    let datastores: Vec<Value> = found.datastores.iter().map(|(name, shared)| of(name, json!(shared))).collect();
-    document(
-        "Doctor",
-        json!({
-            "subjects": found.subjects,
-            "nodes": nodes,
-            "privileges": privileges,
-            "topology": topology::json_of(&found.topology),
-            "datastores": datastores,
-            "passed": count(Mark::True),
-            "failed": count(Mark::False),
-            "unknown": count(Mark::Unknown) - not_requested,
-            "notRequested": not_requested,
-            "exit": exit as u8,
-        }),
-    )
 }

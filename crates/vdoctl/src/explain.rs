@@ -3,11 +3,10 @@
 mod errors_md;
 
 use super::args::ExplainReason as Args;
-use super::output::document;
+use super::views::explain::{ConditionView, ExitCodeView, ReasonListView, ReasonView};
 use super::wrap::unbroken;
 use super::{Answer, CliError, Exit, style};
 use errors_md::Entry;
-use serde_json::{Value, json};
 use strum::IntoEnumIterator as _;
 use vdo_api::api::ConditionType;
 
@@ -15,29 +14,19 @@ pub(super) fn run(args: &Args) -> Result<Answer, CliError> {
     let format = args.output.or_table();
     let entries = errors_md::entries();
     let Some(word) = &args.word else {
-        return Answer::formatted(format, || list_json(&entries), || list(&entries));
+        return Answer::view(format, &list_view(&entries), || list(&entries));
     };
     let wanted = word.trim();
     if let Some(exit) = Exit::ALL.iter().copied().find(|exit| code(*exit).to_string() == wanted) {
-        return Answer::formatted(
-            format,
-            || document("ExitCode", exit_json(exit)),
-            || entry_text(&format!("exit code {}", code(exit)), "vdoctl", &[("Cause", exit.meaning().into())]),
-        );
+        return Answer::view(format, &exit_view(exit), || {
+            entry_text(&format!("exit code {}", code(exit)), "vdoctl", &[("Cause", exit.meaning().into())])
+        });
     }
     if let Some(entry) = entries.iter().find(|entry| entry.reason.eq_ignore_ascii_case(wanted)) {
-        return Answer::formatted(
-            format,
-            || document("Reason", entry_json(entry)),
-            || entry_text(entry.reason, entry.section, &entry.parts),
-        );
+        return Answer::view(format, &entry_view(entry), || entry_text(entry.reason, entry.section, &entry.parts));
     }
     match ConditionType::iter().find(|kind| kind.as_str().eq_ignore_ascii_case(wanted)) {
-        Some(kind) => Answer::formatted(
-            format,
-            || document("Condition", condition_json(kind, &entries)),
-            || condition_text(kind, &entries),
-        ),
+        Some(kind) => Answer::view(format, &condition_view(kind, &entries), || condition_text(kind, &entries)),
         None => Err(unknown(wanted, &entries)),
     }
 }
@@ -70,16 +59,17 @@ fn entry_text(title: &str, section: &str, parts: &[(&str, String)]) -> String {
     text
 }
 
-fn entry_json(entry: &Entry) -> Value {
-    json!({
-        "reason": entry.reason,
-        "section": entry.section,
-        "cause": entry.part("Cause"),
-        "shownIn": entry.part("Shown in"),
-        "evidence": entry.part("Evidence"),
-        "remedy": entry.part("Remedy"),
-        "note": entry.part("Note"),
-    })
+fn entry_view(entry: &Entry) -> ReasonView {
+    let part = |name: &str| entry.part(name).map(str::to_owned);
+    ReasonView {
+        reason: entry.reason.to_owned(),
+        section: entry.section.to_owned(),
+        cause: part("Cause"),
+        shown_in: part("Shown in"),
+        evidence: part("Evidence"),
+        remedy: part("Remedy"),
+        note: part("Note"),
+    }
 }
 
 /// The objects that have a condition.
@@ -101,14 +91,14 @@ fn reasons(kind: ConditionType, entries: &[Entry]) -> Vec<&Entry> {
     entries.iter().filter(shown).collect()
 }
 
-fn condition_json(kind: ConditionType, entries: &[Entry]) -> Value {
-    json!({
-        "condition": kind,
-        "objects": objects(kind),
-        "meaning": kind.meaning(),
-        "absentMeans": kind.when_absent(),
-        "reasons": reasons(kind, entries).iter().map(|entry| entry.reason).collect::<Vec<_>>(),
-    })
+fn condition_view(kind: ConditionType, entries: &[Entry]) -> ConditionView {
+    ConditionView {
+        condition: kind,
+        objects: objects(kind).into_iter().map(str::to_owned).collect(),
+        meaning: kind.meaning(),
+        absent_means: kind.when_absent().map(str::to_owned),
+        reasons: reasons(kind, entries).iter().map(|entry| entry.reason.to_owned()).collect(),
+    }
 }
 
 fn condition_text(kind: ConditionType, entries: &[Entry]) -> String {
@@ -128,18 +118,19 @@ fn condition_text(kind: ConditionType, entries: &[Entry]) -> String {
     }
 }
 
-fn exit_json(exit: Exit) -> Value {
-    json!({"code": code(exit), "meaning": exit.meaning()})
+fn exit_view(exit: Exit) -> ExitCodeView {
+    ExitCodeView {
+        code: code(exit),
+        meaning: exit.meaning().to_owned(),
+    }
 }
 
-fn list_json(entries: &[Entry]) -> Value {
-    let reasons: Vec<Value> = entries.iter().map(entry_json).collect();
-    let codes: Vec<Value> = Exit::ALL.iter().copied().map(exit_json).collect();
-    let conditions: Vec<Value> = ConditionType::iter().map(|kind| condition_json(kind, entries)).collect();
-    document(
-        "ReasonList",
-        json!({"reasons": reasons, "conditions": conditions, "exitCodes": codes}),
-    )
+fn list_view(entries: &[Entry]) -> ReasonListView {
+    ReasonListView {
+        reasons: entries.iter().map(entry_view).collect(),
+        conditions: ConditionType::iter().map(|kind| condition_view(kind, entries)).collect(),
+        exit_codes: Exit::ALL.iter().copied().map(exit_view).collect(),
+    }
 }
 
 fn list(entries: &[Entry]) -> String {

@@ -3,8 +3,9 @@
 use super::args::{Format, Global, History as Args};
 use super::chart::objects_answer;
 use super::context::{Context, id, now};
-use super::output::document;
+use super::output::nameless;
 use super::status::{Kind, handed, needed};
+use super::views::history::{DriverHistoryView, HistoryView};
 use super::{Answer, CliError, Exit, style};
 use k8s_openapi::jiff::Timestamp;
 use serde_json::{Value, json};
@@ -90,8 +91,11 @@ pub(super) async fn run(args: &Args, global: &Global) -> Result<Answer, CliError
     };
     shown.retain(|(_, revisions)| !revisions.is_empty());
     let format = args.output.or_table();
-    let answer = Answer::formatted(format, || listed(&shown), || table(&shown, format == Format::Wide, now()))?;
-    Ok(match shown.is_empty() {
+    let view = HistoryView {
+        drivers: shown.into_iter().map(of_driver).collect(),
+    };
+    let answer = Answer::view(format, &view, || table(&view, format == Format::Wide, now()))?;
+    Ok(match view.drivers.is_empty() {
         true => answer.note("nothing was applied yet"),
         false => answer,
     })
@@ -102,7 +106,8 @@ fn one(args: &Args, driver: &str, revision: &Revision) -> Result<Answer, CliErro
     let all: Vec<Value> = revision.objects.objects().iter().map(|object| object.masked()).collect();
     match args.output.format {
         Some(format @ (Format::Json | Format::Yaml)) => objects_answer(format, &all),
-        format => Answer::formatted(format.unwrap_or(Format::Table), || json!({}), || text(driver, revision, &all)),
+        Some(Format::Name) => Err(nameless()),
+        _ => Ok(Answer::text(text(driver, revision, &all))),
     }
 }
 
@@ -136,14 +141,14 @@ fn outcome(revision: &Revision) -> String {
     }
 }
 
-fn listed(shown: &[(&str, &[Revision])]) -> Value {
-    let drivers = shown
-        .iter()
-        .map(|(driver, revisions)| json!({"name": driver, "revisions": revisions}));
-    document("History", json!({"drivers": drivers.collect::<Vec<_>>()}))
+fn of_driver((driver, revisions): (&str, &[Revision])) -> DriverHistoryView {
+    DriverHistoryView {
+        name: driver.to_owned(),
+        revisions: revisions.to_vec(),
+    }
 }
 
-fn table(shown: &[(&str, &[Revision])], wide: bool, now: Timestamp) -> String {
+fn table(view: &HistoryView, wide: bool, now: Timestamp) -> String {
     let mut heading = vec!["DRIVER", "REVISION", "VERSION", "OUTCOME", "AGE", "CAUSE"];
     if wide {
         heading.extend(["MATRIX", "CHART"]);
@@ -163,11 +168,9 @@ fn table(shown: &[(&str, &[Revision])], wide: bool, now: Timestamp) -> String {
         }
         row
     };
-    let rows: Vec<Vec<String>> = shown
-        .iter()
-        .flat_map(|(driver, revisions)| revisions.iter().rev().map(|revision| row(driver, revision)))
-        .collect();
-    style::table(&heading, &rows)
+    let rows = view.drivers.iter();
+    let rows = rows.flat_map(|driver| driver.revisions.iter().rev().map(|revision| row(&driver.name, revision)));
+    style::table(&heading, &rows.collect::<Vec<_>>())
 }
 
 pub(super) async fn retry(global: &Global) -> Result<Answer, CliError> {

@@ -56,6 +56,7 @@ mod text_diff;
 mod upgrade;
 mod users;
 mod version;
+mod views;
 mod waiting;
 mod wrap;
 
@@ -63,6 +64,7 @@ pub use error::CliError;
 pub use exit::Exit;
 pub use output::Answer;
 pub use report::support_bars;
+pub use views::schemas;
 
 use args::{Cli, UpgradeVerb, Verb};
 use clap::FromArgMatches as _;

@@ -22,21 +22,20 @@ mod what_if;
 use super::args::{Format, Global, List, Matrix as Args, MatrixFile, MatrixVerb, Platform};
 use super::context::{Context, now};
 use super::error::unknown;
-use super::output::document;
+use super::views::matrix::{KnownMatrixView, MatrixListView, NewestView, VersionView};
 use super::{Answer, CliError, Exit, style};
 pub(super) use bars::minors;
 pub(super) use choice::{Choice, Used, repeated};
 use k8s_openapi::jiff::Timestamp;
 use query::{Question, question};
-use serde_json::{Value, json};
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 use vdo::reconcile::{ReconcileError, supply};
 use vdo_api::api::chain;
-use vdo_api::types::{Digest, KubernetesVersion, VersionRange, count, shell_word};
-use vdo_core::matrix::{Confidence, Driver, Entry, Index, State, Support, is_old, knowledge, known_up_to};
-use vdo_source::fetch::{ChartRepository, FetchError, LoadedIndex, MatrixSource, Records, RepositoryError, embedded, index_file};
+use vdo_api::types::{KubernetesVersion, VersionRange, count, shell_word};
+use vdo_core::matrix::{Confidence, Driver, Entry, Index, State, is_old, knowledge, known_up_to};
+use vdo_source::fetch::{ChartRepository, FetchError, LoadedIndex, Records, RepositoryError, embedded, index_file};
 
 pub(super) async fn run(args: &Args, global: &Global) -> Result<Answer, CliError> {
     match &args.verb {
@@ -188,12 +187,16 @@ impl Loaded {
     }
 
     /// Which index it is, for programs.
-    fn identity(&self) -> Value {
+    fn view(&self) -> KnownMatrixView {
         let (kubernetes, released) = known_up_to(&self.index).unzip();
-        let mut all = self.used.json();
-        all["kubernetes"] = json!({"newest": kubernetes.map(|version| version.minor()), "released": released.flatten()});
-        all["old"] = is_old(self.index.generated, self.now).is_some().into();
-        all
+        KnownMatrixView {
+            matrix: self.used.view(),
+            kubernetes: NewestView {
+                newest: kubernetes.map(|version| version.minor()),
+                released: released.flatten(),
+            },
+            old: is_old(self.index.generated, self.now).is_some(),
+        }
     }
 }
 
@@ -210,17 +213,6 @@ fn bytes(path: &Path) -> Result<Vec<u8>, CliError> {
     std::fs::read(&file).map_err(|error| {
         let what = format!("cannot read {}: {error}", file.display());
         CliError::new(Exit::NotFound, what, "Name a matrix index, or a folder with index.yaml")
-    })
-}
-
-/// Which index it is, for programs.
-pub(super) fn identity(index: &Index) -> Value {
-    json!({
-        "source": MatrixSource::Embedded.to_string(),
-        "version": index.version,
-        "generated": index.generated,
-        "expires": index.expires,
-        "digest": Digest::of(vdo_source::fetch::embedded::index()),
     })
 }
 
@@ -268,25 +260,21 @@ pub(super) async fn list(args: &List, global: &Global) -> Result<Answer, CliErro
         (None, Format::Table) => cluster_version(global).await,
         _ => None,
     };
-    let answer = Answer::formatted(
-        format,
-        || {
-            document(
-                "MatrixList",
-                json!({"matrix": loaded.identity(), "versions": entries.iter().map(|(name, e)| json(name, e)).collect::<Vec<_>>()}),
-            )
-        },
-        || {
-            if entries.is_empty() {
-                return loaded.header();
-            }
-            if format != Format::Wide {
-                return loaded.header() + &bars::draw(index, &entries, here.as_ref()) + &loaded.age();
-            }
-            let heading = ["DRIVER", "VERSION", "KUBERNETES", "VSPHERE", "EVIDENCE", "CHART", "NEEDS", "STATE"];
-            loaded.header() + &style::table(&heading, &entries.iter().map(|(name, e)| row(name, e)).collect::<Vec<_>>()) + &loaded.age()
-        },
-    )?;
+    let view = MatrixListView {
+        matrix: loaded.view(),
+        versions: entries.iter().map(|(name, entry)| VersionView::of(name, entry)).collect(),
+    };
+    let text = || {
+        if entries.is_empty() {
+            return loaded.header();
+        }
+        if format != Format::Wide {
+            return loaded.header() + &bars::draw(index, &entries, here.as_ref()) + &loaded.age();
+        }
+        let heading = ["DRIVER", "VERSION", "KUBERNETES", "VSPHERE", "EVIDENCE", "CHART", "NEEDS", "STATE"];
+        loaded.header() + &style::table(&heading, &entries.iter().map(|(name, e)| row(name, e)).collect::<Vec<_>>()) + &loaded.age()
+    };
+    let answer = Answer::view(format, &view, text)?;
     let answer = if entries.is_empty() {
         answer.note("no version of the matrix is like this").exit(Exit::NotFound)
     } else {
@@ -304,15 +292,6 @@ async fn cluster_version(global: &Global) -> Option<KubernetesVersion> {
     };
     let context = tokio::time::timeout(SOON, Context::open(&soon)).await.ok()?.ok()?;
     Some(context.kubernetes)
-}
-
-/// Every version of an index as `matrix list -o json` has it.
-pub(super) fn entries(index: &Index) -> Vec<Value> {
-    let all = index
-        .drivers
-        .iter()
-        .flat_map(|(name, driver)| driver.versions.iter().map(move |entry| (name, entry)));
-    all.map(|(name, entry)| json(name.as_str(), entry)).collect()
 }
 
 fn row(name: &str, entry: &Entry) -> Vec<String> {
@@ -345,24 +324,6 @@ fn confidence(confidence: Confidence) -> &'static str {
         Confidence::Secondary => "secondary",
         Confidence::Unverified => "unverified",
     }
-}
-
-fn json(name: &str, entry: &Entry) -> Value {
-    let support = |support: &Support| json!({"min": support.range.min(), "max": support.range.max(), "confidence": support.confidence, "evidence": support.evidence});
-    let (word, reason, instead) = match &entry.state {
-        State::Good => ("good", None, None),
-        State::Deprecated(verdict) => ("deprecated", Some(&verdict.reason), verdict.instead.as_ref()),
-        State::Withdrawn(verdict) => ("withdrawn", Some(&verdict.reason), verdict.instead.as_ref()),
-    };
-    json!({
-        "driver": name,
-        "version": entry.version,
-        "kubernetes": support(&entry.kubernetes),
-        "vsphere": support(&entry.vsphere),
-        "requires": entry.requires.iter().map(|r| &r.driver).collect::<Vec<_>>(),
-        "state": {"word": word, "reason": reason, "use": instead},
-        "chart": {"urls": entry.chart.urls, "digest": entry.chart.digest},
-    })
 }
 
 /// From the lowest to the highest bound of several ranges; an open end stays open.

@@ -290,9 +290,14 @@ fn last_renewed(renewed: Timestamp, now: Timestamp) -> String {
 impl Silence {
     /// What happened, as the beginning of a sentence.
     pub(super) fn what(&self, now: Timestamp) -> String {
-        let since = self.since.map(|since| format!(" for {}", ago(since, now))).unwrap_or_default();
-        format!("operator not running{since} ({})", self.why)
+        not_running(self.since, &self.why, now)
     }
+}
+
+/// That no operator runs, as the beginning of a sentence.
+pub(super) fn not_running(since: Option<Timestamp>, why: &str, now: Timestamp) -> String {
+    let since = since.map(|since| format!(" for {}", ago(since, now))).unwrap_or_default();
+    format!("operator not running{since} ({why})")
 }
 
 #[cfg(test)]

@@ -1,10 +1,34 @@
 use super::args::Format;
 use super::{CliError, Exit, style};
+use schemars::JsonSchema;
+use serde::Serialize;
 use serde_json::{Map, Value};
 use vdo_api::yaml::YamlError;
 
 /// The `apiVersion` of everything that is printed for programs.
-const API_VERSION: &str = "vdoctl/v1";
+pub(super) const API_VERSION: &str = "vdoctl/v1";
+
+/// What a verb has to say to programs, as one type: its fields are the document, in their order, behind `apiVersion` and `kind`. A change of
+/// one is a change for scripts; `docs/schema` shows it.
+pub(super) trait View: Serialize + JsonSchema {
+    /// The kind of the document.
+    const KIND: &'static str;
+
+    /// What `-o name` prints; `None` where nothing is listed that has a name.
+    fn names(&self) -> Option<Vec<String>> {
+        None
+    }
+}
+
+/// A view with what every document begins with.
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Document<'a, V> {
+    api_version: &'static str,
+    kind: &'static str,
+    #[serde(flatten)]
+    fields: &'a V,
+}
 
 /// Whom the data is for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -55,12 +79,18 @@ impl Answer {
 
     /// A JSON document.
     pub(super) fn json(document: &Value) -> Self {
-        Self::new(Form::Json, format!("{:#}\n", unstyled(document)).into_bytes())
+        Self::new(Form::Json, format!("{document:#}\n").into_bytes())
     }
 
     /// A JSON document on a line of its own, for a stream of them.
-    pub(super) fn json_line(document: &Value) -> Self {
-        Self::new(Form::Json, json_line(document).into_bytes())
+    pub(super) fn json_line<V: View>(view: &V) -> Self {
+        Self::new(Form::Json, json_line(view).into_bytes())
+    }
+
+    /// Names, one a line.
+    pub(super) fn names(names: &[String]) -> Self {
+        let lines: String = names.iter().map(|name| format!("{name}\n")).collect();
+        Self::new(Form::Text, lines.into_bytes())
     }
 
     /// YAML documents.
@@ -82,21 +112,41 @@ impl Answer {
         self
     }
 
-    /// A document for programs when they asked for one, else the text for people.
+    /// A view for programs when they asked for it, else the text for people.
     ///
     /// # Errors
     /// When names are asked for where there are none.
+    pub(super) fn view<V: View>(format: Format, view: &V, text: impl FnOnce() -> String) -> Result<Self, CliError> {
+        Ok(match format {
+            Format::Table | Format::Wide => Self::text(text()),
+            Format::Json => Self::json(&of_view(view)),
+            Format::Name => Self::names(&view.names().ok_or_else(nameless)?),
+            Format::Yaml => Self::yaml(yaml_text(view).map_err(|error| CliError::internal(&error))?),
+        })
+    }
+
+    /// The same of a document without a view.
     pub(super) fn formatted(format: Format, document: impl FnOnce() -> Value, text: impl FnOnce() -> String) -> Result<Self, CliError> {
         Ok(match format {
             Format::Table | Format::Wide => Self::text(text()),
             Format::Json => Self::json(&document()),
-            Format::Name => names_of(&document())?,
-            Format::Yaml => Self::yaml(yaml_text(&document()).map_err(|error| CliError::internal(&error))?),
+            Format::Name => return Err(nameless()),
+            Format::Yaml => Self::yaml(vdo_api::yaml::dump(&document()).map_err(|error| CliError::internal(&error))?),
         })
     }
 }
 
-/// A document of this kind: `apiVersion` and `kind` first.
+/// What programs get of a view.
+pub(super) fn of_view<V: View>(view: &V) -> Value {
+    let whole = Document {
+        api_version: API_VERSION,
+        kind: V::KIND,
+        fields: view,
+    };
+    unstyled(serde_json::to_value(whole).unwrap_or_default())
+}
+
+/// A document of this kind, of `mirror prune` alone: it has no view yet.
 pub(super) fn document(kind: &str, fields: Value) -> Value {
     let mut all = Map::new();
     all.insert("apiVersion".into(), API_VERSION.into());
@@ -107,88 +157,42 @@ pub(super) fn document(kind: &str, fields: Value) -> Value {
     all.into()
 }
 
-/// A document on a line of its own.
-pub(super) fn json_line(document: &Value) -> String {
-    format!("{}\n", unstyled(document))
+/// A view on a line of its own.
+pub(super) fn json_line<V: View>(view: &V) -> String {
+    format!("{}\n", of_view(view))
 }
 
-/// A document in YAML.
-pub(super) fn yaml_text(document: &Value) -> Result<String, YamlError> {
-    vdo_api::yaml::dump(&unstyled(document))
+/// A view in YAML.
+pub(super) fn yaml_text<V: View>(view: &V) -> Result<String, YamlError> {
+    vdo_api::yaml::dump(&of_view(view))
 }
 
-/// What programs get of a document: a text in it that is also shown to people loses its styles.
-fn unstyled(document: &Value) -> Value {
+/// A text that is also shown to people loses its styles.
+fn unstyled(document: Value) -> Value {
     match document {
-        Value::String(text) => style::plain(text).into(),
-        Value::Array(items) => items.iter().map(unstyled).collect(),
-        Value::Object(fields) => fields.iter().map(|(key, value)| (key.clone(), unstyled(value))).collect(),
-        other => other.clone(),
+        Value::String(text) => style::plain(&text).into(),
+        Value::Array(items) => items.into_iter().map(unstyled).collect(),
+        Value::Object(fields) => fields.into_iter().map(|(key, value)| (key, unstyled(value))).collect(),
+        other => other,
     }
 }
 
-/// The names of what a document lists, one a line.
-fn names_of(document: &Value) -> Result<Answer, CliError> {
-    let names = names(document).ok_or_else(|| {
-        CliError::new(
-            Exit::Usage,
-            "this answer lists no objects, so it has no names",
-            "Take -o table, wide, json or yaml.",
-        )
-    })?;
-    Ok(Answer::new(
-        Form::Text,
-        names.iter().map(|name| format!("{name}\n")).collect::<String>().into_bytes(),
-    ))
-}
-
-/// The lists of documents, and what the items are called there.
-fn names(document: &Value) -> Option<Vec<String>> {
-    const LISTS: [(&str, &str, &[&str]); 9] = [
-        ("objects", "", &[]),
-        ("versions", "", &["driver", "version"]),
-        ("secrets", "", &["secret"]),
-        ("reasons", "", &["reason"]),
-        ("subjects", "", &["subject", "name"]),
-        ("revisions", "", &["driver", "revision"]),
-        ("drivers", "driver", &["name"]),
-        ("items", "", &[]),
-        ("images", "", &[]),
-    ];
-    // A status has several lists; what it is about is one object.
-    if let Some(name) = document["config"]["name"].as_str() {
-        return Some(vec![format!(
-            "vdoconfig.{}/{}",
-            vdo_api::api::GROUP,
-            name.rsplit('/').next().unwrap_or(name)
-        )]);
-    }
-    let (list, lead, keys) = LISTS.into_iter().find(|(list, ..)| document[*list].is_array())?;
-    let name = |item: &Value| match keys {
-        [] => Some(item.as_str().map_or_else(|| object_name(item), str::to_owned)),
-        keys => {
-            let text = |key: &&str| item[*key].as_str().map_or_else(|| item[*key].to_string(), str::to_owned);
-            let lead = Some(lead.to_owned()).filter(|lead| !lead.is_empty());
-            Some(lead.into_iter().chain(keys.iter().map(text)).collect::<Vec<_>>().join("/"))
-        }
-    };
-    document[list].as_array().into_iter().flatten().map(name).collect()
+/// Names were asked for where there are none.
+pub(super) fn nameless() -> CliError {
+    CliError::new(
+        Exit::Usage,
+        "this answer lists no objects, so it has no names",
+        "Take -o table, wide, json or yaml.",
+    )
 }
 
 /// `deployment.apps/name`, as kubectl writes it.
-fn object_name(item: &Value) -> String {
-    let object = if item["object"].is_object() { &item["object"] } else { item };
-    let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
-    let name = if object["name"].is_string() {
-        text(&object["name"])
-    } else {
-        text(&object["metadata"]["name"])
-    };
-    let group = text(&object["apiVersion"])
+pub(super) fn object_name(api_version: &str, kind: &str, name: &str) -> String {
+    let group = api_version
         .split_once('/')
         .map(|(group, _)| format!(".{group}"))
         .unwrap_or_default();
-    format!("{}{group}/{name}", text(&object["kind"]).to_lowercase())
+    format!("{}{group}/{name}", kind.to_lowercase())
 }
 
 #[cfg(test)]
@@ -196,48 +200,40 @@ mod tests {
     use super::*;
     use serde_json::json;
 
+    #[derive(Serialize, JsonSchema)]
+    struct Styled {
+        messages: Vec<String>,
+        of: [String; 1],
+    }
+
+    impl View for Styled {
+        const KIND: &'static str = "Progress";
+    }
+
     /// A text for people has our styles; the same text in a document has none of them, in any form.
     #[test]
     fn document_for_programs_has_no_style_of_ours() {
-        let styled = document(
-            "Progress",
-            json!({"messages": [format!("a {}", style::bad("- found  1"))], "of": {"b": style::good("2")}}),
-        );
-        let expected = document("Progress", json!({"messages": ["a - found  1"], "of": {"b": "2"}}));
-        for answer in [Answer::json(&styled), Answer::json_line(&styled)] {
+        let styled = Styled {
+            messages: vec![format!("a {}", style::bad("- found  1"))],
+            of: [style::good("2")],
+        };
+        let expected = json!({"apiVersion": "vdoctl/v1", "kind": "Progress", "messages": ["a - found  1"], "of": ["2"]});
+        for answer in [Answer::json(&of_view(&styled)), Answer::json_line(&styled)] {
             let read: Value = serde_json::from_slice(&answer.data).expect("JSON");
             assert_eq!(read, expected);
         }
-        let yaml = Answer::formatted(Format::Yaml, || styled.clone(), String::new).expect("an answer");
+        let yaml = Answer::view(Format::Yaml, &styled, String::new).expect("an answer");
         let yaml = String::from_utf8(yaml.data).expect("text");
         assert_eq!(vdo_api::yaml::load_value(&yaml).ok(), Some(expected), "{yaml}");
         assert!(!yaml_text(&styled).expect("YAML").contains("1b"), "{yaml}");
+        let error = Answer::view(Format::Name, &styled, String::new).expect_err("it lists nothing");
+        assert_eq!(error.exit, Exit::Usage);
     }
 
     #[test]
-    fn names_are_those_of_kubectl_or_of_the_matrix() {
-        let deployment =
-            json!({"action": "apply", "object": {"apiVersion": "apps/v1", "kind": "Deployment", "namespace": "n", "name": "a"}});
-        let secret = json!({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "s"}});
-        for (document, expected) in [
-            (json!({"objects": [deployment]}), Some(vec!["deployment.apps/a"])),
-            (json!({"items": [secret]}), Some(vec!["secret/s"])),
-            (
-                json!({"versions": [{"driver": "vsphere-csi", "version": "3.7.3"}]}),
-                Some(vec!["vsphere-csi/3.7.3"]),
-            ),
-            (
-                json!({"config": {"name": "n/vdo"}, "drivers": []}),
-                Some(vec!["vdoconfig.vdo.vmware.com/vdo"]),
-            ),
-            (json!({"objects": []}), Some(vec![])),
-            (json!({"fits": true}), None),
-        ] {
-            assert_eq!(
-                names(&document),
-                expected.map(|all| all.into_iter().map(str::to_owned).collect::<Vec<_>>()),
-                "{document}"
-            );
+    fn names_are_those_of_kubectl() {
+        for (version, kind, expected) in [("apps/v1", "Deployment", "deployment.apps/a"), ("v1", "Secret", "secret/a")] {
+            assert_eq!(object_name(version, kind, "a"), expected);
         }
     }
 }

@@ -3,6 +3,7 @@
 use super::args::{Format, Global, Plan as Args};
 use super::context::Context;
 use super::plan_view::Planned;
+use super::views::plan::PlanView;
 use super::{Answer, CliError, style};
 use vdo_api::api::Approval;
 use vdo_core::manifest::Difference;
@@ -26,7 +27,8 @@ pub(super) async fn with_fields(global: &Global, shown: impl Fn(&str, &Differenc
 
 fn answer(format: Format, planned: &Planned) -> Result<Answer, CliError> {
     let all: Vec<&Item> = planned.items.iter().collect();
-    let answer = Answer::formatted(format, || planned.json("Plan", &all), || text(planned, format == Format::Wide))?;
+    let view = PlanView(planned.view(&all));
+    let answer = Answer::view(format, &view, || text(planned, format == Format::Wide))?;
     let answer = planned.talk().fold(answer, Answer::note);
     let answer = answer.note(planned.summary()).exit(planned.exit());
     Ok(match &planned.hash {

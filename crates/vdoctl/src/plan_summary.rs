@@ -1,7 +1,7 @@
 //! The head of a plan: for each driver which version becomes which, why, and which pods restart.
 
 use super::style;
-use serde_json::{Value, json};
+use super::views::plan::DriverChangeView;
 use std::collections::BTreeSet;
 use vdo_api::types::{DriverVersion, count};
 use vdo_core::drivers::short;
@@ -131,20 +131,20 @@ impl DriverChange {
         text
     }
 
-    /// The form for programs.
-    pub(super) fn json(&self) -> Value {
-        json!({
-            "driver": self.driver,
-            "change": self.kind(),
-            "from": self.from,
-            "to": self.to,
-            "because": self.because,
-            "objects": self.objects,
-            "labelsOnly": self.labels_only,
-            "restarts": self.restarts,
-            "then": self.steps,
-            "preconditions": self.preconditions,
-        })
+    /// What is shown to programs.
+    pub(super) fn view(&self) -> DriverChangeView {
+        DriverChangeView {
+            driver: self.driver.clone(),
+            change: self.kind().to_owned(),
+            from: self.from.clone(),
+            to: self.to.clone(),
+            because: self.because.clone(),
+            objects: self.objects,
+            labels_only: self.labels_only,
+            restarts: self.restarts.clone(),
+            then: self.steps.clone(),
+            preconditions: self.preconditions.clone(),
+        }
     }
 }
 

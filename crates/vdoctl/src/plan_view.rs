@@ -4,19 +4,17 @@ use super::change::Change;
 use super::context::{Context, Decided, Deciding, id};
 use super::error::sentence;
 use super::matrix::Used;
-use super::output::document;
 use super::plan_summary::{DriverChange, drivers, is_label_only};
 use super::preview::suppose;
+use super::views::plan::{FieldView, ItemView, ObjectView, PlannedView, SkipView, WaitView};
 use super::{CliError, Exit, args, field_view, style};
 use kube::ResourceExt;
-use serde_json::{Value, json};
 use std::collections::BTreeSet;
 use vdo::cluster::ClusterError;
 use vdo::reconcile::{Scope, dry_run, is_uninstalled};
 use vdo_api::api::{APPROVE, Approval, DeletionPolicy, VDOConfig};
 use vdo_api::types::{ObjectId, count};
 use vdo_core::drivers::short;
-use vdo_core::manifest::Difference;
 use vdo_core::matrix::Resolution;
 use vdo_core::plan::{Action, Because, Item, Plan, Skip, Wait, hash, outline};
 
@@ -321,48 +319,40 @@ impl Planned {
         text
     }
 
-    /// The document for programs.
-    pub(super) fn json(&self, kind: &str, items: &[&Item]) -> Value {
-        let skips = |skips: &[Skip]| -> Vec<Value> {
-            let of = |skip: &Skip| json!({"object": skip.id.to_string(), "message": skip.message});
-            skips.iter().map(of).collect()
-        };
-        let objects: Vec<Value> = items.iter().map(|item| self.object(item)).collect();
-        let waits = |waits: &[Wait]| -> Vec<Value> {
-            let of = |wait: &Wait| json!({"driver": wait.driver, "reason": wait.reason, "message": wait.message});
-            waits.iter().map(of).collect()
-        };
-        document(
-            kind,
-            json!({
-                "config": self.config,
-                "matrix": self.matrix.as_ref().map(Used::json),
-                "hash": self.hash,
-                "approval": format!("{:?}", self.approval),
-                "approved": self.approved,
-                "supposed": self.supposed.iter().map(Change::json).collect::<Vec<_>>(),
-                "drivers": self.drivers.iter().map(DriverChange::json).collect::<Vec<_>>(),
-                "objects": objects,
-                "stays": skips(&self.stays),
-                "waiting": waits(&self.waiting),
-                "blocked": waits(&self.blocked),
-                "notTried": skips(&self.deferred),
-                "leftAlone": self.left,
-            }),
-        )
+    /// What is shown to programs, with these objects.
+    pub(super) fn view(&self, items: &[&Item]) -> PlannedView {
+        PlannedView {
+            config: self.config.clone(),
+            matrix: self.matrix.as_ref().map(Used::view),
+            hash: self.hash.clone(),
+            approval: self.approval,
+            approved: self.approved,
+            supposed: self.supposed.iter().map(Change::view).collect(),
+            drivers: self.drivers.iter().map(DriverChange::view).collect(),
+            objects: items.iter().map(|item| self.object(item)).collect(),
+            stays: self.stays.iter().map(SkipView::from).collect(),
+            waiting: self.waiting.iter().map(WaitView::from).collect(),
+            blocked: self.blocked.iter().map(WaitView::from).collect(),
+            not_tried: self.deferred.iter().map(SkipView::from).collect(),
+            left_alone: self.left.clone(),
+        }
     }
 
-    fn object(&self, item: &Item) -> Value {
-        let field = |f: &Difference| json!({"path": f.path, "found": f.found, "wanted": f.wanted});
-        let refusal = self.refusals.iter().find(|(id, _)| *id == item.id).map(|(_, refusal)| refusal);
-        json!({
-            "action": item.action,
-            "because": item.because,
-            "object": {"apiVersion": item.api_version, "kind": item.id.kind(), "namespace": item.id.namespace, "name": item.id.name},
-            "driver": item.driver,
-            "wave": item.wave,
-            "fields": item.fields.iter().map(field).collect::<Vec<_>>(),
-            "refusal": refusal,
-        })
+    fn object(&self, item: &Item) -> ItemView {
+        let refusal = self.refusals.iter().find(|(id, _)| *id == item.id);
+        ItemView {
+            action: item.action,
+            because: item.because,
+            object: ObjectView {
+                api_version: item.api_version.clone(),
+                kind: item.id.kind().to_owned(),
+                namespace: item.id.namespace.clone(),
+                name: item.id.name.to_string(),
+            },
+            driver: item.driver.clone(),
+            wave: item.wave,
+            fields: item.fields.iter().map(FieldView::from).collect(),
+            refusal: refusal.map(|(_, refusal)| refusal.clone()),
+        }
     }
 }

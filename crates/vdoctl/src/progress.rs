@@ -4,12 +4,12 @@
 //! every change is one document on a line of its own, with `-o yaml` one document of the stream.
 
 use super::args::Format;
-use super::output::{Form, document, json_line, yaml_text};
+use super::output::{Form, View, json_line, yaml_text};
 use super::printer::Printer;
 use super::style::{bad, faint, good, warn, width};
+use super::views::progress::ProgressView;
 use super::wrap::broken;
 use super::{Answer, Exit};
-use serde_json::{Value, json};
 use std::io::{self, IsTerminal as _};
 use std::time::{Duration, Instant};
 
@@ -120,10 +120,10 @@ impl Progress {
     }
 
     /// The last document of the stream.
-    pub(super) fn last(&self, document: &Value) -> Answer {
+    pub(super) fn last<V: View>(&self, view: &V) -> Answer {
         match self.shape {
-            Shape::Yaml => Answer::yaml(yaml_text(document).map(|text| format!("---\n{text}")).unwrap_or_default()),
-            _ => Answer::json_line(document),
+            Shape::Yaml => Answer::yaml(yaml_text(view).map(|text| format!("---\n{text}")).unwrap_or_default()),
+            _ => Answer::json_line(view),
         }
     }
 
@@ -135,10 +135,11 @@ impl Progress {
     }
 
     fn event(&self, state: &str, lines: &[String]) -> String {
-        let event = document(
-            "Progress",
-            json!({"state": state, "elapsedSeconds": self.started.elapsed().as_secs(), "messages": lines}),
-        );
+        let event = ProgressView {
+            state,
+            elapsed_seconds: self.started.elapsed().as_secs(),
+            messages: lines,
+        };
         match self.shape {
             Shape::Yaml => yaml_text(&event).map(|text| format!("---\n{text}")).unwrap_or_default(),
             _ => json_line(&event),

@@ -1,26 +1,24 @@
 //! `vdoctl report`: one page about a cluster that can be sent to the people who run the vCenter.
 
 mod bars;
-mod html;
+mod page;
 
 use super::args::{Global, Report as Args};
-use super::support::{facts, unwritable};
-use super::{Answer, CliError, matrix, save};
+use super::support::{Facts, unwritable};
+use super::views::matrix::VersionView;
+use super::{Answer, CliError, save};
 use std::path::Path;
 use vdo_core::matrix::Index;
-
-/// The documents that a page is made of.
-const PARTS: [&str; 5] = ["status", "doctor", "history", "matrix", "outlook"];
 
 /// Which Kubernetes minors the versions of an index support, as an SVG picture: the one of the page.
 #[must_use]
 pub fn support_bars(index: &Index) -> String {
-    bars::svg(&matrix::entries(index), None)
+    bars::svg(&VersionView::all(index), None)
 }
 
 pub(super) async fn run(args: &Args, global: &Global) -> Result<Answer, CliError> {
-    let facts = facts(args.from.as_deref(), &PARTS, global).await?;
-    let page = html::page(&facts);
+    let facts = Facts::read(args.from.as_deref(), global).await?;
+    let page = page::page(&facts).map_err(|error| CliError::internal(&error))?;
     if args.html == Path::new("-") {
         return Ok(Answer::bytes(page.into_bytes()));
     }

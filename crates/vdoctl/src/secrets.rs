@@ -8,14 +8,14 @@ use super::context::{Context, now};
 use super::deploy::Judge;
 use super::deploy::vcenter::private;
 use super::doctor::password::password;
-use super::output::document;
 use super::printer::Printer;
 use super::progress::Progress;
 use super::style::{ago, bad, good, table};
+use super::views::secrets::{SecretView, SecretsView};
 use super::{Answer, CliError, Exit};
 use k8s_openapi::jiff::Timestamp;
 use kube::ResourceExt;
-use serde_json::{Value, json};
+use serde_json::json;
 use vdo::reconcile::{connection_objects, port, trust};
 use vdo_api::api::{CredentialStatus, RECONCILE_AT, VsphereCloudConfig};
 use vdo_vsphere::vcenter::Endpoint;
@@ -37,14 +37,14 @@ pub(super) async fn run(args: &Args, global: &Global, printer: &Printer) -> Resu
 pub(super) async fn list(args: &SecretsList, global: &Global) -> Result<Answer, CliError> {
     let context = Context::open(global).await?;
     let all = connection_objects(&context.ports.reader, context.namespace()).await?;
-    let answer = Answer::formatted(
-        args.output.or_table(),
-        || document("Secrets", json!({"secrets": all.iter().map(json_of).collect::<Vec<_>>()})),
-        || {
-            let rows: Vec<Vec<String>> = all.iter().map(|connection| row(connection, now())).collect();
-            table(&["CONNECTION", "SECRET", "USER", "STATE"], &rows)
-        },
-    )?;
+    let view = SecretsView {
+        secrets: all.iter().map(|connection| view(connection)).collect(),
+    };
+    let text = || {
+        let rows: Vec<Vec<String>> = all.iter().map(|connection| row(connection, now())).collect();
+        table(&["CONNECTION", "SECRET", "USER", "STATE"], &rows)
+    };
+    let answer = Answer::view(args.output.or_table(), &view, text)?;
     Ok(match all.is_empty() {
         true => answer
             .note(format!("there is no vSphere connection in namespace {}", context.namespace()))
@@ -89,16 +89,17 @@ fn row(connection: &VsphereCloudConfig, now: Timestamp) -> Vec<String> {
     vec![connection.name_any(), credential.secret.clone(), credential.user.clone(), state]
 }
 
-fn json_of(connection: &VsphereCloudConfig) -> Value {
+fn view(connection: &VsphereCloudConfig) -> SecretView {
     let found = credential(connection);
-    json!({
-        "connection": connection.name_any(),
-        "secret": found.map_or(&connection.spec.credentials, |found| &found.secret),
-        "user": found.map(|found| &found.user),
-        "state": found.map(|found| state(found).0),
-        "reason": found.and_then(|found| state(found).1),
-        "lastTried": found.and_then(|found| found.last_tried.as_ref()),
-    })
+    let (state, reason) = found.map(state).unzip();
+    SecretView {
+        connection: connection.name_any(),
+        secret: found.map_or(&connection.spec.credentials, |found| &found.secret).clone(),
+        user: found.map(|found| found.user.clone()),
+        state: state.map(str::to_owned),
+        reason: reason.flatten().map(str::to_owned),
+        last_tried: found.and_then(|found| found.last_tried.clone()),
+    }
 }
 
 async fn set(args: &SecretsSet, global: &Global, progress: &mut Progress) -> Result<Answer, CliError> {

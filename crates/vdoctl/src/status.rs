@@ -10,21 +10,22 @@ mod view;
 use super::args::{Format, Global, Status as Args};
 use super::context::{Context, Deployed, now};
 use super::printer::Printer;
+use super::views::status::StatusView;
 use super::wrap::columns_of;
 use super::{Answer, CliError, Exit};
 pub(super) use judgement::{Judgement, Kind, Need};
-pub(super) use model::Picture;
-use vdo_api::api::Health;
-
-use serde_json::Value;
+use k8s_openapi::jiff::Timestamp;
+pub(super) use model::{Picture, Severity};
+use std::path::Path;
 use std::time::Duration;
+use vdo_api::api::Health;
 
 /// How often `--watch` looks.
 const PACE: Duration = Duration::from_secs(2);
 
 pub(super) async fn run(args: &Args, global: &Global) -> Result<Answer, CliError> {
     if let Some(file) = &args.from {
-        return super::support::recorded(file, "status", args.output.or_table());
+        return recorded(file, args.output.or_table());
     }
     let context = Context::open(global).await?;
     Ok(look(&context, args).await?.0)
@@ -36,9 +37,9 @@ pub(super) async fn watch(args: &Args, global: &Global, printer: &mut Printer) -
     let context = Context::open(global).await?;
     let mut last = None;
     loop {
-        let silent = |what: String| (Answer::text("").note(&what), Value::String(what));
+        let silent = |what: String| (Answer::text("").note(&what), Err(what));
         let (answer, state) = match tokio::time::timeout(global.timeout(), look(&context, args)).await {
-            Ok(Ok(seen)) => seen,
+            Ok(Ok((answer, view))) => (answer, Ok(view)),
             Ok(Err(error)) if error.exit == Exit::Cluster => silent(error.what),
             Ok(Err(error)) => return Err(error),
             Err(_) => silent(CliError::timed_out(global.timeout()).what),
@@ -52,24 +53,35 @@ pub(super) async fn watch(args: &Args, global: &Global, printer: &mut Printer) -
     }
 }
 
-/// What is to be shown, and the state behind it.
-async fn look(context: &Context, args: &Args) -> Result<(Answer, Value), CliError> {
-    let deployed = context.deployed().await?;
-    let picture = Picture::take(context, &deployed).await?;
-    let format = args.output.or_table();
-    let state = picture.json();
+/// The status that a support bundle holds, as it was when that was made.
+fn recorded(file: &Path, format: Format) -> Result<Answer, CliError> {
+    let bundle = super::support::read(file)?;
+    let view: StatusView = bundle.view("status")?;
+    let answer = shown(&view, format, bundle.taken().unwrap_or_else(now))?;
+    Ok(bundle.answer("status", answer))
+}
+
+fn shown(view: &StatusView, format: Format, now: Timestamp) -> Result<Answer, CliError> {
     let layout = view::Layout {
         columns: columns_of(&std::io::stdout()),
         wide: format == Format::Wide,
     };
-    let answer = Answer::formatted(format, || state.clone(), || view::draw(&picture, layout, now()))?;
+    Answer::view(format, view, || view::draw(view, layout, now))
+}
+
+/// What is to be shown, and the state behind it.
+async fn look(context: &Context, args: &Args) -> Result<(Answer, StatusView), CliError> {
+    let deployed = context.deployed().await?;
+    let picture = Picture::take(context, &deployed).await?;
+    let view = picture.view(now());
+    let answer = shown(&view, args.output.or_table(), now())?;
     let answer = match &deployed {
         Deployed::Config(config) => {
             let health = config.status.as_ref().and_then(|status| status.health);
-            let own = picture.config.as_ref();
+            let own = view.config.as_ref();
             let old = own.is_some_and(|config| config.stuck.is_some() || config.silence.is_some());
             answer.exit(match health {
-                _ if old || picture.has_faults() => Exit::Differences,
+                _ if old || view.has_faults() => Exit::Differences,
                 Some(Health::Healthy | Health::Paused | Health::Progressing) => Exit::Ok,
                 Some(Health::Degraded | Health::Blocked | Health::Unknown) | None => Exit::Differences,
             })
@@ -79,7 +91,7 @@ async fn look(context: &Context, args: &Args) -> Result<(Answer, Value), CliErro
             answer.note(missing.what).note(format!("  {}", missing.remedy)).exit(missing.exit)
         }
     };
-    Ok((answer, state))
+    Ok((answer, view))
 }
 
 /// What a person has to do before the operator acts on what a verb has just written, if anything. It is only looked for: the verb has done its

@@ -13,14 +13,23 @@ mod documents;
 mod fields;
 mod mask;
 
-use super::args::{Format, Global, SupportBundle as Args};
+use super::args::{Global, SupportBundle as Args};
 use super::context::{Context, now};
-use super::output::document;
+use super::output::{View as _, of_view};
+use super::views::choice::OutlookView;
+use super::views::doctor::DoctorView;
+use super::views::history::HistoryView;
+use super::views::matrix::MatrixListView;
+use super::views::status::StatusView;
+use super::views::support::{BundleClusterView, SupportBundleView};
 use super::{Answer, CliError, Exit, save};
 use archive::Archive;
 use documents::Documents;
+use k8s_openapi::jiff::Timestamp;
 use mask::Mask;
-use serde_json::{Value, json};
+use serde::Deserialize;
+use serde::de::DeserializeOwned;
+use serde_json::Value;
 use std::path::{Path, PathBuf};
 use vdo_api::types::{count, from_json};
 
@@ -39,31 +48,68 @@ const CONTENT: &str = "It holds answers of vdoctl, listed fields of objects, eve
 
 const VERSION: &str = env!("CARGO_PKG_VERSION");
 
-/// What a report is made of: what a bundle says of itself, and the documents of these verbs, live or from a bundle. Both ways lead through
-/// the same mask; a bundle of an older vdoctl may lack it.
-pub(super) async fn facts(from: Option<&Path>, verbs: &[&str], global: &Global) -> Result<Value, CliError> {
-    if let Some(file) = from {
-        let bundle = read(file)?;
-        let mut facts = bundle.manifest.clone();
-        for verb in verbs {
-            facts[*verb] = bundle.json(file, verb).ok().flatten().unwrap_or(Value::Null);
+/// What a report is made of: what a bundle says of itself, and the documents of verbs, live or from a bundle. Both ways lead through the same
+/// mask; a bundle of an older vdoctl may lack it.
+pub(super) struct Facts {
+    pub about: SupportBundleView,
+    pub status: Option<StatusView>,
+    pub doctor: Option<DoctorView>,
+    pub history: Option<HistoryView>,
+    pub matrix: Option<MatrixListView>,
+    pub outlook: Option<OutlookView>,
+}
+
+impl Facts {
+    pub(super) async fn read(from: Option<&Path>, global: &Global) -> Result<Self, CliError> {
+        if let Some(file) = from {
+            let bundle = read(file)?;
+            let mask = Mask::default();
+            let about = serde_json::to_value(&bundle.manifest).map(|about| mask.document(about));
+            let about = about.and_then(serde_json::from_value).unwrap_or_default();
+            return Ok(Self::of(about, |verb| Some(mask.document(bundle.document(verb).ok()??))));
         }
-        return Ok(Mask::default().document(facts));
+        let context = Context::open(global).await?;
+        let taken = now();
+        let (_, mask) = cluster::collect(&context).await;
+        let documents = Documents::collect(&context, global).await?;
+        let about = of_cluster(&context, taken, &documents);
+        Ok(Self::of(about, |verb| documents.json(verb, &mask)))
     }
-    let context = Context::open(global).await?;
-    let taken = now();
-    let (_, mask) = cluster::collect(&context).await;
-    let documents = Documents::collect(&context, global).await?;
-    let mut facts = mask.document(json!({
-        "vdoctl": VERSION,
-        "taken": taken,
-        "cluster": {"name": context.name, "server": context.server, "version": context.kubernetes.raw()},
-        "missing": documents.missing(),
-    }));
-    for verb in verbs {
-        facts[*verb] = documents.json(verb, &mask);
+
+    /// A document that cannot be read is missing.
+    pub(super) fn of(mut about: SupportBundleView, document: impl Fn(&str) -> Option<Value>) -> Self {
+        fn part<T: DeserializeOwned>(document: Option<Value>, verb: &str, missing: &mut Vec<String>) -> Option<T> {
+            let read = serde_json::from_value(document?);
+            read.map_err(|error| missing.push(format!("{verb}: {error}"))).ok()
+        }
+        let missing = &mut about.missing;
+        Self {
+            status: part(document("status"), "status", missing),
+            doctor: part(document("doctor"), "doctor", missing),
+            history: part(document("history"), "history", missing),
+            matrix: part(document("matrix"), "matrix", missing),
+            outlook: part(document("outlook"), "outlook", missing),
+            about,
+        }
     }
-    Ok(facts)
+}
+
+/// What a bundle of this cluster says of itself, without what its files leave out.
+fn of_cluster(context: &Context, taken: Timestamp, documents: &Documents) -> SupportBundleView {
+    SupportBundleView {
+        schema: SCHEMA,
+        vdoctl: VERSION.to_owned(),
+        taken: Some(taken),
+        cluster: BundleClusterView {
+            name: context.name.clone(),
+            server: context.server.clone(),
+            version: context.kubernetes.raw().to_owned(),
+        },
+        namespace: context.namespace().to_owned(),
+        exits: documents.exits(),
+        missing: documents.missing(),
+        left_out: Vec::new(),
+    }
 }
 
 pub(super) async fn run(args: &Args, global: &Global) -> Result<Answer, CliError> {
@@ -73,22 +119,11 @@ pub(super) async fn run(args: &Args, global: &Global) -> Result<Answer, CliError
     let documents = Documents::collect(&context, global).await?;
     let mut archive = Archive::new(format!("vdo-support-{}", word(&context.name)));
     documents.write(&mut archive, &mask);
-    let mut missing = documents.missing();
-    missing.extend(objects.write(&context, &mut archive, &mask).await);
-    let manifest = document(
-        "SupportBundle",
-        json!({
-            "schema": SCHEMA,
-            "vdoctl": VERSION,
-            "taken": taken,
-            "cluster": {"name": context.name, "server": context.server, "version": context.kubernetes.raw()},
-            "namespace": context.namespace(),
-            "exits": documents.exits(),
-            "missing": missing,
-            "leftOut": archive.left_out(),
-        }),
-    );
-    archive.add(MANIFEST, mask.json(manifest).as_bytes());
+    let mut manifest = of_cluster(&context, taken, &documents);
+    manifest.missing.extend(objects.write(&context, &mut archive, &mask).await);
+    manifest.left_out = archive.left_out().to_vec();
+    archive.add(MANIFEST, mask.json(of_view(&manifest)).as_bytes());
+    let missing = manifest.missing;
     let files = archive.files();
     let bytes = archive.finish().map_err(|error| unwritable(Path::new("the archive"), &error))?;
     let time = taken.strftime("%Y%m%dT%H%M%SZ");
@@ -115,72 +150,68 @@ pub(super) async fn run(args: &Args, global: &Global) -> Result<Answer, CliError
     Ok(answer.note("vdoctl status --from FILE, vdoctl doctor --from FILE and vdoctl report --from FILE read it."))
 }
 
-/// The answer of a verb, as it was when a bundle was made.
-pub(super) fn recorded(file: &Path, verb: &str, format: Format) -> Result<Answer, CliError> {
-    let bundle = read(file)?;
-    let manifest = &bundle.manifest;
-    let absent = || {
-        let why = manifest["missing"]
-            .as_array()
-            .into_iter()
-            .flatten()
-            .filter_map(Value::as_str)
-            .find(|line| line.starts_with(verb));
-        CliError::new(
-            Exit::NotFound,
-            format!("{} has no {verb}: {}", file.display(), why.unwrap_or("it was not collected")),
-            "See bundle.json in it.",
-        )
-    };
-    let json: Value = bundle.json(file, verb)?.ok_or_else(absent)?;
-    let text = bundle.text(verb).ok_or_else(absent)?;
-    let exit = Exit::ALL
-        .iter()
-        .copied()
-        .find(|exit| Some(u64::from(*exit as u8)) == manifest["exits"][verb].as_u64());
-    let answer = Answer::formatted(format, || json, || text)?;
-    Ok(answer
-        .note(format!(
-            "As of {} in cluster {}.",
-            said(&manifest["taken"]),
-            said(&manifest["cluster"]["name"])
-        ))
-        .exit(exit.unwrap_or(Exit::Ok)))
-}
-
-/// What a verb said as a document when a bundle was made.
-pub(super) fn recorded_json(file: &Path, verb: &str) -> Result<Value, CliError> {
-    read(file)?.json(file, verb)?.ok_or_else(|| {
-        CliError::new(
-            Exit::NotFound,
-            format!("{} has no {verb}", file.display()),
-            "See bundle.json in it.",
-        )
-    })
-}
-
 /// A bundle that was read.
 pub(super) struct Bundle {
-    pub manifest: Value,
+    file: PathBuf,
+    manifest: SupportBundleView,
     files: archive::Files,
 }
 
 impl Bundle {
-    /// What a verb said, where it was collected.
-    pub(super) fn json(&self, file: &Path, verb: &str) -> Result<Option<Value>, CliError> {
+    /// The document of a verb, where it was collected.
+    fn document<T: DeserializeOwned>(&self, verb: &str) -> Result<Option<T>, CliError> {
         let path = format!("{verb}.json");
         self.files.get(&path).map(from_json).transpose().map_err(|error| {
             CliError::new(
                 Exit::Refused,
-                format!("{path} in {} cannot be read: {error}", file.display()),
-                "Copy it again from where it was made.",
+                format!("{path} in {} cannot be read: {error}", self.file.display()),
+                format!(
+                    "Copy it again from where it was made, or read it with the vdoctl that made it, {}.",
+                    known(&self.manifest.vdoctl)
+                ),
             )
         })
     }
 
-    pub(super) fn text(&self, verb: &str) -> Option<String> {
-        String::from_utf8(self.files.get(&format!("{verb}.txt"))?.clone()).ok()
+    /// The document of a verb.
+    pub(super) fn view<T: DeserializeOwned>(&self, verb: &str) -> Result<T, CliError> {
+        self.document(verb)?.ok_or_else(|| {
+            let why = self.manifest.missing.iter().find(|line| line.starts_with(verb));
+            CliError::new(
+                Exit::NotFound,
+                format!(
+                    "{} has no {verb}: {}",
+                    self.file.display(),
+                    why.map_or("it was not collected", String::as_str)
+                ),
+                "See bundle.json in it.",
+            )
+        })
     }
+
+    /// When it was made.
+    pub(super) fn taken(&self) -> Option<Timestamp> {
+        self.manifest.taken
+    }
+
+    /// An answer from it, with its time and the exit code that the verb had then.
+    pub(super) fn answer(&self, verb: &str, answer: Answer) -> Answer {
+        let code = self.manifest.exits.get(verb);
+        let exit = Exit::ALL.iter().copied().find(|exit| Some(&(*exit as u8)) == code);
+        let taken = self.taken().map_or_else(|| "unknown".to_owned(), |taken| taken.to_string());
+        let cluster = known(&self.manifest.cluster.name);
+        answer
+            .note(format!("As of {taken} in cluster {cluster}."))
+            .exit(exit.unwrap_or(Exit::Ok))
+    }
+}
+
+/// The kind of a document.
+#[derive(Deserialize)]
+struct OfKind<T> {
+    kind: String,
+    #[serde(flatten)]
+    of: T,
 }
 
 /// Reads a bundle.
@@ -200,24 +231,31 @@ pub(super) fn read(file: &Path) -> Result<Bundle, CliError> {
             "Copy it again from where it was made.",
         )
     })?;
-    let manifest: Option<Value> = files.get(MANIFEST).and_then(|bytes| from_json(bytes).ok());
-    let manifest = manifest.filter(|manifest| manifest["kind"] == "SupportBundle").ok_or_else(|| {
-        wrong(
-            "is no support bundle: it has no bundle.json".into(),
-            "Name a file that vdoctl support-bundle has written.",
-        )
-    })?;
-    match manifest["schema"].as_u64() {
-        Some(schema) if schema <= SCHEMA => Ok(Bundle { manifest, files }),
-        _ => Err(wrong(
-            format!("was made by a newer vdoctl ({})", said(&manifest["vdoctl"])),
+    let manifest: Option<OfKind<SupportBundleView>> = files.get(MANIFEST).and_then(|bytes| from_json(bytes).ok());
+    let manifest = manifest
+        .filter(|manifest| manifest.kind == SupportBundleView::KIND)
+        .ok_or_else(|| {
+            wrong(
+                "is no support bundle: it has no bundle.json".into(),
+                "Name a file that vdoctl support-bundle has written.",
+            )
+        })?;
+    let manifest = manifest.of;
+    if manifest.schema > SCHEMA {
+        return Err(wrong(
+            format!("was made by a newer vdoctl ({})", known(&manifest.vdoctl)),
             "Take that version of vdoctl, or a newer one.",
-        )),
+        ));
     }
+    Ok(Bundle {
+        file: file.to_owned(),
+        manifest,
+        files,
+    })
 }
 
-fn said(value: &Value) -> &str {
-    value.as_str().unwrap_or("unknown")
+fn known(text: &str) -> &str {
+    if text.is_empty() { "unknown" } else { text }
 }
 
 /// A word for a file name.
@@ -243,11 +281,12 @@ pub(super) fn unwritable(path: &Path, error: &std::io::Error) -> CliError {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use serde_json::json;
 
     fn bundle(manifest: &Value) -> Vec<u8> {
         let mut archive = Archive::new("vdo-support-demo".into());
         archive.add("status.json", b"{\"kind\": \"Status\"}");
-        archive.add("status.txt", b"CLUSTER demo\n");
+        archive.add("old.json", b"{\"kind\": \"Doctor\", \"passed\": 3}");
         archive.add(MANIFEST, manifest.to_string().as_bytes());
         archive.finish().expect("an archive")
     }
@@ -259,11 +298,20 @@ mod tests {
         let manifest = json!({"kind": "SupportBundle", "schema": SCHEMA, "vdoctl": "0.1.0", "taken": "2026-01-01T00:00:00Z", "cluster": {"name": "demo"}, "exits": {"status": 1}, "missing": ["doctor: no answer"]});
         let whole = bundle(&manifest);
         std::fs::write(&file, &whole).expect("written");
-        let answer = recorded(&file, "status", Format::Table).expect("an answer");
-        assert_eq!((answer.data.as_slice(), answer.exit), (&b"CLUSTER demo\n"[..], Exit::Differences));
+        let opened = read(&file).expect("a bundle");
+        // An older vdoctl wrote less.
+        let view: DoctorView = opened.view("old").expect("a view");
+        assert_eq!(view.passed, 3);
+        let answer = opened.answer("status", Answer::text(""));
+        assert_eq!(answer.exit, Exit::Differences);
         assert_eq!(answer.talk, ["As of 2026-01-01T00:00:00Z in cluster demo."]);
-        let error = recorded(&file, "doctor", Format::Json).expect_err("it is missing");
+        let error = opened.view::<DoctorView>("doctor").expect_err("it is missing");
         assert!(error.what.contains("doctor: no answer"), "{error}");
+        let error = opened.view::<StatusView>("status").expect_err("it is not whole");
+        assert!(
+            error.what.contains("status.json in") && error.remedy.contains("the vdoctl that made it, 0.1.0"),
+            "{error:?}"
+        );
 
         for (bytes, said) in [
             (whole[..whole.len() / 2].to_vec(), "is no whole support bundle"),
@@ -276,7 +324,7 @@ mod tests {
             ),
         ] {
             std::fs::write(&file, bytes).expect("written");
-            let error = recorded(&file, "status", Format::Table).expect_err(said);
+            let error = read(&file).err().expect(said);
             assert!(error.what.contains(said), "{said}: {error}");
         }
         // A few kilobytes that would be gigabytes in memory.
@@ -284,7 +332,9 @@ mod tests {
         archive.add("status.json", format!("[{}{{}}]", "{},".repeat(1 << 20)).as_bytes());
         archive.add(MANIFEST, manifest.to_string().as_bytes());
         std::fs::write(&file, archive.finish().expect("an archive")).expect("written");
-        let error = recorded(&file, "status", Format::Json).expect_err("too much");
+        let error = read(&file)
+            .and_then(|bundle| bundle.view::<StatusView>("status"))
+            .expect_err("too much");
         assert!(
             error.what.contains("status.json in") && error.what.contains("more than 200000 values"),
             "{error}"

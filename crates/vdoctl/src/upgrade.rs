@@ -11,10 +11,10 @@ use super::change::Change;
 use super::context::{Context, Deciding};
 use super::driver_fields::typed;
 use super::matrix::{Used, repeated};
-use super::output::document;
 use super::plan_view::Planned;
+use super::views::plan::{UpgradePlanView, UpgradeRestView};
 use super::{Answer, CliError, Exit, matrix, style};
-use serde_json::{Value, json};
+use serde_json::Value;
 use std::collections::BTreeMap;
 use vdo_api::types::DriverVersion;
 use vdo_core::drivers::short;
@@ -97,6 +97,24 @@ impl Upgrade {
         misses(&self.targets, &self.planned)
     }
 
+    /// What is shown to programs.
+    fn view(&self) -> UpgradePlanView {
+        let plan = self.planned.view(&self.planned.changing().collect::<Vec<_>>());
+        UpgradePlanView {
+            upgrade: true,
+            matrix: plan.matrix,
+            targets: Some(self.targets.clone()),
+            drivers: plan.drivers,
+            rest: Some(UpgradeRestView {
+                waiting: plan.waiting,
+                blocked: plan.blocked,
+                misses: self.misses(),
+                change: self.change.view(),
+                objects: plan.objects,
+            }),
+        }
+    }
+
     /// What is in the way of the whole.
     fn hindrances(&self) -> Vec<String> {
         hindrances(&self.targets, &self.planned)
@@ -152,15 +170,18 @@ pub(super) async fn plan(args: &UpgradePlan, global: &Global) -> Result<Answer, 
     let upgrade = match Upgrade::plan(&args.to, &args.index, global).await? {
         Ok(upgrade) => upgrade,
         Err(used) => {
-            let answer = Answer::formatted(
-                format,
-                || document("UpgradePlan", json!({"upgrade": false, "matrix": used.json(), "drivers": []})),
-                || format!("{}\n", used.line()),
-            )?;
+            let view = UpgradePlanView {
+                upgrade: false,
+                matrix: Some(used.view()),
+                targets: None,
+                drivers: Vec::new(),
+                rest: None,
+            };
+            let answer = Answer::view(format, &view, || format!("{}\n", used.line()))?;
             return Ok(used.warning().into_iter().fold(answer, Answer::note).note(NOTHING));
         }
     };
-    let answer = Answer::formatted(format, || json_of(&upgrade), || text(&upgrade, format == Format::Wide))?;
+    let answer = Answer::view(format, &upgrade.view(), || text(&upgrade, format == Format::Wide))?;
     let answer = upgrade.planned.talk().fold(answer, Answer::note).note(upgrade.planned.summary());
     if !upgrade.hindrances().is_empty() {
         return Ok(answer.note("Nothing was changed.").exit(Exit::Refused));
@@ -181,24 +202,6 @@ fn command(to: &[DriverArg], flags: &str) -> String {
         format!(" --to {}{version}", ask.driver)
     };
     format!("vdoctl upgrade apply{}{flags}", to.iter().map(named).collect::<String>())
-}
-
-fn json_of(upgrade: &Upgrade) -> Value {
-    let plan = upgrade.planned.json("Plan", &upgrade.planned.changing().collect::<Vec<_>>());
-    document(
-        "UpgradePlan",
-        json!({
-            "upgrade": true,
-            "matrix": plan["matrix"],
-            "targets": upgrade.targets,
-            "drivers": plan["drivers"],
-            "waiting": plan["waiting"],
-            "blocked": plan["blocked"],
-            "misses": upgrade.misses(),
-            "change": upgrade.change.json(),
-            "objects": plan["objects"],
-        }),
-    )
 }
 
 fn text(upgrade: &Upgrade, wide: bool) -> String {
@@ -247,6 +250,7 @@ fn targets(to: &[DriverArg], spec: &Value, installed: &BTreeMap<String, Installe
 #[cfg(test)]
 mod tests {
     use super::*;
+    use serde_json::json;
 
     fn at(version: &str, newest: &str) -> Installed {
         Installed {

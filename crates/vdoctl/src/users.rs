@@ -26,11 +26,11 @@ pub(super) use site::place;
 
 use super::args::{Format, Global, Users as Args, UsersVerb};
 use super::context::now;
-use super::output::document;
+use super::output::View;
 use super::printer::Printer;
 use super::progress::Progress;
+use super::views::users::{ChangedUserView, ChangedUsersView, UsersView};
 use super::{Answer, CliError, Exit};
-use serde_json::Value;
 use vdo_admin::accounts::ChangeError;
 use vdo_api::types::Remedy as _;
 
@@ -69,6 +69,11 @@ pub(super) fn failed(error: &ChangeError) -> CliError {
 }
 
 /// The answer: a document for programs, the text for people.
-fn answer(format: Option<Format>, kind: &'static str, fields: Value, text: String) -> Result<Answer, CliError> {
-    Answer::formatted(format.unwrap_or(Format::Table), || document(kind, fields), || text)
+fn answer<V: View>(format: Option<Format>, view: &V, text: String) -> Result<Answer, CliError> {
+    Answer::view(format.unwrap_or(Format::Table), view, || text)
+}
+
+/// What was done to accounts.
+fn done(accounts: Vec<ChangedUserView>) -> UsersView {
+    UsersView::Changed(ChangedUsersView { changed: true, accounts })
 }

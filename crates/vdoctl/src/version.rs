@@ -2,15 +2,16 @@
 
 use super::args::{Global, MatrixFile, Output, Version as Args};
 use super::context::Context;
-use super::matrix::{Choice, Used, embedded_index, identity, span};
+use super::matrix::{Choice, Used, embedded_index, span};
 use super::operator::{Deployment, Presence};
-use super::output::document;
+use super::views::matrix::OwnMatrixView;
+use super::views::version::{KnownDriverView, OperatorVersionView, VersionView};
 use super::{Answer, CliError, style};
-use serde_json::{Value, json};
 use std::time::Duration;
 use vdo_api::types::Digest;
 use vdo_core::install::{Change, change, operator_version};
 use vdo_core::matrix::{Driver, Entry, State};
+use vdo_source::fetch::{MatrixSource, embedded};
 
 const VERSION: &str = env!("CARGO_PKG_VERSION");
 
@@ -39,64 +40,60 @@ pub(super) async fn run(args: &Args, global: &Global) -> Result<Answer, CliError
             span(entries.iter().map(|e| &e.vsphere.range)),
         )
     };
-    let answer = Answer::formatted(
-        args.output.or_table(),
-        || {
-            let drivers: Vec<Value> = drivers
-                .iter()
-                .map(|(name, entries)| {
-                    let (kubernetes, vsphere) = range(entries);
-                    let versions: Vec<_> = entries.iter().map(|e| &e.version).collect();
-                    json!({"name": name, "versions": versions, "kubernetes": kubernetes, "vsphere": vsphere})
-                })
-                .collect();
-            document(
-                "Version",
-                json!({
-                    "version": VERSION,
-                    "operator": operator.as_ref().and_then(|found| found.as_ref().ok()).map(|version| json!({"version": version, "skew": skew(version)})),
-                    "matrix": identity(&own),
-                    "matrixInUse": in_use.map(Used::json),
-                    "drivers": drivers,
-                }),
-            )
+    let known = drivers.iter().map(|(name, entries)| {
+        let (kubernetes, vsphere) = range(entries);
+        KnownDriverView {
+            name: (*name).to_owned(),
+            versions: entries.iter().map(|entry| entry.version.clone()).collect(),
+            kubernetes,
+            vsphere,
+        }
+    });
+    let found = operator.as_ref().and_then(|found| found.as_ref().ok());
+    let view = VersionView {
+        version: VERSION.to_owned(),
+        operator: found.map(|version| OperatorVersionView {
+            version: version.clone(),
+            skew: skew(version),
+        }),
+        matrix: OwnMatrixView {
+            source: MatrixSource::Embedded.to_string(),
+            version: own.version,
+            generated: own.generated,
+            expires: own.expires,
+            digest: Digest::of(embedded::index()),
         },
-        || {
-            let day =
-                |time: Option<jiff::Timestamp>| time.map_or_else(|| "never".into(), |t| t.to_string().chars().take(10).collect::<String>());
-            let digest = Digest::of(vdo_source::fetch::embedded::index()).short();
-            let mut text = format!("vdoctl    {VERSION}\n");
-            match &operator {
-                Some(Ok(version)) => text.push_str(&format!("operator  {version}\n")),
-                Some(Err(why)) => text.push_str(&format!("operator  {}\n", style::faint(&format!("unknown: {why}")))),
-                None => {}
-            }
-            text.push_str(&format!(
-                "matrix    version {} of {}, expires {}, sha256 {digest} (embedded)\n",
-                own.version,
-                day(own.generated),
-                day(own.expires)
-            ));
-            text.extend(in_use.map(|used| format!("in use    {}\n", used.what())));
-            text.push('\n');
-            let rows: Vec<Vec<String>> = drivers
-                .iter()
-                .map(|(name, entries)| {
-                    let (kubernetes, vsphere) = range(entries);
-                    let versions: Vec<_> = entries.iter().map(|e| &e.version).collect();
-                    let ends = versions.iter().min().zip(versions.iter().max());
-                    vec![
-                        (*name).to_owned(),
-                        ends.map(|(min, max)| format!("{min} to {max}")).unwrap_or_default(),
-                        kubernetes,
-                        vsphere,
-                    ]
-                })
-                .collect();
-            text.push_str(&style::table(&["DRIVER", "VERSIONS", "KUBERNETES", "VSPHERE"], &rows));
-            text
-        },
-    )?;
+        matrix_in_use: in_use.map(Used::view),
+        drivers: known.collect(),
+    };
+    let text = || {
+        let day =
+            |time: Option<jiff::Timestamp>| time.map_or_else(|| "never".into(), |t| t.to_string().chars().take(10).collect::<String>());
+        let digest = Digest::of(embedded::index()).short();
+        let mut text = format!("vdoctl    {VERSION}\n");
+        match &operator {
+            Some(Ok(version)) => text.push_str(&format!("operator  {version}\n")),
+            Some(Err(why)) => text.push_str(&format!("operator  {}\n", style::faint(&format!("unknown: {why}")))),
+            None => {}
+        }
+        text.push_str(&format!(
+            "matrix    version {} of {}, expires {}, sha256 {digest} (embedded)\n",
+            own.version,
+            day(own.generated),
+            day(own.expires)
+        ));
+        text.extend(in_use.map(|used| format!("in use    {}\n", used.what())));
+        text.push('\n');
+        let row = |driver: &KnownDriverView| {
+            let ends = driver.versions.iter().min().zip(driver.versions.iter().max());
+            let versions = ends.map(|(min, max)| format!("{min} to {max}")).unwrap_or_default();
+            vec![driver.name.clone(), versions, driver.kubernetes.clone(), driver.vsphere.clone()]
+        };
+        let rows: Vec<Vec<String>> = view.drivers.iter().map(row).collect();
+        text.push_str(&style::table(&["DRIVER", "VERSIONS", "KUBERNETES", "VSPHERE"], &rows));
+        text
+    };
+    let answer = Answer::view(args.output.or_table(), &view, text)?;
     let skew = operator.and_then(Result::ok).and_then(|version| skew(&version));
     Ok(skew
         .into_iter()

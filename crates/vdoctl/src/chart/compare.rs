@@ -1,10 +1,10 @@
 //! `vdoctl chart compare`: a chart against the driver's own manifests.
 
 use super::super::args::{ChartCompare, Global};
-use super::super::output::document;
+use super::super::views::publish::{ChartComparisonView, DifferenceView};
 use super::super::{Answer, CliError, Exit};
 use super::{Rendered, manifests, rendered};
-use serde_json::{Value, json};
+use serde_json::Value;
 use std::fmt::Write as _;
 use vdo_api::types::count;
 use vdo_core::chart::compare::{self, Deviation, Difference, Kind};
@@ -49,7 +49,7 @@ pub(in super::super) async fn run(args: &ChartCompare, global: &Global) -> Resul
         count(found.differences.len(), "difference"),
         found.intended(),
     );
-    let answer = Answer::formatted(args.output.or_table(), || json(&chart, &found), || text(&found))?;
+    let answer = Answer::view(args.output.or_table(), &view(&chart, &found), || text(&found))?;
     Ok(answer
         .note(summary)
         .exit(if found.is_intended() { Exit::Ok } else { Exit::Differences }))
@@ -108,25 +108,20 @@ pub(super) fn text(found: &Found) -> String {
     out
 }
 
-fn json(chart: &Chart, found: &Found) -> Value {
-    let difference = |(difference, deviation): &(Difference, Option<Deviation>)| {
-        json!({
-            "object": difference.object,
-            "path": difference.path,
-            "kind": difference.kind,
-            "original": difference.original,
-            "rendered": difference.rendered,
-            "intended": deviation.is_some(),
-            "reason": deviation.as_ref().map(|d| &d.reason),
-        })
+fn view(chart: &Chart, found: &Found) -> ChartComparisonView {
+    let difference = |(difference, deviation): &(Difference, Option<Deviation>)| DifferenceView {
+        object: difference.object.clone(),
+        path: difference.path.clone(),
+        kind: difference.kind,
+        original: difference.original.clone(),
+        rendered: difference.rendered.clone(),
+        intended: deviation.is_some(),
+        reason: deviation.as_ref().map(|deviation| deviation.reason.clone()),
     };
-    document(
-        "ChartComparison",
-        json!({
-            "driver": chart.metadata.name,
-            "version": chart.metadata.version,
-            "differences": found.differences.iter().map(difference).collect::<Vec<_>>(),
-            "stale": found.stale,
-        }),
-    )
+    ChartComparisonView {
+        driver: chart.metadata.name.clone(),
+        version: chart.metadata.version.clone(),
+        differences: found.differences.iter().map(difference).collect(),
+        stale: found.stale.clone(),
+    }
 }

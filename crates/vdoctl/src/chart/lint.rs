@@ -1,10 +1,9 @@
 //! `vdoctl chart lint`: whether a chart may be published.
 
 use super::super::args::ChartLint;
-use super::super::output::document;
+use super::super::views::publish::{ChartLintView, ChartMistakeView};
 use super::super::{Answer, CliError, Exit, error, limited, style};
 use super::{file, folder};
-use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use vdo_api::types::{DriverVersion, count};
 use vdo_api::yaml;
@@ -45,7 +44,7 @@ pub(super) async fn run(args: &ChartLint) -> Result<Answer, CliError> {
         report.chart = args.path.display().to_string();
     }
     let exit = if report.findings.is_empty() { Exit::Ok } else { Exit::Differences };
-    let answer = Answer::formatted(args.output.or_table(), || report.json(), || report.text())?;
+    let answer = Answer::view(args.output.or_table(), &report.view(), || report.text())?;
     Ok(answer.exit(exit))
 }
 
@@ -120,15 +119,16 @@ impl Report {
         text
     }
 
-    fn json(&self) -> Value {
-        let findings: Vec<Value> = self
-            .findings
-            .iter()
-            .map(|(problem, releases)| json!({"releases": releases, "problem": problem}))
-            .collect();
-        document(
-            "ChartLint",
-            json!({"chart": self.chart, "releases": self.releases, "good": findings.is_empty(), "findings": findings}),
-        )
+    fn view(&self) -> ChartLintView {
+        let findings = self.findings.iter().map(|(problem, releases)| ChartMistakeView {
+            releases: releases.clone(),
+            problem: problem.clone(),
+        });
+        ChartLintView {
+            chart: self.chart.clone(),
+            releases: self.releases.clone(),
+            good: self.findings.is_empty(),
+            findings: findings.collect(),
+        }
     }
 }

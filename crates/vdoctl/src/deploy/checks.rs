@@ -2,7 +2,7 @@
 //! were there already.
 
 use super::super::context::{Context, Deciding, now};
-use super::super::doctor::check::{Check, Mark, Subject, worst};
+use super::super::doctor::check::{Check, Mark, Subject, Topic, worst};
 use super::super::doctor::{connection_subject, kubelet};
 use super::super::error::sentence;
 use super::super::{CliError, Exit};
@@ -76,7 +76,7 @@ pub(crate) async fn check(
     let examined = examine(context, &namespace, &config, configuration.connections(), only, &nodes).await;
     let mut checked = Checked {
         subjects: vec![Subject {
-            subject: "cluster",
+            subject: Topic::Cluster,
             name: context.name.clone(),
             about: Vec::new(),
             checks: vec![kubelet(&nodes)],
@@ -195,7 +195,7 @@ async fn decided(context: &Deciding, config: &VDOConfig, checked: &mut Checked) 
         Err(stopped) => checks.push(failed(&stopped.error)),
     }
     checked.subjects.push(Subject {
-        subject: "drivers",
+        subject: Topic::Drivers,
         name: "cloud provider and CSI".into(),
         about: Vec::new(),
         checks,

@@ -2,7 +2,8 @@
 
 use super::super::Exit;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
-use serde::Serialize;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 use vdo_api::api::{ConditionType, Reason};
 use vdo_vsphere::vsphere::{self, Advice};
 
@@ -10,7 +11,7 @@ use vdo_vsphere::vsphere::{self, Advice};
 pub(crate) const KUBELETS: &str = "KubeletsExternal";
 
 /// One thing that must hold.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct Check {
     /// Its name: the type of the condition where it is published as one.
@@ -28,7 +29,7 @@ pub(crate) struct Check {
 }
 
 /// Whether it holds.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub(crate) enum Mark {
     /// It does.
     True,
@@ -39,7 +40,7 @@ pub(crate) enum Mark {
 }
 
 /// One of several things that are wrong in the same way.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct Finding {
     pub reason: String,
@@ -47,12 +48,22 @@ pub(crate) struct Finding {
     pub remedy: Advice,
 }
 
+/// The kind of thing that checks are about.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema, strum::Display)]
+#[serde(rename_all = "lowercase")]
+#[strum(serialize_all = "lowercase")]
+pub(crate) enum Topic {
+    Cluster,
+    Operator,
+    Drivers,
+    Connection,
+}
+
 /// What checks are about.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct Subject {
-    /// `cluster`, `operator`, `drivers` or `connection`.
-    pub subject: &'static str,
+    pub subject: Topic,
     /// Its name.
     pub name: String,
     /// What is known of it in a few words each, such as its address and its version.
@@ -153,7 +164,7 @@ impl Check {
         match self.status {
             Mark::True => Exit::Ok,
             _ if self.follows() || self.is_not_requested() => Exit::Ok,
-            _ if subject.subject == "connection" && kinds.contains(&self.check.as_str()) => Exit::Vcenter,
+            _ if subject.subject == Topic::Connection && kinds.contains(&self.check.as_str()) => Exit::Vcenter,
             Mark::False => Exit::Differences,
             Mark::Unknown => Exit::Ok,
         }
@@ -191,7 +202,7 @@ pub(crate) fn worst(subjects: &[Subject], other: &[Exit]) -> Exit {
 mod tests {
     use super::*;
 
-    fn subject(subject: &'static str, checks: &[(&str, Option<bool>, Reason)]) -> Subject {
+    fn subject(subject: Topic, checks: &[(&str, Option<bool>, Reason)]) -> Subject {
         Subject {
             subject,
             name: "x".into(),
@@ -224,7 +235,7 @@ mod tests {
         ] {
             assert_eq!(condition(kind, status).status, expected, "{kind} {status}");
         }
-        let mut back = subject("drivers", &[]);
+        let mut back = subject(Topic::Drivers, &[]);
         back.checks.push(condition(ConditionType::RolledBack, "True"));
         assert_eq!(worst(&[back], &[]), Exit::Differences);
     }
@@ -232,7 +243,7 @@ mod tests {
     #[test]
     fn doctor_exit_code_several_checks_is_the_worst() {
         let well = ("Resolved", Some(true), Reason::Healthy);
-        let connection = |check| subject("connection", &[well, check, ("NodesFound", None, Reason::NotChecked)]);
+        let connection = |check| subject(Topic::Connection, &[well, check, ("NodesFound", None, Reason::NotChecked)]);
         let wrong = |kind: &'static str, reason| (kind, Some(false), reason);
         for (check, exit) in [
             (well, Exit::Ok),
@@ -246,7 +257,7 @@ mod tests {
             assert_eq!(worst(&[connection(check)], &[]), exit, "{check:?}");
         }
         let drivers = subject(
-            "drivers",
+            Topic::Drivers,
             &[
                 ("StorageReady", None, Reason::NotRequested),
                 wrong("CloudProviderReady", Reason::PodsFailing),

@@ -4,7 +4,7 @@ use super::super::args::{Doctor as Args, DoctorVerb, Global};
 use super::super::context::{Context, Deciding, Deployed, now};
 use super::super::error::unknown;
 use super::super::{CliError, Exit};
-use super::check::{Check, KUBELETS, Subject};
+use super::check::{Check, KUBELETS, Subject, Topic};
 use super::password::password;
 use super::{Findings, connection_subject, kubelet, open, operator, uninstall};
 use futures::future::join_all;
@@ -57,6 +57,7 @@ pub(super) async fn inspect(args: &Args, global: &Global) -> Result<Findings, Cl
     let nodes = seen.as_ref().cloned().unwrap_or_default();
     if args.what.is_none() {
         found
+            .view
             .subjects
             .extend(cluster(&context, &deployed, seen.as_deref(), &mut found.exits).await);
         if own.is_empty() {
@@ -184,7 +185,7 @@ async fn cluster(context: &Deciding, deployed: &Deployed, nodes: Result<&[Arc<No
         Err(error) => not_seen(KUBELETS, error),
     };
     let mut subjects = vec![Subject {
-        subject: "cluster",
+        subject: Topic::Cluster,
         name: context.name.clone(),
         about: vec![
             context.server.clone(),
@@ -210,7 +211,7 @@ async fn cluster(context: &Deciding, deployed: &Deployed, nodes: Result<&[Arc<No
         subjects.push(operator::subject(context, config).await);
     } else {
         subjects.push(Subject {
-            subject: "drivers",
+            subject: Topic::Drivers,
             name: format!("VDOConfig {}", super::super::context::id(config)),
             about: vec!["being uninstalled".into()],
             checks: uninstall::checks(context, config).await,
@@ -218,7 +219,7 @@ async fn cluster(context: &Deciding, deployed: &Deployed, nodes: Result<&[Arc<No
         return subjects;
     }
     subjects.push(Subject {
-        subject: "drivers",
+        subject: Topic::Drivers,
         name: format!("VDOConfig {}", super::super::context::id(config)),
         about: vec![format!("matrix {}", context.used.what())],
         checks: drivers(context, config, exits).await,

@@ -14,41 +14,20 @@ mod store;
 mod taken_back;
 
 use super::super::args::{Doctor as Args, Global};
-use super::super::output::document;
+use super::super::output::View;
 use super::super::progress::{Mark, Progress};
 use super::super::style::{bad, good, warn};
+use super::super::views::doctor::{FixOutcome, FixView, FixesView};
 use super::super::{Answer, CliError, Exit, users};
 use super::check::Finding;
 use super::view::remedy;
-use serde::Serialize;
-use serde_json::json;
 use site::Site;
 use vdo_admin::accounts::ChangeError;
 use vdo_admin::fixes::{Fix, Step};
 use vdo_api::api::Reason;
-use vdo_vsphere::vsphere::{Advice, SessionError};
+use vdo_vsphere::vsphere::SessionError;
 
-/// What became of a fix, or of what was made before.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "camelCase")]
-enum Outcome {
-    /// It would be made.
-    Planned,
-    /// It was made.
-    Made,
-    /// A person did not want it.
-    Declined,
-    /// No command can do it, or not now.
-    ByHand,
-    /// There was nothing to be done any more.
-    Nothing,
-    /// The vCenter did not make the first of the steps; the others need it and were not tried.
-    Failed,
-    /// The command had ended before: the session was gone, or the vCenter did not answer.
-    NotTried,
-}
-
-impl Outcome {
+impl FixOutcome {
     /// The code that it ends the command with; that of a failure depends on the error.
     fn exit(self) -> Exit {
         match self {
@@ -56,21 +35,6 @@ impl Outcome {
             _ => Exit::Differences,
         }
     }
-}
-
-/// A line of the answer, with what belongs to it.
-#[derive(Debug, Serialize)]
-#[serde(rename_all = "camelCase")]
-struct Line {
-    #[serde(skip_serializing_if = "Option::is_none")]
-    reason: Option<Reason>,
-    message: String,
-    steps: Vec<Step>,
-    outcome: Outcome,
-    remedy: Advice,
-    /// The code that it ends the command with.
-    #[serde(skip)]
-    exit: Exit,
 }
 
 pub(super) async fn run(args: &Args, global: &Global, progress: &mut Progress) -> Result<Answer, CliError> {
@@ -89,13 +53,13 @@ pub(super) async fn run(args: &Args, global: &Global, progress: &mut Progress) -
 }
 
 /// The answer: what became of everything. It ends with the code of what failed, else with 1 where something is left to do.
-fn answer(args: &Args, kind: &'static str, lines: &[Line], note: Option<String>) -> Result<Answer, CliError> {
+fn answer<'a, V: View>(args: &Args, kind: fn(FixesView<'a>) -> V, lines: &'a [FixView], note: Option<String>) -> Result<Answer, CliError> {
     const WORST_FIRST: [Exit; 3] = [Exit::Vcenter, Exit::Refused, Exit::Differences];
     let exit = WORST_FIRST.into_iter().find(|exit| lines.iter().any(|line| line.exit == *exit));
-    let changed = lines.iter().any(|line| line.outcome == Outcome::Made);
-    let fields = || document(kind, json!({"changed": changed, "fixes": lines}));
-    let answer = Answer::formatted(args.output().or_table(), fields, || text(lines))?;
-    let failed = lines.iter().filter(|line| line.outcome == Outcome::Failed).count();
+    let changed = lines.iter().any(|line| line.outcome == FixOutcome::Made);
+    let view = kind(FixesView { changed, fixes: lines });
+    let answer = Answer::view(args.output().or_table(), &view, || text(lines))?;
+    let failed = lines.iter().filter(|line| line.outcome == FixOutcome::Failed).count();
     let again = (failed > 0).then(|| {
         format!(
             "{} failed. The same command goes on with what is left.",
@@ -106,20 +70,20 @@ fn answer(args: &Args, kind: &'static str, lines: &[Line], note: Option<String>)
     Ok(answer.exit(exit.unwrap_or(Exit::Ok)))
 }
 
-fn text(lines: &[Line]) -> String {
+fn text(lines: &[FixView]) -> String {
     let mut text = String::new();
     // Steps that were made were shown when they were.
-    for line in lines.iter().filter(|line| line.outcome != Outcome::Made) {
+    for line in lines.iter().filter(|line| line.outcome != FixOutcome::Made) {
         let mark = match line.outcome {
-            Outcome::Made | Outcome::Nothing => good("✓"),
-            Outcome::Planned => warn("+"),
-            Outcome::Declined | Outcome::NotTried => warn("-"),
-            Outcome::ByHand | Outcome::Failed => bad("✗"),
+            FixOutcome::Made | FixOutcome::Nothing => good("✓"),
+            FixOutcome::Planned => warn("+"),
+            FixOutcome::Declined | FixOutcome::NotTried => warn("-"),
+            FixOutcome::ByHand | FixOutcome::Failed => bad("✗"),
         };
         text.push_str(&format!("{mark} {}\n", line.message));
         // The message of a failure names its step.
         let (named, before) = match line.outcome {
-            Outcome::Failed => (1, "not tried: "),
+            FixOutcome::Failed => (1, "not tried: "),
             _ => (0, ""),
         };
         for step in line.steps.iter().skip(named) {
@@ -137,8 +101,8 @@ fn text(lines: &[Line]) -> String {
     text
 }
 
-impl Line {
-    fn of(fix: &Fix, outcome: Outcome) -> Self {
+impl FixView {
+    fn of(fix: &Fix, outcome: FixOutcome) -> Self {
         Self {
             reason: Some(fix.reason),
             message: fix.message.clone(),
@@ -159,7 +123,7 @@ impl Line {
             reason,
             message: failed.what,
             steps: vec![step.clone()],
-            outcome: Outcome::Failed,
+            outcome: FixOutcome::Failed,
             remedy: failed.remedy.into(),
             exit: failed.exit,
         }

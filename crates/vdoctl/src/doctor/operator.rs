@@ -3,7 +3,7 @@
 use super::super::context::{Context, now};
 use super::super::error::CliError;
 use super::super::operator::{Deployment, Lease, Presence};
-use super::check::{Check, Subject};
+use super::check::{Check, Subject, Topic};
 use kube::ResourceExt;
 use vdo::cluster::{LEASE_NAME, LEASE_NAMESPACE};
 use vdo_api::api::{ConditionType, Conditions, ManagementState, Reason, VDOConfig};
@@ -27,7 +27,7 @@ pub(super) async fn subject(context: &Context, config: &VDOConfig) -> Subject {
         }
     };
     Subject {
-        subject: "operator",
+        subject: Topic::Operator,
         name: format!("{namespace}/{}", vdo_core::install::OPERATOR),
         about: about.into_iter().collect(),
         checks: [Some(acts), managed(config), approved(config)].into_iter().flatten().collect(),

@@ -4,7 +4,7 @@ use super::super::args::{Doctor as Args, Global};
 use super::super::context::{Deployed, now};
 use super::super::matrix::Choice;
 use super::super::{CliError, Exit};
-use super::check::{Check, Subject};
+use super::check::{Check, Subject, Topic};
 use super::password::password;
 use super::{Findings, connection_subject, open};
 use std::collections::BTreeMap;
@@ -76,7 +76,7 @@ pub(super) async fn inspect(args: &Args, global: &Global) -> Result<Findings, Cl
         );
     }
     let drivers = drivers(cluster.as_ref(), &reported, &loaded.index);
-    found.subjects.push(drivers);
+    found.view.subjects.push(drivers);
     found.take(&endpoint.address(), subject, reported);
     Ok(found)
 }
@@ -85,7 +85,7 @@ pub(super) async fn inspect(args: &Args, global: &Global) -> Result<Findings, Cl
 async fn cluster(global: &Global, requirements: &Requirements, found: &mut Findings) -> Option<Cluster> {
     let check = |status, reason, message: &str, remedy: &str| Check::new("Reachable", status, reason, message, remedy);
     let mut subject = Subject {
-        subject: "cluster",
+        subject: Topic::Cluster,
         name: "-".into(),
         about: Vec::new(),
         checks: Vec::new(),
@@ -104,7 +104,7 @@ async fn cluster(global: &Global, requirements: &Requirements, found: &mut Findi
                 (Some(false), Reason::ApiUnavailable)
             };
             subject.checks.push(check(status, reason, &error.what, error.remedy.as_str()));
-            found.subjects.push(subject);
+            found.view.subjects.push(subject);
             return None;
         }
     };
@@ -130,7 +130,7 @@ async fn cluster(global: &Global, requirements: &Requirements, found: &mut Findi
     };
     subject.about.push(count(nodes.len(), "node"));
     subject.checks.push(super::kubelet(&nodes));
-    found.subjects.push(subject);
+    found.view.subjects.push(subject);
     let config = match context.deployed().await {
         Ok(Deployed::Config(config)) => *config,
         _ => VDOConfig::new("vdo", VDOConfigSpec::default()),
@@ -204,7 +204,7 @@ fn drivers(cluster: Option<&Cluster>, reported: &ConnectionReport, index: &Index
         ),
     };
     Subject {
-        subject: "drivers",
+        subject: Topic::Drivers,
         name: "cloud provider and CSI".into(),
         about: Vec::new(),
         checks: vec![check],

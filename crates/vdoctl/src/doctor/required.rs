@@ -3,7 +3,7 @@
 
 use super::super::args::Commands;
 use super::super::style::{head, table};
-use serde_json::{Value, json};
+use super::super::views::doctor::{OfConnection, RequiredAccountView, RequiredRoleView, RequiredRolesView};
 use std::collections::{BTreeMap, BTreeSet};
 use vdo_admin::accounts::{Language, OwnRole, Step, commands};
 use vdo_vsphere::vsphere::{ManagedObject, Privileges};
@@ -59,15 +59,30 @@ pub(super) fn roles(privileges: &Privileges) -> Vec<Role> {
     roles.into_values().collect()
 }
 
-/// The form for programs.
-pub(super) fn json_of(connection: &str, privileges: &Privileges) -> Value {
-    let role = |role: &Role| json!({"role": role.name, "privileges": role.privileges, "objects": role.objects.keys().collect::<Vec<_>>(), "propagate": false});
-    json!({"connection": connection, "principal": privileges.principal, "roles": roles(privileges).iter().map(role).collect::<Vec<_>>()})
+/// What is shown to programs.
+pub(super) fn view(accounts: &[OfConnection<Privileges>]) -> RequiredRolesView {
+    let role = |role: Role| RequiredRoleView {
+        role: role.name,
+        privileges: role.privileges,
+        objects: role.objects.into_keys().collect(),
+        propagate: false,
+    };
+    let account = |account: &OfConnection<Privileges>| RequiredAccountView {
+        connection: account.connection.clone(),
+        principal: account.of.principal.clone(),
+        roles: roles(&account.of).into_iter().map(role).collect(),
+    };
+    RequiredRolesView {
+        accounts: accounts.iter().map(account).collect(),
+    }
 }
 
 /// For people, or for the tool that they use.
-pub(super) fn text(accounts: &[(String, Privileges)], tool: Option<Commands>) -> String {
-    let of = |(connection, privileges): &(String, Privileges)| match tool {
+pub(super) fn text(accounts: &[OfConnection<Privileges>], tool: Option<Commands>) -> String {
+    let of = |OfConnection {
+                  connection,
+                  of: privileges,
+              }: &OfConnection<Privileges>| match tool {
         None => {
             let title = format!("{}  {}\n", head(&format!("CONNECTION {connection}")), privileges.principal);
             let rows = roles(privileges).into_iter().flat_map(rows).collect::<Vec<_>>();
@@ -132,7 +147,7 @@ mod tests {
     use super::*;
     use vdo_vsphere::vsphere::{HeldPrivilege, MissingPrivilege};
 
-    fn account() -> (String, Privileges) {
+    fn account() -> OfConnection<Privileges> {
         let missing = |privilege: &str, role: &str| MissingPrivilege {
             object: ManagedObject {
                 kind: "VirtualMachine".into(),
@@ -163,13 +178,15 @@ mod tests {
             ],
             ..Privileges::default()
         };
-        ("vc1".into(), privileges)
+        OfConnection {
+            of: privileges,
+            connection: "vc1".into(),
+        }
     }
 
     #[test]
     fn required_roles_are_one_for_each_object() {
-        let (_, privileges) = account();
-        let roles: Vec<String> = roles(&privileges)
+        let roles: Vec<String> = roles(&account().of)
             .into_iter()
             .map(|role| {
                 let (privileges, objects): (Vec<String>, Vec<String>) =

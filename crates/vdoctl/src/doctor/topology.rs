@@ -1,56 +1,30 @@
 //! `doctor topology`: the nodes with their labels and the tags that these come from.
 
-use super::super::args::{Doctor as Args, Format};
-use super::super::output::document;
+use super::super::args::Format;
 use super::super::style::{bad, faint, good, table, warn};
-use super::super::{Answer, CliError, Exit, support};
-use serde_json::{Value, json};
-use std::path::Path;
+use super::super::views::doctor::{OfConnection, TopologyView};
+use super::super::{Answer, CliError, Exit};
 use vdo_vsphere::vsphere::{NodeTopology, TagPlace};
 
-/// The lines of each connection as a document.
-pub(super) fn json_of(lines: &[(String, NodeTopology)]) -> Vec<Value> {
-    let of = |(connection, line): &(String, NodeTopology)| {
-        let mut value = json!(line);
-        value["connection"] = connection.as_str().into();
-        value
-    };
-    lines.iter().map(of).collect()
-}
-
-/// What a support bundle has of it.
-pub(super) fn recorded(args: &Args, file: &Path) -> Result<Answer, CliError> {
-    let format = args.output().or_table();
-    let whole = support::recorded_json(file, "doctor")?;
-    let lines = whole["topology"].as_array().into_iter().flatten();
-    let lines: Vec<(String, NodeTopology)> = lines
-        .filter_map(|line| {
-            let connection = line["connection"].as_str()?.to_owned();
-            Some((connection, serde_json::from_value(line.clone()).ok()?))
-        })
-        .collect();
-    answer(&lines, format)
-}
-
 /// The table, and 1 where something does not fit.
-pub(super) fn answer(lines: &[(String, NodeTopology)], format: Format) -> Result<Answer, CliError> {
-    let fields = || document("DoctorTopology", json!({"topology": json_of(lines)}));
-    let answer = Answer::formatted(format, fields, || text(lines, format == Format::Wide))?;
-    let fits = lines.iter().all(|(_, line)| line.reason.is_empty());
+pub(super) fn answer(lines: &[OfConnection<NodeTopology>], format: Format) -> Result<Answer, CliError> {
+    let view = TopologyView { topology: lines };
+    let answer = Answer::view(format, &view, || text(lines, format == Format::Wide))?;
+    let fits = lines.iter().all(|line| line.of.reason.is_empty());
     Ok(answer.exit(if fits { Exit::Ok } else { Exit::Differences }))
 }
 
-fn text(lines: &[(String, NodeTopology)], wide: bool) -> String {
+fn text(lines: &[OfConnection<NodeTopology>], wide: bool) -> String {
     if lines.is_empty() {
         return format!("{} no node has a zone or region, neither as a label nor as a tag\n", warn("-"));
     }
-    let rows: Vec<Vec<String>> = lines.iter().map(|(connection, line)| row(connection, line, wide)).collect();
+    let rows: Vec<Vec<String>> = lines.iter().map(|line| row(&line.connection, &line.of, wide)).collect();
     let mut heading = vec!["NODE", "CATEGORY", "LABEL", "TAG", "ON", "VERDICT"];
     if wide {
         heading.splice(1..1, ["CONNECTION", "VM"]);
     }
     let mut text = table(&heading, &rows);
-    for (_, line) in lines.iter().filter(|(_, line)| !line.reason.is_empty()) {
+    for line in lines.iter().map(|line| &line.of).filter(|line| !line.reason.is_empty()) {
         let what = format!("node {}, category {}: {}", line.node, line.category, line.problem);
         text.push_str(&format!("\n{} {what}\n", bad("✗")));
         text.push_str(&format!("      {}\n", faint(&format!("(vdoctl explain {})", line.reason))));
@@ -132,7 +106,10 @@ mod tests {
                 reason: reason.into(),
                 problem: problem.into(),
             };
-            ("vc1".to_owned(), line)
+            OfConnection {
+                of: line,
+                connection: "vc1".to_owned(),
+            }
         };
         let problem = "label topology.kubernetes.io/zone is \"eu-central-1\", the tag is \"eu-central-2\"";
         let lines = [

@@ -1,8 +1,8 @@
 //! The screens of `doctor`.
 
 use super::super::style::{bad, faint, good, head, table, warn};
+use super::super::views::doctor::{DoctorView, OfConnection};
 use super::super::wrap::unbroken;
-use super::Findings;
 use super::check::{Check, Finding, Mark, Subject};
 use std::collections::{BTreeMap, BTreeSet};
 use vdo_api::api::Reason;
@@ -11,7 +11,7 @@ use vdo_vsphere::vsphere::AdviceLine;
 use vdo_vsphere::vsphere::{HeldPrivilege, MissingPrivilege, NodeReport, Privileges};
 
 /// All checks, under what they are about; `wide` shows everything, however long a line becomes, here and below.
-pub(super) fn checks(found: &Findings, wide: bool) -> String {
+pub(super) fn checks(found: &DoctorView, wide: bool) -> String {
     let names = found
         .subjects
         .iter()
@@ -23,7 +23,7 @@ pub(super) fn checks(found: &Findings, wide: bool) -> String {
         if !text.is_empty() {
             text.push('\n');
         }
-        text.push_str(&format!("{}  {}", head(&subject.subject.to_uppercase()), subject.name));
+        text.push_str(&format!("{}  {}", head(&subject.subject.to_string().to_uppercase()), subject.name));
         subject.about.iter().for_each(|part| text.push_str(&format!("  {part}")));
         text.push('\n');
         let later = match wide {
@@ -111,15 +111,8 @@ pub(super) fn remedy(finding: &Finding) -> String {
     shown.collect()
 }
 
-fn sum(found: &Findings) -> String {
-    let count = |mark| found.subjects.iter().map(|subject| subject.count(mark)).sum::<usize>();
-    let not_requested = found
-        .subjects
-        .iter()
-        .flat_map(|s| &s.checks)
-        .filter(|c| c.is_not_requested())
-        .count();
-    let (passed, failed, unknown) = (count(Mark::True), count(Mark::False), count(Mark::Unknown) - not_requested);
+fn sum(found: &DoctorView) -> String {
+    let (passed, failed, unknown) = (found.passed, found.failed, found.unknown);
     let mut parts = vec![good(&format!("{passed} passed"))];
     parts.push(if failed > 0 {
         bad(&format!("{failed} failed"))
@@ -133,7 +126,7 @@ fn sum(found: &Findings) -> String {
 }
 
 /// A line for each node, and below it what is wrong.
-pub(super) fn nodes(found: &Findings, wide: bool) -> String {
+pub(super) fn nodes(found: &DoctorView, wide: bool) -> String {
     if found.nodes.is_empty() {
         return format!("{}\n\n{}", warn("no node was held against a vCenter"), checks(found, wide));
     }
@@ -141,7 +134,7 @@ pub(super) fn nodes(found: &Findings, wide: bool) -> String {
     let rows: Vec<Vec<String>> = found
         .nodes
         .iter()
-        .map(|(connection, node)| {
+        .map(|OfConnection { connection, of: node }| {
             let seen = !node.machine.is_empty();
             let word = |yes: bool, right: &str, wrong: &str| match (seen, yes) {
                 (false, _) => "-".to_owned(),
@@ -175,7 +168,7 @@ pub(super) fn nodes(found: &Findings, wide: bool) -> String {
     }
     heading.push("VERDICT");
     let mut text = table(&heading, &rows);
-    for finding in found.nodes.iter().flat_map(|(_, node)| &node.findings) {
+    for finding in found.nodes.iter().flat_map(|node| &node.of.findings) {
         text.push_str(&format!("\n{} {}\n", bad("✗"), finding.message));
         text.push_str(&remedy(&Finding::of(finding)));
     }
@@ -194,9 +187,9 @@ fn verdict(node: &NodeReport, wide: bool) -> String {
 }
 
 /// What each account lacks, and what it has beyond its needs where that was asked for.
-pub(super) fn privileges(found: &Findings, wide: bool) -> String {
+pub(super) fn privileges(found: &DoctorView, wide: bool) -> String {
     let mut text = String::new();
-    for (connection, all) in &found.privileges {
+    for OfConnection { connection, of: all } in &found.privileges {
         if !text.is_empty() {
             text.push('\n');
         }
@@ -304,12 +297,14 @@ fn principal(all: &Privileges) -> &str {
 
 #[cfg(test)]
 mod tests {
+    use super::super::super::exit::Exit;
     use super::super::super::style::width;
     use super::super::super::wrap::fit;
+    use super::super::check::Topic;
     use super::*;
     use vdo_vsphere::vsphere::{self, Advice};
 
-    fn sick() -> Findings {
+    fn sick() -> DoctorView {
         let finding = |reason, message: &str, remedy: Advice| vsphere::Finding::new(reason, message, remedy);
         let nodes = vec![
             finding(
@@ -342,16 +337,20 @@ mod tests {
             findings: nodes,
             ..NodeReport::default()
         };
-        Findings {
+        DoctorView {
             subjects: vec![Subject {
-                subject: "connection",
+                subject: Topic::Connection,
                 name: "vc1".into(),
                 about: vec![],
                 checks: stages.iter().map(Check::of_connection).collect(),
             }],
-            nodes: vec![("vc1".into(), report)],
-            ..Findings::default()
+            nodes: vec![OfConnection {
+                of: report,
+                connection: "vc1".into(),
+            }],
+            ..DoctorView::default()
         }
+        .counted(Exit::Ok)
     }
 
     /// On a terminal of eighty columns no line is broken by the terminal but commands, which are copied whole.
@@ -372,15 +371,16 @@ mod tests {
         let follows = |name: &str| check(name, None, Reason::NotChecked);
         let shown = |checks: Vec<Check>, wide| {
             let subjects = vec![Subject {
-                subject: "connection",
+                subject: Topic::Connection,
                 name: "vc1".into(),
                 about: vec![],
                 checks,
             }];
-            let found = Findings {
+            let found = DoctorView {
                 subjects,
-                ..Findings::default()
-            };
+                ..DoctorView::default()
+            }
+            .counted(Exit::Ok);
             let text = super::checks(&found, wide);
             anstream::adapter::strip_str(&text).to_string()
         };

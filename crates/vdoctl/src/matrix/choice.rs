@@ -6,10 +6,10 @@
 
 use super::super::args::{Global, MatrixFile};
 use super::super::context::{Context, Deployed};
+use super::super::views::matrix::MatrixView;
 use super::super::{CliError, Exit, style};
 use super::{index, repository};
 use jiff::Timestamp;
-use serde_json::{Value, json};
 use std::sync::Arc;
 use std::time::Duration;
 use vdo::cluster::ClusterError;
@@ -257,21 +257,21 @@ impl Used {
     }
 
     /// For programs.
-    pub(crate) fn json(&self) -> Value {
+    pub(crate) fn view(&self) -> MatrixView {
         let (by, cluster) = match &self.by {
             By::Flag => ("flag", None),
-            By::Operator(cluster) => ("operator", Some(cluster)),
+            By::Operator(cluster) => ("operator", Some(cluster.clone())),
             By::Vdoctl(_) => ("vdoctl", None),
         };
-        json!({
-            "source": self.source,
-            "version": self.version,
-            "generated": self.generated,
-            "expires": self.expires,
-            "digest": self.digest,
-            "decidedBy": by,
-            "cluster": cluster,
-        })
+        MatrixView {
+            source: self.source.clone(),
+            version: self.version,
+            generated: self.generated,
+            expires: self.expires,
+            digest: self.digest.clone(),
+            decided_by: by.to_owned(),
+            cluster,
+        }
     }
 }
 
@@ -328,7 +328,7 @@ mod tests {
         ] {
             let used = used(by);
             assert_eq!(used.what(), expected);
-            assert_eq!(used.json()["decidedBy"], word);
+            assert_eq!(used.view().decided_by, word);
         }
     }
 

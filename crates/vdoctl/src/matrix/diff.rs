@@ -1,13 +1,12 @@
 //! `vdoctl matrix diff`: what an operator would do differently with another matrix.
 
 use super::super::args::{Global, MatrixDiff, MatrixFile};
-use super::super::output::document;
+use super::super::views::choice::{MatrixDiffView, situation};
 use super::super::{Answer, CliError, Exit, style};
 use super::Loaded;
-use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};
 use vdo_api::types::{DriverVersion, KubernetesVersion, VcenterVersion, count};
-use vdo_core::matrix::{Choice, Difference, Situation, difference, known_minors, known_vcenters};
+use vdo_core::matrix::{Choice, Difference, difference, known_minors, known_vcenters};
 use vdo_source::fetch::MatrixSource;
 
 pub(super) async fn run(args: &MatrixDiff, global: &Global) -> Result<Answer, CliError> {
@@ -28,41 +27,11 @@ pub(super) async fn run(args: &MatrixDiff, global: &Global) -> Result<Answer, Cl
         given => given.to_vec(),
     };
     let found = difference(&old.index, &new.index, &kubernetes, &vcenters);
-    let answer = Answer::formatted(
-        args.output.or_table(),
-        || {
-            let versions: Vec<Value> = found
-                .versions
-                .iter()
-                .map(|(driver, version, what)| json!({"driver": driver, "version": version, "changes": what}))
-                .collect();
-            let choices: Vec<Value> = found.choices.iter().map(choice_json).collect();
-            document(
-                "MatrixDiff",
-                json!({"old": old.identity(), "new": new.identity(), "same": found.is_same(), "versions": versions, "choices": choices, "rules": found.rules}),
-            )
-        },
-        || text(&old, &new, &found, (kubernetes.len(), vcenters.len())),
-    )?;
+    let view = MatrixDiffView::of(old.view(), new.view(), &found);
+    let text = || text(&old, &new, &found, (kubernetes.len(), vcenters.len()));
+    let answer = Answer::view(args.output.or_table(), &view, text)?;
     let exit = if found.is_same() { Exit::Ok } else { Exit::Differences };
     Ok(new.answer(answer).exit(exit))
-}
-
-fn choice_json(choice: &Choice) -> Value {
-    let platforms: Vec<Value> = choice
-        .platforms
-        .iter()
-        .map(|(kubernetes, vcenter)| json!({"kubernetes": kubernetes, "vcenter": vcenter}))
-        .collect();
-    json!({"driver": choice.driver, "cluster": word(choice.situation), "old": choice.old, "new": choice.new, "platforms": platforms})
-}
-
-fn word(situation: Situation) -> &'static str {
-    match situation {
-        Situation::New => "new",
-        Situation::Compatible => "installed, Compatible",
-        Situation::Latest => "installed, Latest",
-    }
 }
 
 fn text(old: &Loaded, new: &Loaded, found: &Difference, (minors, vcenters): (usize, usize)) -> String {
@@ -95,7 +64,7 @@ fn text(old: &Loaded, new: &Loaded, found: &Difference, (minors, vcenters): (usi
         .map(|choice| {
             vec![
                 choice.driver.to_string(),
-                word(choice.situation).to_owned(),
+                situation(choice.situation).to_owned(),
                 shown(&choice.old),
                 other(choice),
                 places(&choice.platforms),

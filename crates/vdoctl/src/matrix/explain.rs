@@ -1,15 +1,15 @@
 //! `vdoctl matrix explain` and `why-not`.
 
 use super::super::args::{Explain, Format, Global, WhyNot};
-use super::super::output::document;
+use super::super::views::choice::{CandidateView, ExplainedView, ExplanationView, PickView, WhyNotView};
+use super::super::views::matrix::VersionView;
 use super::super::wrap::unbroken;
 use super::super::{Answer, CliError, Exit, style};
 use super::notes::remarks;
 use super::{Loaded, confidence, query, resolve, show};
-use serde_json::{Value, json};
 use vdo_api::types::DriverVersion;
 use vdo_core::drivers::short as short_name;
-use vdo_core::matrix::{self, Entry, Index, Rejection, Support};
+use vdo_core::matrix::{self, Entry, Index, Pick, Rejection, Support};
 
 pub(super) async fn explain(args: &Explain, global: &Global) -> Result<Answer, CliError> {
     let loaded = Loaded::read(&args.index, global).await?;
@@ -23,71 +23,77 @@ pub(super) async fn explain(args: &Explain, global: &Global) -> Result<Answer, C
         loaded.index.drivers.get(name)?.entry(version)
     };
     let format = args.output.or_table();
-    let answer = Answer::formatted(
-        format,
-        || {
-            let drivers: Vec<Value> = candidates
-                .iter()
-                .map(|(name, candidates)| {
-                    let all: Vec<Value> = candidates
-                        .iter()
-                        .map(|(version, reason)| json!({"version": version, "rejected": reason.as_ref().map(ToString::to_string)}))
-                        .collect();
-                    let picked = pick(name).map(|p| {
-                        let path: Vec<_> = p.path.iter().map(|step| &step.version).collect();
-                        json!({"version": p.version, "target": p.target, "from": p.from, "path": path, "because": p.because,
-                            "steps": resolve::steps(&loaded, &p.path),
-                            "preconditions": p.preconditions(), "waits": p.waits.as_ref().map(ToString::to_string)})
-                    });
-                    json!({"driver": name, "choice": picked, "facts": entry(name).map(|e| super::json(name, e)), "candidates": all})
-                })
-                .collect();
-            document(
-                "Explanation",
-                json!({"matrix": loaded.identity(), "fits": result.is_ok(), "drivers": drivers}),
-            )
-        },
-        || {
-            let mut text = format!("{}{}\n", loaded.header(), question.title());
-            for (name, candidates) in &candidates {
-                match pick(name) {
-                    Some(pick) => {
-                        text.push_str(&format!(
-                            "\n{}\n  {}\n",
-                            style::head(&format!("{name} {}", pick.version)),
-                            pick.because
-                        ));
-                        entry(name)
-                            .into_iter()
-                            .for_each(|entry| text.push_str(&facts(&loaded, name, entry)));
-                        for line in remarks(&loaded.index, name, pick) {
-                            text.push_str(&format!("  {line}\n"));
-                        }
+    let drivers = candidates.iter().map(|(name, candidates)| ExplainedView {
+        driver: name.clone(),
+        choice: pick(name).map(|pick| picked(&loaded, pick)),
+        facts: entry(name).map(|entry| VersionView::of(name, entry)),
+        candidates: candidates
+            .iter()
+            .map(|(version, reason)| CandidateView {
+                version: version.clone(),
+                rejected: reason.as_ref().map(ToString::to_string),
+            })
+            .collect(),
+    });
+    let view = ExplanationView {
+        matrix: loaded.view(),
+        fits: result.is_ok(),
+        drivers: drivers.collect(),
+    };
+    let text = || {
+        let mut text = format!("{}{}\n", loaded.header(), question.title());
+        for (name, candidates) in &candidates {
+            match pick(name) {
+                Some(pick) => {
+                    text.push_str(&format!(
+                        "\n{}\n  {}\n",
+                        style::head(&format!("{name} {}", pick.version)),
+                        pick.because
+                    ));
+                    entry(name)
+                        .into_iter()
+                        .for_each(|entry| text.push_str(&facts(&loaded, name, entry)));
+                    for line in remarks(&loaded.index, name, pick) {
+                        text.push_str(&format!("  {line}\n"));
                     }
-                    None => text.push_str(&format!("\n{}\n", style::head(name))),
                 }
-                let others: Candidates<'_> = candidates
-                    .iter()
-                    .filter(|(version, _)| pick(name).is_none_or(|pick| pick.version != *version))
-                    .collect();
-                let target = pick(name).map(|pick| &pick.target);
-                text.push_str(&if format == Format::Wide {
-                    each(&others, target)
-                } else {
-                    short(&others)
-                });
+                None => text.push_str(&format!("\n{}\n", style::head(name))),
             }
-            if let Err(error) = &result {
-                for error in error.all() {
-                    text.push_str(&format!("\n{} {}\n", style::bad("✗"), resolve::headline(error)));
-                    error.advice.iter().for_each(|advice| text.push_str(&format!("  {advice}.\n")));
-                }
-                text.push_str(&resolve::fitting(error));
+            let others: Candidates<'_> = candidates
+                .iter()
+                .filter(|(version, _)| pick(name).is_none_or(|pick| pick.version != *version))
+                .collect();
+            let target = pick(name).map(|pick| &pick.target);
+            text.push_str(&if format == Format::Wide {
+                each(&others, target)
+            } else {
+                short(&others)
+            });
+        }
+        if let Err(error) = &result {
+            for error in error.all() {
+                text.push_str(&format!("\n{} {}\n", style::bad("✗"), resolve::headline(error)));
+                error.advice.iter().for_each(|advice| text.push_str(&format!("  {advice}.\n")));
             }
-            text
-        },
-    )?;
+            text.push_str(&resolve::fitting(error));
+        }
+        text
+    };
+    let answer = Answer::view(format, &view, text)?;
     Ok(question.answer(loaded.answer(answer)).exit(exit))
+}
+
+fn picked(loaded: &Loaded, pick: &Pick) -> PickView {
+    PickView {
+        version: pick.version.clone(),
+        target: pick.target.clone(),
+        from: pick.from.clone(),
+        path: resolve::path(&pick.path),
+        because: pick.because.clone(),
+        steps: resolve::steps(loaded, &pick.path),
+        preconditions: pick.preconditions().to_vec(),
+        waits: pick.waits.as_ref().map(ToString::to_string),
+    }
 }
 
 /// Versions that were not chosen, each with the reason if it does not fit.
@@ -197,48 +203,48 @@ pub(super) async fn why_not(args: &WhyNot, global: &Global) -> Result<Answer, Cl
     let result = matrix::resolve(&loaded.index, &query);
     let pick = result.as_ref().ok().and_then(|resolution| resolution.picks.get(name));
     let chosen = pick.is_some_and(|pick| pick.version == entry.version);
-    let barred: Vec<String> = reasons.iter().map(Rejection::to_string).collect();
     let instead = pick
         .filter(|_| !chosen)
         .map(|pick| format!("{} is taken: {}", pick.version, pick.because));
     let remedies: Vec<String> = reasons.iter().filter_map(Rejection::remedy).collect();
     let helps = (!remedies.is_empty() && remedies.len() == reasons.len()).then(|| remedies.join("; and "));
     let fits = runs(candidates.get(name).map_or(&[], Vec::as_slice));
-    let answer = Answer::formatted(
-        args.output.or_table(),
-        || {
-            document(
-                "WhyNot",
-                json!({"matrix": loaded.identity(), "driver": name, "version": entry.version, "chosen": chosen, "reasons": barred,
-                    "helps": helps, "fits": fits, "instead": instead}),
-            )
-        },
-        || {
-            let mut text = format!("{}{}\n\n", loaded.header(), question.title());
-            match (reasons.as_slice(), chosen) {
-                ([], true) => text.push_str(&format!("{} {name} {} is chosen\n", style::good("✓"), entry.version)),
-                ([], false) => text.push_str(&format!("{name} {} fits\n", entry.version)),
-                (all, _) => all.iter().for_each(|reason| {
-                    let sources = sources(entry, reason);
-                    text.push_str(&format!("{} {name} {} {reason}{sources}\n", style::bad("✗"), entry.version));
-                }),
-            }
-            if let Some(helps) = &helps {
-                text.push_str(&format!("  Smallest change that would make it fit: {helps}\n"));
-            }
-            instead.iter().for_each(|line| text.push_str(&format!("  {line}\n")));
-            if !reasons.is_empty() {
-                let fits = if fits.is_empty() {
-                    "no version".to_owned()
-                } else {
-                    fits.join(", ")
-                };
-                text.push_str(&format!("  What fits now: {fits}\n"));
-            }
-            text
-        },
-    )?;
-    let exit = if barred.is_empty() { Exit::Ok } else { Exit::Differences };
+    let view = WhyNotView {
+        matrix: loaded.view(),
+        driver: name.to_owned(),
+        version: entry.version.clone(),
+        chosen,
+        reasons: reasons.iter().map(Rejection::to_string).collect(),
+        helps,
+        fits,
+        instead,
+    };
+    let text = || {
+        let mut text = format!("{}{}\n\n", loaded.header(), question.title());
+        match (reasons.as_slice(), chosen) {
+            ([], true) => text.push_str(&format!("{} {name} {} is chosen\n", style::good("✓"), entry.version)),
+            ([], false) => text.push_str(&format!("{name} {} fits\n", entry.version)),
+            (all, _) => all.iter().for_each(|reason| {
+                let sources = sources(entry, reason);
+                text.push_str(&format!("{} {name} {} {reason}{sources}\n", style::bad("✗"), entry.version));
+            }),
+        }
+        if let Some(helps) = &view.helps {
+            text.push_str(&format!("  Smallest change that would make it fit: {helps}\n"));
+        }
+        view.instead.iter().for_each(|line| text.push_str(&format!("  {line}\n")));
+        if !reasons.is_empty() {
+            let fits = if view.fits.is_empty() {
+                "no version".to_owned()
+            } else {
+                view.fits.join(", ")
+            };
+            text.push_str(&format!("  What fits now: {fits}\n"));
+        }
+        text
+    };
+    let answer = Answer::view(args.output.or_table(), &view, text)?;
+    let exit = if view.reasons.is_empty() { Exit::Ok } else { Exit::Differences };
     Ok(question.answer(loaded.answer(answer)).exit(exit))
 }
 

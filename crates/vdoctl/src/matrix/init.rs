@@ -2,10 +2,9 @@
 
 use super::super::args::{Global, Init};
 use super::super::context::now;
-use super::super::output::document;
+use super::super::views::publish::MatrixInitView;
 use super::super::{Answer, CliError, Exit, chart, registry, style};
 use super::place::{Published, signed, signing_key};
-use serde_json::json;
 use std::collections::BTreeMap;
 use std::path::Path;
 use vdo_author::publish::{Draft, Release};
@@ -36,17 +35,13 @@ pub(super) async fn run(args: &Init, global: &Global) -> Result<Answer, CliError
         _ => write(&args.to.to_string(), release.files())?,
     }
     let published = Published::new(&release, key.as_ref(), None, warning)?;
-    let place = args.to.to_string();
-    let answer = Answer::formatted(
-        args.output.or_table(),
-        || {
-            document(
-                "MatrixInit",
-                json!({"place": place, "matrix": published.json(), "charts": release.charts.len()}),
-            )
-        },
-        || format!("{} {place}: {}", style::good("✓"), published.line()),
-    )?;
+    let view = MatrixInitView {
+        place: args.to.to_string(),
+        matrix: published.view(),
+        charts: release.charts.len(),
+    };
+    let text = || format!("{} {}: {}", style::good("✓"), view.place, published.line());
+    let answer = Answer::view(args.output.or_table(), &view, text)?;
     Ok(published.answer(answer))
 }
 

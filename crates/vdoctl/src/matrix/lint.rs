@@ -3,12 +3,11 @@
 mod charts;
 
 use super::super::args::Lint as Args;
-use super::super::output::document;
+use super::super::views::publish::{MatrixLintView, MistakeView};
 use super::super::{Answer, CliError, Exit, limited, style};
 use super::{bytes, embedded_index, not_text};
-use serde_json::{Value, json};
 use std::path::Path;
-use vdo_core::matrix::lint::{Finding, lint};
+use vdo_core::matrix::lint::lint;
 use vdo_source::fetch::{MatrixSource, embedded, index_file};
 
 pub(super) async fn run(args: &Args) -> Result<Answer, CliError> {
@@ -28,39 +27,40 @@ pub(super) async fn run(args: &Args) -> Result<Answer, CliError> {
     let checked = charts::check(folder, &mut report).await;
     let findings = report.located(&text);
     let exit = if findings.is_empty() { Exit::Ok } else { Exit::Differences };
-    let answer = Answer::formatted(
-        args.output.or_table(),
-        || {
-            let all: Vec<Value> = findings
-                .iter()
-                .map(|f| json!({"file": name, "line": f.line, "at": f.at, "field": f.field, "problem": f.problem}))
-                .collect();
-            document(
-                "MatrixLint",
-                json!({"file": name, "good": findings.is_empty(), "findings": all,
-                    "chartsChecked": checked.here, "chartsElsewhere": checked.elsewhere}),
-            )
-        },
-        || {
-            let mut text: String = findings.iter().map(|finding| line(&name, finding)).collect();
-            let count = |number: usize, what: &str| format!("{number} {what}{}", if number == 1 { "" } else { "s" });
-            if findings.is_empty() {
-                let charts = count(checked.here, "chart");
-                text.push_str(&format!("{} {name}: no mistakes, {charts} checked\n", style::good("✓")));
-            } else {
-                text.push_str(&format!("{} {}\n", style::bad("✗"), count(findings.len(), "mistake")));
-            }
-            if checked.elsewhere > 0 {
-                text.push_str(&format!("{} elsewhere, not checked\n", count(checked.elsewhere, "chart")));
-            }
-            text
-        },
-    )?;
+    let mistakes = findings.iter().map(|finding| MistakeView {
+        file: name.clone(),
+        line: finding.line,
+        at: finding.at.clone(),
+        field: finding.field.clone(),
+        problem: finding.problem.clone(),
+    });
+    let view = MatrixLintView {
+        file: name.clone(),
+        good: findings.is_empty(),
+        findings: mistakes.collect(),
+        charts_checked: checked.here,
+        charts_elsewhere: checked.elsewhere,
+    };
+    let text = || {
+        let mut text: String = view.findings.iter().map(line).collect();
+        let count = |number: usize, what: &str| format!("{number} {what}{}", if number == 1 { "" } else { "s" });
+        if findings.is_empty() {
+            let charts = count(checked.here, "chart");
+            text.push_str(&format!("{} {name}: no mistakes, {charts} checked\n", style::good("✓")));
+        } else {
+            text.push_str(&format!("{} {}\n", style::bad("✗"), count(findings.len(), "mistake")));
+        }
+        if checked.elsewhere > 0 {
+            text.push_str(&format!("{} elsewhere, not checked\n", count(checked.elsewhere, "chart")));
+        }
+        text
+    };
+    let answer = Answer::view(args.output.or_table(), &view, text)?;
     Ok(answer.exit(exit))
 }
 
 /// `index.yaml:120: drivers.vsphere-csi 3.7.3 kubernetes.min: …`, as editors understand it.
-fn line(file: &str, finding: &Finding) -> String {
+fn line(finding: &MistakeView) -> String {
     let number = finding.line.map(|line| format!("{line}:")).unwrap_or_default();
     let place: Vec<&str> = [finding.at.as_str(), finding.field.as_str()]
         .into_iter()
@@ -71,5 +71,5 @@ fn line(file: &str, finding: &Finding) -> String {
     } else {
         format!(" {}:", place.join(" "))
     };
-    format!("{file}:{number}{place} {}\n", finding.problem)
+    format!("{}:{number}{place} {}\n", finding.file, finding.problem)
 }

@@ -2,7 +2,7 @@
 
 use super::super::args::Mark;
 use super::super::context::now;
-use super::super::output::document;
+use super::super::views::publish::MatrixMarkView;
 use super::super::{Answer, CliError, Exit, style};
 use super::driver;
 use super::place::Place;
@@ -21,25 +21,20 @@ pub(super) async fn run(args: &Mark, state: &str) -> Result<Answer, CliError> {
     }
     draft.mark(&name, &args.version, verdict).map_err(refused)?;
     let published = place.publish(draft, BTreeMap::new(), &args.publishing).await?;
-    let answer = Answer::formatted(
-        args.publishing.output.or_table(),
-        || {
-            document(
-                "MatrixMark",
-                json!({"driver": name, "version": args.version, "state": state, "use": args.instead,
-                    "dryRun": args.publishing.dry_run, "matrix": published.json()}),
-            )
-        },
-        || {
-            let diff = published.diff.as_deref().unwrap_or_default();
-            let done = if args.publishing.dry_run { "would be" } else { "is" };
-            format!(
-                "{diff}{} {name} {} {done} {state}\n{}",
-                style::good("✓"),
-                args.version,
-                published.line()
-            )
-        },
-    )?;
+    let view = MatrixMarkView {
+        driver: name,
+        version: args.version.clone(),
+        state: state.to_owned(),
+        instead: args.instead.clone(),
+        dry_run: args.publishing.dry_run,
+        matrix: published.view(),
+    };
+    let text = || {
+        let diff = published.diff.as_deref().unwrap_or_default();
+        let done = if view.dry_run { "would be" } else { "is" };
+        let line = published.line();
+        format!("{diff}{} {} {} {done} {state}\n{line}", style::good("✓"), view.driver, view.version)
+    };
+    let answer = Answer::view(args.publishing.output.or_table(), &view, text)?;
     Ok(published.answer(answer))
 }

@@ -5,9 +5,9 @@ mod signing;
 
 use super::super::args::Publishing;
 use super::super::context::now;
+use super::super::views::publish::PublishedView;
 use super::super::{Answer, CliError, Exit, registry as login, text_diff};
 use jiff::SignedDuration;
-use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::path::{Path, PathBuf};
@@ -204,11 +204,14 @@ impl Published {
     }
 
     /// The same for programs.
-    pub(super) fn json(&self) -> Value {
-        json!({
-            "version": self.index.version, "generated": self.index.generated, "expires": self.index.expires,
-            "digest": self.digest, "signer": self.signer,
-        })
+    pub(super) fn view(&self) -> PublishedView {
+        PublishedView {
+            version: self.index.version,
+            generated: self.index.generated,
+            expires: self.index.expires,
+            digest: self.digest.clone(),
+            signer: self.signer.clone(),
+        }
     }
 
     /// An answer with what is to be said beside it.

@@ -5,11 +5,11 @@ mod resolve;
 mod server;
 
 use super::super::args::{Global, Publish};
-use super::super::output::document;
+use super::super::views::publish::MatrixPublishView;
 use super::super::{Answer, CliError, Exit, style};
 use super::place::Place;
 use candidate::{Candidate, Checked};
-use serde_json::{Value, json};
+use serde_json::json;
 use std::collections::BTreeMap;
 use vdo_api::types::count;
 use vdo_author::publish::Facts;
@@ -55,24 +55,20 @@ pub(super) async fn run(args: &Publish, global: &Global) -> Result<Answer, CliEr
         )));
     }
     let published = place.publish(draft, charts, &args.publishing).await?;
-    let answer = Answer::formatted(
-        args.publishing.output.or_table(),
-        || {
-            let versions: Vec<Value> = all.iter().map(|(candidate, checked)| checked.json(candidate)).collect();
-            document(
-                "MatrixPublish",
-                json!({"dryRun": args.publishing.dry_run, "versions": versions, "matrix": published.json()}),
-            )
-        },
-        || {
-            let mut text = published.diff.clone().unwrap_or_default();
-            for (candidate, checked) in &all {
-                text.push_str(&checked.text(candidate));
-            }
-            let done = if args.publishing.dry_run { "would be published: " } else { "" };
-            text + done + &published.line()
-        },
-    )?;
+    let view = MatrixPublishView {
+        dry_run: args.publishing.dry_run,
+        versions: all.iter().map(|(candidate, checked)| checked.view(candidate)).collect(),
+        matrix: published.view(),
+    };
+    let text = || {
+        let mut text = published.diff.clone().unwrap_or_default();
+        for (candidate, checked) in &all {
+            text.push_str(&checked.text(candidate));
+        }
+        let done = if args.publishing.dry_run { "would be published: " } else { "" };
+        text + done + &published.line()
+    };
+    let answer = Answer::view(args.publishing.output.or_table(), &view, text)?;
     Ok(published.answer(answer))
 }
 

@@ -1,13 +1,12 @@
 //! `vdoctl matrix resolve`: the choice with its reasons, or why there is none; and what an upgrade of the platform would do.
 
 use super::super::args::{Format, Global, Resolve as Args};
-use super::super::output::document;
+use super::super::views::choice::{ChosenView, NoFitView, PreconditionView, RejectedView, ResolutionView, StepView, VcenterView};
 use super::super::{Answer, CliError, Exit, style};
 use super::notes::remarks;
 use super::query::{self, Question};
 use super::{Loaded, what_if};
-use serde_json::{Value, json};
-use vdo_api::types::{DriverName, DriverVersion};
+use vdo_api::types::{DriverName, DriverVersion, VcenterVersion};
 use vdo_core::matrix::{self, NoFit, Pick, Rejection, Resolution, Step};
 
 pub(super) async fn run(args: &Args, global: &Global) -> Result<Answer, CliError> {
@@ -19,11 +18,8 @@ pub(super) async fn run(args: &Args, global: &Global) -> Result<Answer, CliError
     let result = matrix::resolve(&loaded.index, &question.query());
     let exit = if result.is_ok() { Exit::Ok } else { Exit::Differences };
     let format = args.output.or_table();
-    let answer = Answer::formatted(
-        format,
-        || json(&loaded, &question, &result),
-        || text(&loaded, &question, &result, format == Format::Wide),
-    )?;
+    let view = view(&loaded, &question, &result);
+    let answer = Answer::view(format, &view, || text(&loaded, &question, &result, format == Format::Wide))?;
     Ok(question.answer(loaded.answer(answer)).exit(exit))
 }
 
@@ -129,16 +125,21 @@ pub(super) fn fitting(error: &NoFit) -> String {
 }
 
 /// The steps of a way, for programs.
-pub(super) fn steps(loaded: &Loaded, path: &[Step]) -> Vec<Value> {
-    let step = |step: &Step| {
-        let preconditions: Vec<Value> = step
-            .preconditions
-            .iter()
-            .map(|name| json!({"name": name, "means": loaded.index.preconditions.get(name)}))
-            .collect();
-        json!({"version": step.version, "preconditions": preconditions})
+pub(super) fn steps(loaded: &Loaded, path: &[Step]) -> Vec<StepView> {
+    let precondition = |name: &String| PreconditionView {
+        name: name.clone(),
+        means: loaded.index.preconditions.get(name).cloned(),
+    };
+    let step = |step: &Step| StepView {
+        version: step.version.clone(),
+        preconditions: step.preconditions.iter().map(precondition).collect(),
     };
     path.iter().map(step).collect()
+}
+
+/// The versions of a way.
+pub(super) fn path(path: &[Step]) -> Vec<DriverVersion> {
+    path.iter().map(|step| step.version.clone()).collect()
 }
 
 /// What could not be chosen, without the candidates: they are in the table.
@@ -154,60 +155,56 @@ pub(super) fn headline(error: &NoFit) -> String {
     }
 }
 
-fn json(loaded: &Loaded, question: &Question, result: &Result<Resolution, Box<NoFit>>) -> Value {
-    let vcenters: Vec<Value> = question
-        .vcenters
-        .iter()
-        .map(|(name, version)| json!({"connection": name, "version": version}))
-        .collect();
-    let picks = result.iter().flat_map(|r| &r.picks);
-    let driver = |(name, pick): (&DriverName, &matrix::Pick)| {
-        json!({
-            "name": name,
-            "version": pick.version,
-            "newest": pick.newest,
-            "target": pick.target,
-            "from": pick.from,
-            "leaves": pick.leaves.as_ref().map(ToString::to_string),
-            "path": pick.path.iter().map(|step| &step.version).collect::<Vec<_>>(),
-            "steps": steps(loaded, &pick.path),
-            "preconditions": pick.preconditions(),
-            "waits": pick.waits.as_ref().map(ToString::to_string),
-            "because": pick.because,
-            "overridden": pick.overridden,
-            "deprecated": pick.deprecated,
-            "chart": {"urls": pick.chart.urls, "digest": pick.chart.digest},
-        })
+fn view(loaded: &Loaded, question: &Question, result: &Result<Resolution, Box<NoFit>>) -> ResolutionView {
+    let driver = |(name, pick): (&DriverName, &Pick)| ChosenView {
+        name: name.clone(),
+        version: pick.version.clone(),
+        newest: pick.newest.clone(),
+        target: pick.target.clone(),
+        from: pick.from.clone(),
+        leaves: pick.leaves.as_ref().map(ToString::to_string),
+        path: path(&pick.path),
+        steps: steps(loaded, &pick.path),
+        preconditions: pick.preconditions().to_vec(),
+        waits: pick.waits.as_ref().map(ToString::to_string),
+        because: pick.because.clone(),
+        overridden: pick.overridden.clone(),
+        deprecated: pick.deprecated.clone(),
+        chart: pick.chart.clone(),
     };
-    let drivers: Vec<Value> = picks.map(driver).collect();
     let failure = |error: &NoFit| {
-        let rejected: Vec<Value> = error
-            .rejected
-            .iter()
-            .map(|r| json!({"version": r.version, "reason": r.reason.to_string()}))
-            .collect();
-        json!({"driver": error.driver, "message": headline(error), "advice": error.advice, "rejected": rejected})
+        let rejected = error.rejected.iter().map(|rejected| RejectedView {
+            version: rejected.version.clone(),
+            reason: rejected.reason.to_string(),
+        });
+        NoFitView {
+            driver: error.driver.clone(),
+            message: headline(error),
+            advice: error.advice.clone(),
+            rejected: rejected.collect(),
+        }
     };
-    let failures: Vec<Value> = result
-        .as_ref()
-        .err()
-        .into_iter()
-        .flat_map(|error| error.all())
-        .map(failure)
-        .collect();
-    document(
-        "Resolution",
-        json!({
-            "matrix": loaded.identity(),
-            "kubernetes": question.kubernetes,
-            "vcenters": vcenters,
-            "fits": result.is_ok(),
-            "drivers": drivers,
-            "failure": failures.first(),
-            "failures": failures,
-            "fitting": result.as_ref().err().map(|error| &error.fitting),
-        }),
-    )
+    let error = result.as_ref().err();
+    let failures: Vec<NoFitView> = error.into_iter().flat_map(|error| error.all()).map(failure).collect();
+    ResolutionView {
+        matrix: loaded.view(),
+        kubernetes: question.kubernetes.clone(),
+        vcenters: vcenters(&question.vcenters),
+        fits: result.is_ok(),
+        drivers: result.iter().flat_map(|resolution| &resolution.picks).map(driver).collect(),
+        failure: failures.first().cloned(),
+        failures,
+        fitting: error.map(|error| error.fitting.clone()),
+    }
+}
+
+/// Connections with the versions of their vCenters, for programs.
+pub(super) fn vcenters(all: &[(String, VcenterVersion)]) -> Vec<VcenterView> {
+    let of = |(connection, version): &(String, VcenterVersion)| VcenterView {
+        connection: connection.clone(),
+        version: version.clone(),
+    };
+    all.iter().map(of).collect()
 }
 
 #[cfg(test)]

@@ -1,10 +1,9 @@
 //! `vdoctl matrix show`: everything that is known of a version.
 
 use super::super::args::{Global, Show as Args};
-use super::super::output::document;
+use super::super::views::matrix::{EntryView, MatrixEntryView};
 use super::super::{Answer, CliError, Exit, style};
 use super::{Loaded, confidence, driver, state};
-use serde_json::{Value, json};
 use vdo_api::types::DriverVersion;
 use vdo_core::matrix::{Driver, Entry, Index, Support};
 
@@ -48,40 +47,12 @@ pub(super) fn entry_of<'a>(loaded: &'a Loaded, name: &str, version: &str) -> Res
 pub(super) async fn run(args: &Args, global: &Global) -> Result<Answer, CliError> {
     let loaded = Loaded::read(&args.index, global).await?;
     let (name, _, entry) = entry_of(&loaded, &args.driver, &args.version)?;
-    let answer = Answer::formatted(
-        args.output.or_table(),
-        || {
-            document(
-                "MatrixEntry",
-                json!({"matrix": loaded.identity(), "entry": whole(&loaded.index, name, entry)}),
-            )
-        },
-        || loaded.header() + &text(&loaded.index, name, entry),
-    )?;
-    Ok(loaded.answer(answer))
-}
-
-fn whole(index: &Index, name: &str, entry: &Entry) -> Value {
-    let mut all = super::json(name, entry);
-    let features: serde_json::Map<String, Value> = entry
-        .features
-        .iter()
-        .map(|(name, f)| {
-            let range = json!({"min": f.vsphere.min(), "max": f.vsphere.max()});
-            (name.clone(), json!({"vsphere": range, "evidence": f.evidence, "note": f.note}))
-        })
-        .collect();
-    all["features"] = features.into();
-    all["upgradesFrom"] = json!(entry.upgrades_from);
-    let images = entry.images.iter().map(|image| {
-        let stated = image.digest.as_ref().and_then(|digest| index.stated_in(digest));
-        json!({"name": image.name, "ref": image.reference, "digest": image.digest, "statedIn": stated})
-    });
-    all["images"] = images.collect();
-    all["released"] = json!(index.released.driver(name, &entry.version));
-    all["requires"] = json!(entry.requires);
-    all["manifests"] = json!(entry.manifests);
-    all
+    let view = MatrixEntryView {
+        matrix: loaded.view(),
+        entry: EntryView::of(&loaded.index, name, entry),
+    };
+    let text = || loaded.header() + &text(&loaded.index, name, entry);
+    Ok(loaded.answer(Answer::view(args.output.or_table(), &view, text)?))
 }
 
 fn text(index: &Index, name: &str, entry: &Entry) -> String {

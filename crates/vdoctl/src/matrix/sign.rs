@@ -1,11 +1,10 @@
 //! `vdoctl matrix sign` and `verify`: who answers for an index.
 
 use super::super::args::{Sign, Verify};
-use super::super::output::document;
+use super::super::views::publish::MatrixVerifyView;
 use super::super::{Answer, CliError, Exit, save, style};
 use super::bytes;
 use super::place::private_key;
-use serde_json::json;
 use vdo_api::types::{Digest, shell_word};
 use vdo_source::fetch::{Access, KeyStore, MatrixSource, index_file};
 
@@ -50,14 +49,11 @@ pub(super) async fn verify(args: &Verify) -> Result<Answer, CliError> {
             ..reported
         }
     })?;
-    Answer::formatted(
-        args.output.or_table(),
-        || {
-            document(
-                "MatrixVerify",
-                json!({"file": name, "digest": Digest::of(&found.index).to_string(), "signer": signer.to_string()}),
-            )
-        },
-        || format!("{} {name} is signed by the key {signer}\n", style::good("✓")),
-    )
+    let view = MatrixVerifyView {
+        file: name,
+        digest: Digest::of(&found.index).to_string(),
+        signer: signer.to_string(),
+    };
+    let text = || format!("{} {} is signed by the key {}\n", style::good("✓"), view.file, view.signer);
+    Answer::view(args.output.or_table(), &view, text)
 }

@@ -3,10 +3,10 @@
 use super::super::args::{Global, MatrixSourceArgs as Args};
 use super::super::context::Context;
 use super::super::operator::{Deployment, Presence};
-use super::super::output::document;
+use super::super::views::matrix::{MatrixSourceView, PlaceView};
 use super::super::{Answer, CliError, style};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use kube::ResourceExt;
-use serde_json::{Value, json};
 use vdo::reconcile::named;
 use vdo_api::api::ConditionType;
 use vdo_core::manifest::Object;
@@ -41,36 +41,17 @@ pub(super) async fn run(args: &Args, global: &Global) -> Result<Answer, CliError
         .iter()
         .find(|condition| condition.type_ == ConditionType::MatrixFresh.as_str());
     let used = status.matrix.as_ref();
-    let mut answer = Answer::formatted(
-        args.output.or_table(),
-        || {
-            let all: Vec<Value> = places
-                .iter()
-                .enumerate()
-                .map(|(at, place)| json!({"where": place.place, "source": place.source, "counts": counts == Some(at)}))
-                .collect();
-            document(
-                "MatrixSource",
-                json!({"inUse": used, "named": all, "upgradesDisabled": names.frozen()}),
-            )
-        },
-        || {
-            let mut text = match used {
-                Some(matrix) => format!("In use: {}, version {}\n", matrix.source, matrix.version),
-                None => "In use: nothing yet\n".to_owned(),
-            };
-            if let Some(fresh) = fresh {
-                text.push_str(&format!("MatrixFresh: {}, {}\n", fresh.status, fresh.message));
-            }
-            let rows = places.iter().enumerate().map(|(at, place)| {
-                let mark = if counts == Some(at) { style::good("✓") } else { " ".to_owned() };
-                vec![mark, place.place.clone(), place.source.clone().unwrap_or_else(|| "-".into())]
-            });
-            text.push('\n');
-            text.push_str(&style::table(&["", "WHERE", "SOURCE"], &rows.collect::<Vec<_>>()));
-            text
-        },
-    )?;
+    let named = places.iter().enumerate().map(|(at, place)| PlaceView {
+        place: place.place.clone(),
+        source: place.source.clone(),
+        counts: counts == Some(at),
+    });
+    let view = MatrixSourceView {
+        in_use: used.cloned(),
+        named: named.collect(),
+        upgrades_disabled: names.frozen(),
+    };
+    let mut answer = Answer::view(args.output.or_table(), &view, || text(&view, fresh))?;
     if let Err(error) = &found {
         answer = answer.note(format!("{} {error}; the source before is kept", style::warn("warning:")));
     }
@@ -81,6 +62,22 @@ pub(super) async fn run(args: &Args, global: &Global) -> Result<Answer, CliError
         answer = answer.note("Upgrades are switched off by auto-upgrade: disabled.".to_owned());
     }
     Ok(answer)
+}
+
+fn text(view: &MatrixSourceView, fresh: Option<&Condition>) -> String {
+    let mut text = match &view.in_use {
+        Some(matrix) => format!("In use: {}, version {}\n", matrix.source, matrix.version),
+        None => "In use: nothing yet\n".to_owned(),
+    };
+    if let Some(fresh) = fresh {
+        text.push_str(&format!("MatrixFresh: {}, {}\n", fresh.status, fresh.message));
+    }
+    let rows = view.named.iter().map(|place| {
+        let mark = if place.counts { style::good("✓") } else { " ".to_owned() };
+        vec![mark, place.place.clone(), place.source.clone().unwrap_or_else(|| "-".into())]
+    });
+    text.push('\n');
+    text + &style::table(&["", "WHERE", "SOURCE"], &rows.collect::<Vec<_>>())
 }
 
 fn places(flag: Option<String>, named: &Named) -> Vec<Place> {
@@ -106,24 +103,22 @@ fn places(flag: Option<String>, named: &Named) -> Vec<Place> {
 
 /// The source that the operator's Deployment names by argument or variable.
 fn flag(deployment: &Object) -> Option<String> {
-    let container = deployment.value().pointer("/spec/template/spec/containers/0")?;
-    let list = |key: &str| container[key].as_array().cloned().unwrap_or_default();
-    let args: Vec<String> = list("args").iter().filter_map(|arg| Some(arg.as_str()?.to_owned())).collect();
+    let deployment: k8s_openapi::api::apps::v1::Deployment = serde_json::from_value(deployment.value().clone()).ok()?;
+    let container = deployment.spec?.template.spec?.containers.into_iter().next()?;
+    let args = container.args.unwrap_or_default();
     let given = args.iter().enumerate().find_map(|(at, arg)| match arg.strip_prefix("--matrix") {
         Some("") => args.get(at + 1).cloned(),
         Some(rest) => rest.strip_prefix('=').map(str::to_owned),
         None => None,
     });
-    given.or_else(|| {
-        let env = list("env");
-        let variable = env.iter().find(|variable| variable["name"] == "VDO_MATRIX")?;
-        Some(variable["value"].as_str()?.to_owned())
-    })
+    let variables = container.env.into_iter().flatten();
+    given.or_else(|| variables.into_iter().find(|variable| variable.name == "VDO_MATRIX")?.value)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use serde_json::{Value, json};
     use std::collections::BTreeMap;
 
     #[test]

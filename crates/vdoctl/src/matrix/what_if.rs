@@ -1,12 +1,11 @@
 //! `vdoctl matrix resolve --what-if-…`: what an upgrade of the platform would do.
 
 use super::super::args::Resolve as Args;
-use super::super::output::document;
+use super::super::views::choice::{OutlookView, StageChangeView, StageFailureView, StageView};
 use super::super::{Answer, CliError, Exit, style};
 use super::notes::{checks, way};
 use super::query::{Question, distinct, title};
 use super::{Loaded, resolve};
-use serde_json::{Value, json};
 use vdo_api::types::VcenterVersion;
 use vdo_core::matrix::{self, Outlook, Stage, When};
 
@@ -14,14 +13,12 @@ pub(super) fn answer(args: &Args, loaded: &Loaded, question: &Question) -> Resul
     let vcenters = targets(args, loaded, question)?;
     let outlook = matrix::outlook(&loaded.index, &question.query(), args.what_if_kubernetes.as_ref(), &vcenters);
     let fits = outlook.stages.iter().all(|stage| stage.unfit.is_none());
-    let answer = Answer::formatted(
-        args.output.or_table(),
-        || {
-            let stages: Vec<Value> = outlook.stages.iter().map(|stage| json(loaded, stage)).collect();
-            document("Outlook", json!({"matrix": loaded.identity(), "fits": fits, "stages": stages}))
-        },
-        || text(loaded, &outlook),
-    )?;
+    let view = OutlookView {
+        matrix: loaded.view(),
+        fits,
+        stages: outlook.stages.iter().map(|stage| view(loaded, stage)).collect(),
+    };
+    let answer = Answer::view(args.output.or_table(), &view, || text(loaded, &outlook))?;
     Ok(question
         .answer(loaded.answer(answer))
         .exit(if fits { Exit::Ok } else { Exit::Differences }))
@@ -46,30 +43,32 @@ fn targets(args: &Args, loaded: &Loaded, question: &Question) -> Result<Vec<(Str
     Ok(targets)
 }
 
-fn json(loaded: &Loaded, stage: &Stage) -> Value {
-    let vcenters: Vec<Value> = stage
-        .vcenters
-        .iter()
-        .map(|(name, v)| json!({"connection": name, "version": v}))
-        .collect();
-    let changes: Vec<Value> = stage
-        .changes
-        .iter()
-        .map(|change| {
-            let when = match change.when {
-                When::Before => "before",
-                When::With => "with",
-            };
-            let path: Vec<_> = change.path.iter().map(|step| &step.version).collect();
-            json!({"driver": change.driver, "from": change.from, "path": path, "steps": resolve::steps(loaded, &change.path),
-                "when": when, "because": change.because})
-        })
-        .collect();
-    let failures = stage.unfit.iter().flat_map(|error| error.all());
-    let failures: Vec<Value> = failures
-        .map(|e| json!({"driver": e.driver, "message": resolve::headline(e), "advice": e.advice}))
-        .collect();
-    json!({"kubernetes": stage.kubernetes, "vcenters": vcenters, "fits": stage.unfit.is_none(), "changes": changes, "runs": stage.runs, "failures": failures})
+fn view(loaded: &Loaded, stage: &Stage) -> StageView {
+    let changes = stage.changes.iter().map(|change| StageChangeView {
+        driver: change.driver.clone(),
+        from: change.from.clone(),
+        path: resolve::path(&change.path),
+        steps: resolve::steps(loaded, &change.path),
+        when: match change.when {
+            When::Before => "before",
+            When::With => "with",
+        }
+        .to_owned(),
+        because: change.because.clone(),
+    });
+    let failures = stage.unfit.iter().flat_map(|error| error.all()).map(|error| StageFailureView {
+        driver: error.driver.clone(),
+        message: resolve::headline(error),
+        advice: error.advice.clone(),
+    });
+    StageView {
+        kubernetes: stage.kubernetes.clone(),
+        vcenters: resolve::vcenters(&stage.vcenters),
+        fits: stage.unfit.is_none(),
+        changes: changes.collect(),
+        runs: stage.runs.clone(),
+        failures: failures.collect(),
+    }
 }
 
 fn text(loaded: &Loaded, outlook: &Outlook) -> String {

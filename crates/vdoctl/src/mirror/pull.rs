@@ -1,19 +1,18 @@
 //! `vdoctl mirror pull`: into a bundle.
 
 use super::super::args::{Format, Global, MirrorPull as Args};
-use super::super::output::document;
 use super::super::progress::{Mark, Progress};
+use super::super::views::mirror::{MirrorPullView, MovedView, PulledView};
 use super::super::{Answer, CliError, Exit, style};
 use super::bundle::{Bundle, all_of, named, signature_name, write_matrix};
 use super::collect::Stock;
 use super::find::{self, Before, Ready};
 use super::registries::Registries;
 use super::{failed, size, unreadable, watched};
-use serde_json::{Value, json};
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use vdo_api::types::{Digest, count, shell_word, total};
+use vdo_api::types::{DriverName, DriverVersion, count, shell_word, total};
 use vdo_core::lock::{Lock, Moved, places};
 use vdo_oci::layout::Layout;
 use vdo_oci::oci::{Descriptor, Index, REF_NAME};
@@ -143,66 +142,64 @@ impl Target {
 
 /// What was pulled, or would be.
 struct Summary {
-    images: Vec<(String, Digest, u64, Vec<String>)>,
-    moved: Vec<Moved>,
+    images: Vec<PulledView>,
+    moved: Vec<MovedView>,
     blobs: usize,
     bytes: u64,
-    versions: Value,
+    versions: BTreeMap<DriverName, BTreeSet<DriverVersion>>,
 }
 
 impl Summary {
     fn of(ready: &[Ready], lock: &Lock, moved: Vec<Moved>) -> Self {
         let all = all_of(ready.iter().flat_map(|ready| ready.found.trees()));
-        let line = |ready: &Ready| {
-            (
-                ready.image.reference.clone(),
-                ready.image.digest.clone(),
-                ready.found.size(),
-                ready.versions.clone(),
-            )
+        let image = |ready: &Ready| PulledView {
+            reference: ready.image.reference.clone(),
+            digest: ready.image.digest.clone(),
+            bytes: ready.found.size(),
+            versions: ready.versions.clone(),
         };
+        let moved = moved.into_iter().map(|moved| MovedView {
+            reference: moved.reference,
+            before: moved.before,
+            now: moved.now,
+        });
         Self {
-            images: ready.iter().map(line).collect(),
-            moved,
+            images: ready.iter().map(image).collect(),
+            moved: moved.collect(),
             blobs: all.len(),
             bytes: total(all.values().copied()),
-            versions: json!(lock.versions),
+            versions: lock.versions.clone(),
         }
     }
 
-    fn answer(&self, progress: &mut Progress, args: &Args, done: &str, fetched: u64) -> Result<Answer, CliError> {
-        let images = self
-            .images
-            .iter()
-            .map(|(reference, digest, bytes, versions)| json!({"reference": reference, "digest": digest, "bytes": bytes, "for": versions}));
-        let moved = self
-            .moved
-            .iter()
-            .map(|moved| json!({"reference": moved.reference, "before": moved.before, "now": moved.now}));
-        let document = document(
-            "MirrorPull",
-            json!({
-                "bundle": args.bundle, "dryRun": args.dry_run, "versions": self.versions, "images": images.collect::<Vec<_>>(),
-                "moved": moved.collect::<Vec<_>>(), "blobs": self.blobs, "bytes": self.bytes, "fetchedBytes": fetched,
-            }),
-        );
+    fn answer(self, progress: &mut Progress, args: &Args, done: &str, fetched: u64) -> Result<Answer, CliError> {
+        let view = MirrorPullView {
+            bundle: args.bundle.clone(),
+            dry_run: args.dry_run,
+            versions: self.versions,
+            images: self.images,
+            moved: self.moved,
+            blobs: self.blobs,
+            bytes: self.bytes,
+            fetched_bytes: fetched,
+        };
         let closed = progress.end();
         if progress.is_data() {
-            return Ok(progress.last(&document));
+            return Ok(progress.last(&view));
         }
         let mut text = String::new();
         if args.dry_run || matches!(args.output.format, Some(Format::Wide)) {
-            let row = |(reference, digest, bytes, _): &(String, Digest, u64, _)| vec![reference.clone(), digest.short(), size(*bytes)];
-            let rows: Vec<Vec<String>> = self.images.iter().map(row).collect();
+            let row = |image: &PulledView| vec![image.reference.clone(), image.digest.short(), size(image.bytes)];
+            let rows: Vec<Vec<String>> = view.images.iter().map(row).collect();
             text.push_str(&style::table(&["IMAGE", "DIGEST", "SIZE"], &rows));
         }
         text.push_str(&format!(
             "{} {}: {} in {}, {}\n",
             style::good("✓"),
             done,
-            count(self.images.len(), "image"),
-            count(self.blobs, "blob"),
-            size(self.bytes),
+            count(view.images.len(), "image"),
+            count(view.blobs, "blob"),
+            size(view.bytes),
         ));
         if !args.dry_run {
             text.push_str(&format!("  {} were fetched; the rest was there\n", size(fetched)));

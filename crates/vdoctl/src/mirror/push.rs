@@ -1,14 +1,13 @@
 //! `vdoctl mirror push`: from a bundle into a registry.
 
 use super::super::args::{Global, MirrorPush as Args};
-use super::super::output::document;
 use super::super::progress::{Mark, Progress};
+use super::super::views::mirror::MirrorPushView;
 use super::super::{Answer, CliError, Exit, registry, style};
 use super::adopt::adopt;
 use super::bundle::{Bundle, Matrix, all_of, is_signature};
 use super::{Prefix, failed, size, watched};
 use futures::{StreamExt, TryStreamExt, stream};
-use serde_json::json;
 use std::sync::Arc;
 use vdo_api::retry::REGISTRY;
 use vdo_api::types::{count, shell_word, total};
@@ -172,16 +171,18 @@ impl Sent<'_> {
             .as_ref()
             .and_then(|prefix| prefix.matrix().ok())
             .map(|at| format!("oci://{at}"));
-        let document = document(
-            "MirrorPush",
-            json!({
-                "to": self.to, "dryRun": self.dry_run, "images": self.images, "known": self.known, "bytes": bytes,
-                "registry": registry, "matrix": matrix,
-            }),
-        );
+        let view = MirrorPushView {
+            to: self.to.to_owned(),
+            dry_run: self.dry_run,
+            images: self.images,
+            known: self.known,
+            bytes,
+            registry: registry.map(str::to_owned),
+            matrix,
+        };
         let closed = progress.end();
         if progress.is_data() {
-            return Ok(progress.last(&document));
+            return Ok(progress.last(&view));
         }
         let done = if self.dry_run { "would be pushed" } else { "pushed" };
         let mut text = format!(
@@ -192,12 +193,12 @@ impl Sent<'_> {
             self.known,
             size(bytes)
         );
-        if let (Some(registry), Some(matrix), false) = (registry, matrix, self.dry_run) {
+        if let (Some(registry), Some(matrix), false) = (&view.registry, &view.matrix, self.dry_run) {
             text.push_str(&format!(
                 "  in a new cluster: vdoctl deploy --image-registry {} --matrix {} …\n  in a running one: vdoctl mirror push … --use sets\n    \
                  spec.images.registry: {registry}\n    vdoctl configure matrix {matrix}\n",
                 shell_word(registry),
-                shell_word(&matrix),
+                shell_word(matrix),
             ));
         }
         Ok(closed.into_iter().fold(Answer::text(text), Answer::exit))

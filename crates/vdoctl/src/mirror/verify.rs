@@ -1,14 +1,13 @@
 //! `vdoctl mirror verify`: whether everything is there and unchanged.
 
 use super::super::args::{Global, MirrorVerify as Args};
-use super::super::output::document;
+use super::super::views::mirror::{FaultView, MirrorVerifyView};
 use super::super::{Answer, CliError, Exit, registry as login, style};
 use super::bundle::{Bundle, Matrix, is_signature, opened};
 use super::collect::wanted;
 use super::remote::Remote;
 use super::{Prefix, cluster, size};
 use futures::{StreamExt, stream};
-use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use vdo_api::retry::REGISTRY;
@@ -208,23 +207,21 @@ impl Report {
         self.faults.sort();
         self.faults.dedup();
         let good = self.faults.is_empty();
-        let faults = || -> Vec<Value> {
-            let fault = |fault: &Fault| json!({"what": fault.what, "problem": fault.problem, "versions": fault.versions});
-            self.faults.iter().map(fault).collect()
+        let fault = |fault: &Fault| FaultView {
+            what: fault.what.clone(),
+            problem: fault.problem.clone(),
+            versions: fault.versions.clone(),
         };
-        let answer = Answer::formatted(
-            args.output.or_table(),
-            || {
-                document(
-                    "MirrorVerify",
-                    json!({
-                        "mirror": self.place, "complete": good, "versions": self.versions, "images": self.images,
-                        "bytes": self.bytes, "faults": faults(), "notes": self.notes,
-                    }),
-                )
-            },
-            || self.text(),
-        )?;
+        let view = MirrorVerifyView {
+            mirror: self.place.clone(),
+            complete: good,
+            versions: self.versions.clone(),
+            images: self.images,
+            bytes: self.bytes,
+            faults: self.faults.iter().map(fault).collect(),
+            notes: self.notes.clone(),
+        };
+        let answer = Answer::view(args.output.or_table(), &view, || self.text())?;
         Ok(answer.exit(if good { Exit::Ok } else { Exit::Differences }))
     }
 

@@ -1,9 +1,9 @@
 //! Which Kubernetes minors the versions of a driver support, as a picture.
 
-use super::html::escaped;
-use serde_json::Value;
+use super::super::views::matrix::VersionView;
 use std::collections::BTreeMap;
 use vdo_api::types::span;
+use vdo_core::matrix::Confidence;
 
 /// Sizes in pixels.
 const NAME: usize = 190;
@@ -12,7 +12,7 @@ const LINE: usize = 22;
 const MARGIN: usize = 10;
 
 /// A Kubernetes minor, of major version 1.
-type Minor = u64;
+pub(super) type Minor = u64;
 
 /// Driver, its minor with the newest first, the first and the last Kubernetes minor, and how it is drawn.
 type Line = (String, std::cmp::Reverse<Vec<u64>>, Minor, Minor, &'static str);
@@ -26,9 +26,12 @@ struct Row {
 }
 
 /// The picture of all drivers; the cluster's minor is marked. Empty where nothing is known.
-pub(super) fn svg(versions: &[Value], cluster: Option<Minor>) -> String {
-    let bounds = |key: &'static str| versions.iter().filter_map(move |version| minor(&version["kubernetes"][key]));
-    let (Some(first), Some(last)) = (bounds("min").chain(bounds("max")).min(), bounds("max").chain(bounds("min")).max()) else {
+pub(super) fn svg(versions: &[VersionView], cluster: Option<Minor>) -> String {
+    let bounds = versions
+        .iter()
+        .flat_map(|version| [&version.kubernetes.min, &version.kubernetes.max]);
+    let bounds: Vec<Minor> = bounds.filter_map(|bound| minor(bound.as_deref()?)).collect();
+    let (Some(first), Some(last)) = (bounds.iter().copied().min(), bounds.iter().copied().max()) else {
         return String::new();
     };
     // A matrix may name any number; a picture has room for so many.
@@ -72,27 +75,25 @@ pub(super) fn svg(versions: &[Value], cluster: Option<Minor>) -> String {
 }
 
 /// Versions of one minor with the same range and state are one line; the newest come first.
-fn rows(versions: &[Value], first: Minor, last: Minor) -> Vec<Row> {
-    let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+fn rows(versions: &[VersionView], first: Minor, last: Minor) -> Vec<Row> {
     let mut groups: BTreeMap<Line, Vec<String>> = BTreeMap::new();
-    for version in versions.iter().filter(|version| version["state"]["word"] != "withdrawn") {
-        let number = text(&version["version"]);
+    for version in versions.iter().filter(|version| version.state.word != "withdrawn") {
+        let number = version.version.to_string();
         let parts: Vec<u64> = number
             .split(['.', '-', '+'])
             .take(2)
             .map(|part| part.parse().unwrap_or(0))
             .collect();
-        let (from, to) = (
-            minor(&version["kubernetes"]["min"]).unwrap_or(first),
-            minor(&version["kubernetes"]["max"]).unwrap_or(last),
-        );
-        let class = match (version["state"]["word"].as_str(), version["kubernetes"]["confidence"].as_str()) {
-            (Some("deprecated"), _) => "old",
-            (_, Some("unverified")) => "unsure",
+        let range = &version.kubernetes;
+        let bound = |bound: &Option<String>| minor(bound.as_deref()?);
+        let (from, to) = (bound(&range.min).unwrap_or(first), bound(&range.max).unwrap_or(last));
+        let class = match (version.state.word.as_str(), range.confidence) {
+            ("deprecated", _) => "old",
+            (_, Confidence::Unverified) => "unsure",
             _ => "fits",
         };
         groups
-            .entry((text(&version["driver"]), std::cmp::Reverse(parts), from, to, class))
+            .entry((version.driver.clone(), std::cmp::Reverse(parts), from, to, class))
             .or_default()
             .push(number);
     }
@@ -113,6 +114,24 @@ fn rows(versions: &[Value], first: Minor, last: Minor) -> Vec<Row> {
     groups.into_iter().map(row).collect()
 }
 
-fn minor(bound: &Value) -> Option<Minor> {
-    bound.as_str()?.split('.').nth(1)?.parse().ok()
+/// The minor of a version such as `1.34`.
+pub(super) fn minor(version: &str) -> Option<Minor> {
+    version.split('.').nth(1)?.parse().ok()
+}
+
+/// A text as it may stand in a page.
+pub(super) fn escaped(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    for c in text.chars() {
+        match c {
+            '&' => out.push_str("&amp;"),
+            '<' => out.push_str("&lt;"),
+            '>' => out.push_str("&gt;"),
+            '"' => out.push_str("&quot;"),
+            '\'' => out.push_str("&#39;"),
+            c if c.is_control() && c != '\n' && c != '\t' => out.push('\u{fffd}'),
+            c => out.push(c),
+        }
+    }
+    out
 }

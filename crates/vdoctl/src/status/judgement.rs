@@ -3,7 +3,6 @@
 
 use super::model::{Config, Operator, Picture, Problem, Severity, nodes_of, problems_of};
 use k8s_openapi::jiff::Timestamp;
-use serde_json::{Value, json};
 use vdo_api::api::{ConditionType, Conditions, Health, Reason};
 use vdo_api::types::count;
 use vdo_core::drivers::{self, short};
@@ -52,17 +51,6 @@ pub(crate) enum Kind {
     Approval,
     /// Something that was asked for cannot be.
     Fault,
-}
-
-impl Judgement {
-    /// The stable form for programs.
-    pub(super) fn json(&self) -> Value {
-        match self {
-            Self::Ready(message) => json!({"state": "ready", "message": message}),
-            Self::Progress { waits, remedy, .. } => json!({"state": "progressing", "message": waits.join("; "), "remedy": remedy}),
-            Self::Person(need) => json!({"state": "person", "message": need.what, "remedy": need.remedy}),
-        }
-    }
 }
 
 impl Picture {
@@ -294,7 +282,9 @@ fn remedy(config: &Config, doubtful: bool) -> String {
 #[cfg(test)]
 mod tests {
     use super::super::super::operator::Silence;
+    use super::super::super::views::status::JudgementView;
     use super::*;
+    use serde_json::json;
     use vdo_api::api::VDOConfigStatus;
 
     fn at(time: &str) -> Timestamp {
@@ -438,8 +428,10 @@ mod tests {
                 Judgement::Person(need) => format!("{:?}", need.kind),
             };
             assert_eq!(found, kind, "{judged:?}");
-            assert!(judged.json().to_string().contains(part), "{part:?} is not in {judged:?}");
-            let goes_on = judged.json().to_string().contains("goes on by itself");
+            let shown = JudgementView::from(&judged);
+            let text = format!("{} {}", shown.message, shown.remedy.unwrap_or_default());
+            assert!(text.contains(part), "{part:?} is not in {judged:?}");
+            let goes_on = text.contains("goes on by itself");
             assert!(!goes_on || matches!(judged, Judgement::Progress { unsure: None, .. }), "{judged:?}");
         }
     }

@@ -2,12 +2,14 @@ use super::super::CliError;
 use super::super::context::{Context, Deployed, id, now};
 use super::super::driver_fields::field;
 use super::super::operator::{Deployment, Presence, Sight, Silence};
-use super::super::output::document;
 use super::super::upgrade::pins_of;
+use super::super::views::status::{
+    ClientView, ConfigView, DoneView, DriverView, KeptView, OperatorView, ProblemView, SilenceView, StatusView, StuckView, VcenterView,
+};
+use super::next::next;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use k8s_openapi::jiff::Timestamp;
 use kube::ResourceExt;
-use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};
 use vdo::cluster::{ClusterError, Select, Watch, list};
 use vdo::reconcile::{self, ReconcileError};
@@ -149,26 +151,28 @@ impl Picture {
         Ok(picture)
     }
 
-    /// The stable form for programs.
-    pub(super) fn json(&self) -> Value {
+    /// What is shown of it.
+    pub(super) fn view(&self, now: Timestamp) -> StatusView {
         let config = self.config.as_ref();
-        let problems: Vec<Value> = self.problems().iter().map(Problem::json).collect();
-        document(
-            "Status",
-            json!({
-                "deployed": config.is_some(),
-                "cluster": {"name": self.cluster, "server": self.server, "version": self.kubernetes, "nodes": self.nodes},
-                "client": {"version": env!("CARGO_PKG_VERSION")},
-                "operator": self.operator.as_ref().map(|o| json!({"version": o.version, "ready": o.failure.is_none(), "message": o.failure})),
-                "config": config.map(Config::json),
-                "vcenters": self.connections.iter().map(vcenter).collect::<Vec<_>>(),
-                "drivers": config.map(|c| c.status.drivers.iter().map(|d| driver(d, &c.status)).collect::<Vec<_>>()).unwrap_or_default(),
-                "problems": problems,
-                "judgement": config.map(|_| self.judge(false, now()).json()),
-                "upgradeable": config.and_then(Config::upgradeable).map(|c| json!({"status": c.status, "reason": c.reason, "message": c.message})),
-                "upgradeAvailable": config.and_then(Config::upgrade_available).map(|c| json!({"reason": c.reason, "message": c.message})),
-            }),
-        )
+        let drivers = config.map(|config| config.status.drivers.iter().map(|one| driver(one, &config.status)));
+        StatusView {
+            deployed: config.is_some(),
+            cluster: self.into(),
+            client: ClientView {
+                version: env!("CARGO_PKG_VERSION").to_owned(),
+            },
+            operator: self.operator.as_ref().map(Operator::view),
+            config: config.map(Config::view),
+            vcenters: self.connections.iter().map(VcenterView::from).collect(),
+            drivers: drivers.into_iter().flatten().collect(),
+            problems: self.problems().iter().map(Problem::view).collect(),
+            judgement: config.map(|_| (&self.judge(false, now)).into()),
+            upgradeable: config.and_then(Config::upgradeable).map(Into::into),
+            upgrade_available: config.and_then(Config::upgrade_available).map(Into::into),
+            defined: self.defined,
+            next: config.map(|config| next(self, config, now)).unwrap_or_default(),
+            last_drift: config.and_then(|config| config.status.drift.last().cloned()),
+        }
     }
 
     /// What is wrong, worst first, each thing once.
@@ -252,31 +256,34 @@ impl Config {
         Conditions::find(&self.status.conditions, ConditionType::UpgradeAvailable).filter(|c| c.status == "True")
     }
 
-    fn json(&self) -> Value {
-        let ready = Conditions::find(&self.status.conditions, ConditionType::Ready);
-        json!({
-            "name": self.id,
-            "current": self.current,
-            "deleting": self.deleting,
-            "upgradePins": self.upgrade_pins,
-            "kept": self.kept.iter().map(|(driver, revision)| json!({"driver": driver, "revision": revision})).collect::<Vec<_>>(),
-            "stuck": self.stuck.as_ref().map(|(what, remedy)| json!({"message": what, "remedy": remedy})),
-            "silence": self.silence.as_ref().map(|silence| json!({"since": silence.since, "message": silence.why, "remedy": silence.remedy})),
-            "lastConfirmed": self.status.last_confirmed,
-            "health": self.status.health,
-            "ready": ready.map_or("Unknown", |c| c.status.as_str()),
-            "reason": ready.map(|c| &c.reason),
-            "message": ready.map(|c| &c.message),
-            "since": ready.map(|c| &c.last_transition_time),
-            "matrix": self.status.matrix,
-            "nodes": self.status.nodes,
-            "nextAttempt": self.status.next_attempt,
-        })
-    }
-
-    /// Since when it is ready or not.
-    pub(super) fn since(&self) -> Option<Timestamp> {
-        Conditions::find(&self.status.conditions, ConditionType::Ready).map(|c| c.last_transition_time.0)
+    fn view(&self) -> ConfigView {
+        let status = &self.status;
+        let ready = Conditions::find(&status.conditions, ConditionType::Ready);
+        let kept = self.kept.iter().map(|(driver, revision)| KeptView {
+            driver: driver.clone(),
+            revision: revision.clone(),
+        });
+        ConfigView {
+            name: self.id.clone(),
+            current: self.current,
+            deleting: self.deleting,
+            upgrade_pins: self.upgrade_pins.clone(),
+            kept: kept.collect(),
+            stuck: self.stuck.as_ref().map(|(message, remedy)| StuckView {
+                message: message.clone(),
+                remedy: remedy.clone(),
+            }),
+            silence: self.silence.as_ref().map(SilenceView::from),
+            last_confirmed: status.last_confirmed.clone(),
+            health: status.health,
+            ready: ready.map_or_else(|| "Unknown".to_owned(), |c| c.status.clone()),
+            reason: ready.map(|c| c.reason.clone()),
+            message: ready.map(|c| c.message.clone()),
+            since: ready.map(|c| c.last_transition_time.clone()),
+            matrix: status.matrix.clone(),
+            nodes: status.nodes.clone(),
+            next_attempt: status.next_attempt.clone(),
+        }
     }
 }
 
@@ -303,15 +310,15 @@ impl Problem {
         }
     }
 
-    fn json(&self) -> Value {
-        json!({
-            "condition": self.condition,
-            "reason": self.reason,
-            "progress": self.severity == Severity::Progress,
-            "known": self.severity != Severity::Unknown,
-            "fault": self.severity == Severity::Fault,
-            "message": self.message,
-        })
+    fn view(&self) -> ProblemView {
+        ProblemView {
+            condition: self.condition.clone(),
+            reason: self.reason.clone(),
+            progress: self.severity == Severity::Progress,
+            known: self.severity != Severity::Unknown,
+            fault: self.severity == Severity::Fault,
+            message: self.message.clone(),
+        }
     }
 }
 
@@ -384,7 +391,7 @@ fn reason_and_message<'a>(driver: &'a DriverStatus, status: &'a VDOConfigStatus)
 }
 
 /// How a driver is, in one word.
-pub(super) fn state_of(driver: &DriverStatus, status: &VDOConfigStatus) -> &'static str {
+fn state_of(driver: &DriverStatus, status: &VDOConfigStatus) -> &'static str {
     let (reason, _) = reason_and_message(driver, status);
     let progress = Reason::PROGRESS.iter().any(|r| r.as_str() == reason);
     match driver.ready.as_str() {
@@ -395,40 +402,33 @@ pub(super) fn state_of(driver: &DriverStatus, status: &VDOConfigStatus) -> &'sta
     }
 }
 
-fn driver(driver: &DriverStatus, status: &VDOConfigStatus) -> Value {
-    let nodes = nodes_of(&driver.name, status).map(|(ready, total)| json!({"ready": ready, "total": total}));
-    json!({
-        "name": driver.name,
-        "version": driver.version,
-        "running": Some(&driver.running).filter(|version| !version.is_empty()),
-        "newest": driver.available,
-        "because": driver.because,
-        "pods": driver.pods,
-        "updated": Some(&driver.updated).filter(|updated| !updated.is_empty()),
-        "nodes": nodes,
-        "ready": driver.ready,
-        "state": state_of(driver, status),
-        "message": reason_and_message(driver, status).1,
-        "objects": driver.objects,
-        "chart": driver.chart,
-    })
+fn driver(driver: &DriverStatus, status: &VDOConfigStatus) -> DriverView {
+    let known = |text: &String| Some(text.clone()).filter(|text| !text.is_empty());
+    DriverView {
+        name: driver.name.clone(),
+        version: driver.version.clone(),
+        running: known(&driver.running),
+        newest: driver.available.clone(),
+        because: driver.because.clone(),
+        pods: driver.pods.clone(),
+        updated: known(&driver.updated),
+        nodes: nodes_of(&driver.name, status).map(|(ready, total)| DoneView { ready, total }),
+        ready: driver.ready.clone(),
+        state: state_of(driver, status).to_owned(),
+        message: reason_and_message(driver, status).1.to_owned(),
+        objects: driver.objects,
+        chart: driver.chart.clone(),
+    }
 }
 
-fn vcenter(object: &VsphereCloudConfig) -> Value {
-    let status = object.status.clone().unwrap_or_default();
-    let ready = Conditions::find(&status.conditions, ConditionType::Ready);
-    json!({
-        "connection": object.name_any(),
-        "server": object.spec.vc_ip,
-        "version": status.about.as_ref().map(|a| &a.version),
-        "build": status.about.as_ref().map(|a| &a.build),
-        "user": status.credential.as_ref().map(|c| &c.user),
-        "ready": ready.map_or("Unknown", |c| c.status.as_str()),
-        "reason": ready.map(|c| &c.reason),
-        "message": ready.map(|c| &c.message),
-        "since": ready.map(|c| &c.last_transition_time),
-        "checked": status.probes.as_ref().and_then(|probes| probes.last.as_ref()),
-    })
+impl Operator {
+    fn view(&self) -> OperatorView {
+        OperatorView {
+            version: self.version.clone(),
+            ready: self.failure.is_none(),
+            message: self.failure.clone(),
+        }
+    }
 }
 
 fn operator(presence: &Presence) -> Option<Operator> {
@@ -482,13 +482,14 @@ mod tests {
         let keys = [
             "name", "version", "running", "newest", "because", "pods", "updated", "nodes", "ready", "state", "message", "objects", "chart",
         ];
+        let document = serde_json::to_value(reported("3.6.3")).expect("a document");
         assert_eq!(
-            reported("3.6.3").as_object().map(|o| o.keys().cloned().collect()),
+            document.as_object().map(|o| o.keys().cloned().collect()),
             Some(keys.map(str::to_owned).to_vec())
         );
-        for (running, expected) in [("3.6.3", json!("3.6.3")), ("3.7.3", json!("3.7.3")), ("", Value::Null)] {
+        for (running, expected) in [("3.6.3", Some("3.6.3")), ("3.7.3", Some("3.7.3")), ("", None)] {
             let reported = reported(running);
-            assert_eq!((&reported["version"], &reported["running"]), (&json!("3.7.3"), &expected));
+            assert_eq!((reported.version.as_str(), reported.running.as_deref()), ("3.7.3", expected));
         }
     }
 }

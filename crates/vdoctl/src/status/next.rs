@@ -1,6 +1,7 @@
 //! The last lines of `status`: what comes next.
 
-use super::super::style::{ago, bad};
+use super::super::style::ago;
+use super::super::views::status::StatusView;
 use super::judgement::{Judgement, Kind};
 use super::model::{Config, Operator, Picture};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
@@ -31,10 +32,24 @@ fn is_paused(config: &Config) -> bool {
     working.is_some_and(|condition| condition.reason == Reason::Paused.as_str())
 }
 
-/// What comes next: what the operator does, what a person has to do, or what could be done. One text for each line.
+/// The lines that count from now: what was repaired last, and when the next attempt is made.
+pub(super) fn timed(view: &StatusView, now: Timestamp) -> Vec<String> {
+    let attempt = view.config.as_ref().and_then(|config| config.next_attempt.as_ref()).map(|attempt| {
+        let wait = attempt.at.0.as_second() - now.as_second();
+        match wait > 0 {
+            true => format!("Next attempt in {wait} s ({}).", attempt.because),
+            false => format!("The next attempt is due ({}).", attempt.because),
+        }
+    });
+    let drift = view.last_drift.as_ref().and_then(|drift| last_drift(drift, now));
+    drift.into_iter().chain(attempt).collect()
+}
+
+/// What comes next: what the operator does, what a person has to do, or what could be done. One text for each line; none where a deletion
+/// cannot end, which the screen shows by itself.
 pub(super) fn next(picture: &Picture, config: &Config, now: Timestamp) -> Vec<String> {
-    if let Some((what, remedy)) = &config.stuck {
-        return vec![format!("  {} {what}.", bad("✗")), format!("    {remedy}")];
+    if config.stuck.is_some() {
+        return Vec::new();
     }
     if let Some(silence) = &config.silence {
         let doctor = "vdoctl doctor checks everything now, without the operator.";
@@ -121,15 +136,6 @@ pub(super) fn next(picture: &Picture, config: &Config, now: Timestamp) -> Vec<St
         let found = Conditions::find(&config.status.conditions, kind).filter(|c| reported.contains(&c.reason.as_str()));
         let installed = |c: &&Condition| c.status != "Unknown" || c.reason == Reason::Removed.as_str();
         lines.extend(found.filter(installed).map(|c| format!("{}.", c.message)));
-    }
-    lines.extend(config.status.drift.last().and_then(|drift| last_drift(drift, now)));
-    if let Some(attempt) = &config.status.next_attempt {
-        let wait = attempt.at.0.as_second() - now.as_second();
-        lines.push(if wait > 0 {
-            format!("Next attempt in {wait} s ({}).", attempt.because)
-        } else {
-            format!("The next attempt is due ({}).", attempt.because)
-        });
     }
     lines
 }

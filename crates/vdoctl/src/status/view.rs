@@ -1,12 +1,12 @@
 //! The screen of `status`.
 
 use super::super::style::{ago, bad, columns, faint, good, head, table, warn, width};
+use super::super::views::status::{DriverView, OperatorView, StatusView, VcenterView};
 use super::matrix;
-use super::model::{Config, Operator, Picture, Severity, nodes_of, state_of};
-use super::next::next;
+use super::model::Severity;
+use super::next::timed;
 use k8s_openapi::jiff::Timestamp;
-use kube::ResourceExt;
-use vdo_api::api::{ConditionType, Conditions, DriverStatus, Health, VsphereCloudConfig};
+use vdo_api::api::Health;
 use vdo_core::drivers::short;
 
 /// How the screen is written.
@@ -18,26 +18,26 @@ pub(super) struct Layout {
     pub wide: bool,
 }
 
-/// Draws it.
-pub(super) fn draw(picture: &Picture, layout: Layout, now: Timestamp) -> String {
-    let first = std::iter::once(cluster(picture, now));
-    let matrix = picture
+/// Draws it, as it is at a time.
+pub(super) fn draw(view: &StatusView, layout: Layout, now: Timestamp) -> String {
+    let first = std::iter::once(cluster(view, now));
+    let matrix = view
         .config
         .as_ref()
-        .and_then(|config| Some(matrix::row(config.status.matrix.as_ref()?, now)));
+        .and_then(|config| Some(matrix::row(config.matrix.as_ref()?, now)));
     let first = first.chain(matrix);
-    let rows: Vec<_> = first.chain(picture.connections.iter().map(|c| vcenter(c, now))).collect();
+    let rows: Vec<_> = first.chain(view.vcenters.iter().map(|one| vcenter(one, now))).collect();
     let mut lines = heading(rows, layout.columns);
-    let Some(config) = &picture.config else { return lines };
+    let Some(config) = &view.config else { return lines };
     let line = |mark: String, text: &str| format!("  {mark} {text}\n");
     if let (Some(silence), None) = (&config.silence, &config.stuck) {
         lines.push_str(&line(bad("✗"), &format!("{}; below is what it last knew", silence.what(now))));
     }
-    if !config.status.drivers.is_empty() && config.stuck.is_none() {
-        lines.push_str(&drivers(config, layout.wide));
+    if !view.drivers.is_empty() && config.stuck.is_none() {
+        lines.push_str(&drivers(view, config.silence.is_some(), layout.wide));
     }
-    for problem in picture.problems() {
-        let mark = match problem.severity {
+    for problem in &view.problems {
+        let mark = match problem.severity() {
             Severity::Fault => bad("✗"),
             Severity::Unknown => warn("?"),
             Severity::Notice => warn("!"),
@@ -46,7 +46,11 @@ pub(super) fn draw(picture: &Picture, layout: Layout, now: Timestamp) -> String 
         let reason = faint(&format!("({})", problem.reason));
         lines.push_str(&line(mark, &format!("{} {reason}", problem.message)));
     }
-    for text in next(picture, config, now) {
+    if let Some(stuck) = &config.stuck {
+        return lines + &line(bad("✗"), &format!("{}.", stuck.message)) + &format!("    {}\n", stuck.remedy);
+    }
+    let timed = if config.silence.is_none() { timed(view, now) } else { Vec::new() };
+    for text in view.next.iter().chain(&timed) {
         lines.push_str(&format!("{text}\n"));
     }
     lines
@@ -75,50 +79,49 @@ fn heading(mut rows: Vec<Vec<String>>, terminal: Option<usize>) -> String {
     above.lines().zip(below).map(|(above, below)| format!("{above}\n{below}")).collect()
 }
 
-fn cluster(picture: &Picture, now: Timestamp) -> Vec<String> {
-    let nodes = picture
+fn cluster(view: &StatusView, now: Timestamp) -> Vec<String> {
+    let cluster = &view.cluster;
+    let nodes = cluster
         .nodes
         .map(|n| format!(" · {n} node{}", if n == 1 { "" } else { "s" }))
         .unwrap_or_default();
-    let platform = format!("{}{nodes}", picture.kubernetes);
     vec![
         head("CLUSTER"),
-        picture.cluster.clone(),
-        picture.server.clone(),
-        platform,
-        format!("{}  {}", head("VDO"), product(picture, now)),
+        cluster.name.clone(),
+        cluster.server.clone(),
+        format!("{}{nodes}", cluster.version),
+        format!("{}  {}", head("VDO"), product(view, now)),
     ]
 }
 
-fn product(picture: &Picture, now: Timestamp) -> String {
-    let Some(config) = &picture.config else {
-        return warn(if picture.defined { "no VDOConfig" } else { "not deployed" });
+fn product(view: &StatusView, now: Timestamp) -> String {
+    let Some(config) = &view.config else {
+        return warn(if view.defined { "no VDOConfig" } else { "not deployed" });
     };
-    let operator = match &picture.operator {
+    let operator = match &view.operator {
         None => "no operator Deployment".into(),
-        Some(Operator {
-            version, failure: None, ..
-        }) => format!("operator {version}"),
-        Some(Operator { version, .. }) => format!("operator {version} {}", bad("not ready")),
+        Some(OperatorView { version, ready: true, .. }) => format!("operator {version}"),
+        Some(OperatorView { version, .. }) => format!("operator {version} {}", bad("not ready")),
     };
+    let programs = format!("({operator}, vdoctl {})", view.client.version);
     if config.deleting {
         let word = if config.stuck.is_some() {
             bad("cannot be deleted")
         } else {
             warn("being deleted")
         };
-        return format!("{word} ({operator}, vdoctl {})", env!("CARGO_PKG_VERSION"));
+        return format!("{word} {programs}");
     }
     if let Some(silence) = &config.silence {
         let since = silence.since.map(|since| format!(" for {}", ago(since, now))).unwrap_or_default();
-        return format!(
-            "{}{since} ({operator}, vdoctl {})",
-            bad("operator not running"),
-            env!("CARGO_PKG_VERSION")
-        );
+        return format!("{}{since} {programs}", bad("operator not running"));
     }
-    let since = config.since().map(|since| format!(" {}", ago(since, now))).unwrap_or_default();
-    let word = match config.status.health {
+    let since = config
+        .since
+        .as_ref()
+        .map(|since| format!(" {}", ago(since.0, now)))
+        .unwrap_or_default();
+    let word = match config.health {
         Some(Health::Healthy) => good("healthy"),
         Some(Health::Progressing) => warn("progressing"),
         Some(Health::Paused) => warn("paused"),
@@ -127,98 +130,80 @@ fn product(picture: &Picture, now: Timestamp) -> String {
         Some(Health::Unknown) => warn("unknown"),
         None => warn("not looked at yet"),
     };
-    format!("{word}{since} ({operator}, vdoctl {})", env!("CARGO_PKG_VERSION"))
+    format!("{word}{since} {programs}")
 }
 
-fn vcenter(object: &VsphereCloudConfig, now: Timestamp) -> Vec<String> {
-    let status = object.status.clone().unwrap_or_default();
-    let version = status.about.map_or_else(
-        || "version not known".into(),
-        |about| format!("{} build {}", about.version, about.build),
-    );
-    let user = status
-        .credential
-        .map(|credential| format!("user {}  ", credential.user))
-        .unwrap_or_default();
-    let ready = Conditions::find(&status.conditions, ConditionType::Ready);
-    let last = status.probes.and_then(|probes| probes.last);
-    let checked = last.map(|at| format!(", checked {} ago", ago(at.0, now))).unwrap_or_default();
-    let since = ready
-        .map(|c| format!(" for {}{checked}", ago(c.last_transition_time.0, now)))
-        .unwrap_or_default();
-    let word = match ready.map(|c| c.status.as_str()) {
-        Some("True") => format!("{}{checked}", good("ok")),
-        Some("False") => format!(
-            "{} {}{since}",
-            bad("not ready"),
-            ready.map(|c| c.reason.as_str()).unwrap_or_default()
-        ),
-        Some(_) => format!(
-            "{} {}{since}",
-            warn("not known"),
-            ready.map(|c| c.reason.as_str()).unwrap_or_default()
-        ),
-        None => warn("not checked yet"),
+fn vcenter(view: &VcenterView, now: Timestamp) -> Vec<String> {
+    let version = match (&view.version, &view.build) {
+        (Some(version), Some(build)) => format!("{version} build {build}"),
+        _ => "version not known".into(),
+    };
+    let user = view.user.as_ref().map(|user| format!("user {user}  ")).unwrap_or_default();
+    let checked = view.checked.as_ref().map(|at| format!(", checked {} ago", ago(at.0, now)));
+    let checked = checked.unwrap_or_default();
+    let since = view.since.as_ref().map(|since| format!(" for {}{checked}", ago(since.0, now)));
+    let since = since.unwrap_or_default();
+    let word = match (&view.reason, view.ready.as_str()) {
+        (None, _) => warn("not checked yet"),
+        (_, "True") => format!("{}{checked}", good("ok")),
+        (Some(reason), "False") => format!("{} {reason}{since}", bad("not ready")),
+        (Some(reason), _) => format!("{} {reason}{since}", warn("not known")),
     };
     vec![
         head("VCENTER"),
-        object.name_any(),
-        object.spec.vc_ip.clone(),
+        view.connection.clone(),
+        view.server.clone(),
         version,
         format!("{user}{word}"),
     ]
 }
 
-fn drivers(config: &Config, wide: bool) -> String {
-    let state = if config.silence.is_some() { "LAST KNOWN" } else { "STATE" };
+fn drivers(view: &StatusView, silent: bool, wide: bool) -> String {
+    let state = if silent { "LAST KNOWN" } else { "STATE" };
     let mut heading = vec!["DRIVER", "VERSION", "NEWEST FIT", "PODS", "NODES", state];
     if wide {
         heading.extend(["OBJECTS", "BECAUSE"]);
     }
-    let dash = |text: &str| if text.is_empty() { "-".to_owned() } else { text.to_owned() };
-    let rows: Vec<Vec<String>> = config
-        .status
-        .drivers
-        .iter()
-        .map(|driver| {
-            let nodes = nodes_of(&driver.name, &config.status).map_or_else(|| "-".into(), |(ready, total)| format!("{ready}/{total}"));
-            let state = match state_of(driver, &config.status) {
-                "healthy" => good("healthy"),
-                "degraded" => bad("degraded"),
-                other => warn(other),
-            };
-            let mut row = vec![
-                short(&driver.name).to_owned(),
-                versions(driver),
-                dash(&driver.available),
-                pods(driver),
-                nodes,
-                state,
-            ];
-            if wide {
-                row.extend([driver.objects.to_string(), driver.because.clone()]);
-            }
-            row
-        })
-        .collect();
-    table(&heading, &rows)
+    let row = |driver: &DriverView| {
+        let state = match driver.state.as_str() {
+            "healthy" => good("healthy"),
+            "degraded" => bad("degraded"),
+            other => warn(other),
+        };
+        let nodes = driver.nodes.as_ref().map(|nodes| format!("{}/{}", nodes.ready, nodes.total));
+        let mut row = vec![
+            short(&driver.name).to_owned(),
+            versions(driver),
+            dash(&driver.newest),
+            pods(driver),
+            nodes.unwrap_or_else(|| "-".into()),
+            state,
+        ];
+        if wide {
+            row.extend([driver.objects.to_string(), driver.because.clone()]);
+        }
+        row
+    };
+    table(&heading, &view.drivers.iter().map(row).collect::<Vec<_>>())
+}
+
+fn dash(text: &str) -> String {
+    if text.is_empty() { "-".to_owned() } else { text.to_owned() }
 }
 
 /// The pods that are ready and, while they are being replaced, those that are new.
-fn pods(driver: &DriverStatus) -> String {
-    match (driver.pods.as_str(), driver.updated.as_str()) {
-        ("", _) => "-".into(),
-        (pods, "") => pods.to_owned(),
-        (pods, updated) => format!("{pods}, {updated} updated"),
+fn pods(driver: &DriverView) -> String {
+    match &driver.updated {
+        Some(updated) if !driver.pods.is_empty() => format!("{}, {updated} updated", driver.pods),
+        _ => dash(&driver.pods),
     }
 }
 
-/// The version that is wanted, and before it the one that runs meanwhile.
-fn versions(driver: &DriverStatus) -> String {
-    match driver.running.as_str() {
-        "" => driver.version.clone(),
-        running if running == driver.version => driver.version.clone(),
-        running => format!("{running} → {}", driver.version),
+/// The desired version, and before it the one that runs meanwhile.
+fn versions(driver: &DriverView) -> String {
+    match &driver.running {
+        Some(running) if *running != driver.version => format!("{running} → {}", driver.version),
+        _ => driver.version.clone(),
     }
 }
 
@@ -226,6 +211,7 @@ fn versions(driver: &DriverStatus) -> String {
 mod tests {
     use super::super::super::operator::Silence;
     use super::super::super::wrap::fit;
+    use super::super::model::{Config, Picture};
     use super::*;
     use serde_json::json;
     use vdo_api::api::VDOConfigStatus;
@@ -282,7 +268,7 @@ mod tests {
     fn drawn(picture: &Picture, columns: Option<usize>) -> String {
         let now = "2026-01-01T01:00:00Z".parse().expect("a time");
         let layout = Layout { columns, wide: false };
-        anstream::adapter::strip_str(&fit(&draw(picture, layout, now), columns)).to_string()
+        anstream::adapter::strip_str(&fit(&draw(&picture.view(now), layout, now), columns)).to_string()
     }
 
     const STARTS: (&str, &str, &str, &str) = (

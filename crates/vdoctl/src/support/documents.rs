@@ -7,7 +7,7 @@ use super::super::{Answer, CliError, doctor, history, matrix, plan, secrets, sta
 use super::archive::Archive;
 use super::fields;
 use super::mask::Mask;
-use serde_json::{Map, Value, json};
+use serde_json::Value;
 use std::collections::BTreeMap;
 use vdo_api::types::{KubernetesVersion, from_json};
 
@@ -77,12 +77,10 @@ impl Documents {
         Ok(Self(all))
     }
 
-    /// The document of a verb without secrets; null where there is none.
-    pub(super) fn json(&self, verb: &str, mask: &Mask) -> Value {
-        self.0
-            .get(verb)
-            .and_then(|part| part.as_ref().ok())
-            .map_or(Value::Null, |part| mask.document(part.json.clone()))
+    /// The document of a verb without secrets.
+    pub(super) fn json(&self, verb: &str, mask: &Mask) -> Option<Value> {
+        let part = self.0.get(verb)?.as_ref().ok()?;
+        Some(mask.document(part.json.clone()))
     }
 
     /// What could not be collected, and why.
@@ -92,9 +90,9 @@ impl Documents {
     }
 
     /// The exit code of each verb.
-    pub(super) fn exits(&self) -> Value {
-        let code = |(verb, part): (&&str, &Result<Part, String>)| Some(((*verb).to_owned(), json!(part.as_ref().ok()?.exit)));
-        self.0.iter().filter_map(code).collect::<Map<_, _>>().into()
+    pub(super) fn exits(&self) -> BTreeMap<String, u8> {
+        let code = |(verb, part): (&&str, &Result<Part, String>)| Some(((*verb).to_owned(), part.as_ref().ok()?.exit));
+        self.0.iter().filter_map(code).collect()
     }
 
     pub(super) fn write(&self, archive: &mut Archive, mask: &Mask) {

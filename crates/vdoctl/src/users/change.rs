@@ -3,13 +3,12 @@
 use super::super::args::{Global, UsersChange};
 use super::super::progress::Progress;
 use super::super::{Answer, CliError, Exit};
-use super::consent::{Planned, ask, documents};
+use super::consent::{Planned, ask, views};
 use super::create::{changes, step};
-use super::failed;
 use super::look::{Looked, enter};
 use super::site::Site;
 use super::store::users_of;
-use serde_json::json;
+use super::{done, failed};
 use vdo_admin::accounts::{Principal, plan_delete, plan_shrink};
 use vdo_api::types::{Secret, count};
 
@@ -105,6 +104,5 @@ async fn carried_out(args: &UsersChange, looked: &Looked, plans: &[Planned], pro
             step(progress, &format!("{}: {} made", plan.account, count(plan.steps.len(), "change")));
         }
     }
-    let fields = json!({"changed": true, "accounts": documents(plans)});
-    super::answer(args.account.vcenter.output, "Users", fields, String::new())
+    super::answer(args.account.vcenter.output, &done(views(plans)), String::new())
 }

@@ -2,6 +2,7 @@
 
 use super::super::args::UsersChange;
 use super::super::progress::{Mark, Progress};
+use super::super::views::users::{ChangedUserView, ChangedUsersView, UsersPlanView};
 use super::super::{Answer, CliError, Exit, prompt};
 use super::failed;
 use super::look::Looked;
@@ -45,8 +46,11 @@ pub(super) async fn ask(
     }
     looked.admin.permits(&steps()).await.map_err(|error| failed(&error))?;
     if args.dry_run {
-        let fields = serde_json::json!({"changed": false, "accounts": documents(plans)});
-        let answer = super::answer(args.account.vcenter.output, "UsersPlan", fields, text(plans))?;
+        let view = UsersPlanView(ChangedUsersView {
+            changed: false,
+            accounts: views(plans),
+        });
+        let answer = super::answer(args.account.vcenter.output, &view, text(plans))?;
         return Ok(Some(answer.note("This was a dry run; nothing was changed.")));
     }
     if !progress.is_data() {
@@ -70,7 +74,12 @@ pub(super) async fn ask(
 }
 
 /// The plans for programs.
-pub(super) fn documents(plans: &[Planned]) -> Vec<serde_json::Value> {
-    let document = |plan: &Planned| serde_json::json!({"account": plan.account, "steps": plan.steps, "then": plan.after});
-    plans.iter().map(document).collect()
+pub(super) fn views(plans: &[Planned]) -> Vec<ChangedUserView> {
+    let view = |plan: &Planned| ChangedUserView {
+        account: plan.account.clone(),
+        steps: plan.steps.clone(),
+        then: plan.after.clone(),
+        password: None,
+    };
+    plans.iter().map(view).collect()
 }

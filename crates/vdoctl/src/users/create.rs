@@ -7,13 +7,12 @@ use super::super::doctor::{check, connection_subject};
 use super::super::error::capital;
 use super::super::progress::{Mark, Progress};
 use super::super::{Answer, CliError, Exit};
-use super::consent::{Planned, ask, documents};
+use super::consent::{Planned, ask, views};
 use super::look::{Looked, enter};
 use super::site::{Site, Target};
 use super::store::{new_password, store, stored, taken, writable};
-use super::{failed, follow, now};
+use super::{done, failed, follow, now};
 use kube::ResourceExt;
-use serde_json::json;
 use std::collections::BTreeSet;
 use vdo::reconcile::connection::{Permission, examine, inputs, inspect};
 use vdo_admin::accounts::{ChangeError, Principal, Step, plan_create};
@@ -85,7 +84,7 @@ async fn create(args: &UsersCreate, site: &Site, looked: &Looked, progress: &mut
         }
     }
     let mut shown = Vec::new();
-    let mut accounts = documents(&plans);
+    let mut accounts = views(&plans);
     for (at, (work, planned)) in works.iter().zip(&plans).enumerate() {
         let password = carry_out(site, looked, work, planned, progress).await?;
         let Some(password) = password else {
@@ -106,16 +105,11 @@ async fn create(args: &UsersCreate, site: &Site, looked: &Looked, progress: &mut
         }
         if args.show_once && work.known.is_none() {
             shown.push(format!("password of {}: {}", work.principal, password.expose()));
-            accounts[at]["password"] = password.expose().into();
+            accounts[at].password = Some(password.expose().to_owned());
         }
     }
     let text = shown.iter().map(|line| format!("{line}\n")).collect();
-    let answer = super::answer(
-        args.change.account.vcenter.output,
-        "Users",
-        json!({"changed": true, "accounts": accounts}),
-        text,
-    )?;
+    let answer = super::answer(args.change.account.vcenter.output, &done(accounts), text)?;
     Ok((talk.into_iter().fold(answer, Answer::note), true))
 }
 

@@ -6,13 +6,12 @@
 use super::super::args::{Global, UsersChange};
 use super::super::progress::Progress;
 use super::super::{Answer, CliError, Exit};
-use super::consent::{Planned, ask, documents};
+use super::consent::{Planned, ask, views};
 use super::create::{Work, carry_out, changes, step, verified};
 use super::look::{Looked, enter};
 use super::site::{Site, Target};
 use super::store::{driver_secrets, rotated_from, store};
-use super::{failed, now};
-use serde_json::json;
+use super::{done, failed, now};
 use std::time::Duration;
 use tokio::time::{Instant, sleep};
 use vdo::cluster::{Select, Watch, list};
@@ -146,8 +145,7 @@ async fn finish(
         steps,
         after: Vec::new(),
     };
-    let fields = json!({"changed": true, "accounts": documents(&[planned])});
-    super::answer(args.account.vcenter.output, "Users", fields, String::new())
+    super::answer(args.account.vcenter.output, &done(views(&[planned])), String::new())
 }
 
 /// Waits until the configuration of no driver names the old account, every workload is rolled out, and the VDOConfig is Ready.

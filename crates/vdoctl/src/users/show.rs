@@ -3,11 +3,11 @@
 use super::super::args::{Global, UsersAccount, UsersVcenter};
 use super::super::context::Context;
 use super::super::style::{bad, good, warn};
+use super::super::views::users::{ListedRoleView, ListedUserView, ListedUsersView, ReviewedUserView, UsersReviewView, UsersView};
 use super::super::{Answer, CliError, Exit};
 use super::failed;
 use super::look::{Looked, enter, log_in};
 use super::site::{Site, Target, cluster_uid, place};
-use serde_json::json;
 use std::collections::BTreeSet;
 use vdo::cluster::ClusterError;
 use vdo::reconcile::{ReconcileError, connection_objects};
@@ -54,10 +54,15 @@ async fn listed(args: &UsersVcenter, looked: &Looked, cluster: &str) -> Result<A
             drivers.join(","),
             count(permissions, "permission")
         ));
-        documents.push(json!({
-            "user": principal.to_string(), "drivers": mark.drivers, "cluster": mark.cluster, "vcenter": mark.vcenter, "permissions": permissions,
-            "locked": person.locked, "disabled": person.disabled,
-        }));
+        documents.push(ListedUserView {
+            user: principal.to_string(),
+            drivers: mark.drivers.clone(),
+            cluster: mark.cluster.clone(),
+            vcenter: mark.vcenter.clone(),
+            permissions,
+            locked: person.locked,
+            disabled: person.disabled,
+        });
     }
     let roles: Vec<&Role> = live.roles.iter().filter(|role| role.is_ours()).collect();
     let mut shown = Vec::new();
@@ -73,13 +78,20 @@ async fn listed(args: &UsersVcenter, looked: &Looked, cluster: &str) -> Result<A
             false => format!("used by {}", users.iter().copied().collect::<Vec<_>>().join(", ")),
         };
         lines.push(format!("role {}  {}, {used}", role.name, count(role.privileges.len(), "privilege")));
-        shown.push(json!({"name": role.name, "privileges": role.privileges, "usedBy": users}));
+        shown.push(ListedRoleView {
+            name: role.name.clone(),
+            privileges: role.privileges.clone(),
+            used_by: users.into_iter().map(str::to_owned).collect(),
+        });
     }
     if lines.is_empty() {
         lines.push("vdoctl made no accounts and no roles in this vCenter".into());
     }
-    let fields = json!({"accounts": documents, "roles": shown});
-    super::answer(args.output, "Users", fields, lines.join("\n") + "\n")
+    let view = UsersView::Listed(ListedUsersView {
+        accounts: documents,
+        roles: shown,
+    });
+    super::answer(args.output, &view, lines.join("\n") + "\n")
 }
 
 pub(super) async fn verify(args: &UsersAccount, global: &Global) -> Result<Answer, CliError> {
@@ -105,11 +117,12 @@ async fn verified(args: &UsersAccount, site: &Site, looked: &Looked) -> Result<A
             exit = Exit::Differences;
         }
         text.push_str(&shown(&principal, target, &found));
-        let mut document = json!(found);
-        document["account"] = principal.to_string().into();
-        documents.push(document);
+        documents.push(ReviewedUserView {
+            review: found,
+            account: principal.to_string(),
+        });
     }
-    super::answer(args.vcenter.output, "UsersReview", json!({"accounts": documents}), text).map(|answer| answer.exit(exit))
+    super::answer(args.vcenter.output, &UsersReviewView { accounts: documents }, text).map(|answer| answer.exit(exit))
 }
 
 /// What an account lacks and what it has beyond its needs.

@@ -2,10 +2,11 @@
 
 use super::super::super::args::{Allow, Doctor as Args};
 use super::super::super::progress::{Mark, Progress};
+use super::super::super::views::doctor::{FixOutcome, FixView, FixedView};
 use super::super::super::{Answer, CliError};
 use super::site::Site;
 use super::store::Store;
-use super::{Line, Outcome, answer, consent, failed};
+use super::{answer, consent, failed};
 use vdo_admin::accounts::ChangeError;
 use vdo_admin::fixes::{Catalog, Fix, Step, Unfit, check_machine, plan, read_for};
 use vdo_api::types::Remedy as _;
@@ -27,34 +28,40 @@ pub(super) async fn run(args: &Args, site: &Site, progress: &mut Progress) -> Re
     let fixes = plan(&site.requirements, &site.nodes, &reports, &inventory, &work.catalog, allowed);
     let with_steps = || fixes.iter().filter(|fix| !fix.steps.is_empty());
     if args.fixing.dry_run {
-        let outcome = |fix: &Fix| if fix.steps.is_empty() { Outcome::ByHand } else { Outcome::Planned };
-        let lines: Vec<Line> = fixes.iter().map(|fix| Line::of(fix, outcome(fix))).collect();
-        return answer(args, "DoctorFixes", &lines, Some("This was a dry run; nothing was changed.".into()));
+        let outcome = |fix: &Fix| {
+            if fix.steps.is_empty() {
+                FixOutcome::ByHand
+            } else {
+                FixOutcome::Planned
+            }
+        };
+        let lines: Vec<FixView> = fixes.iter().map(|fix| FixView::of(fix, outcome(fix))).collect();
+        return answer(args, FixedView, &lines, Some("This was a dry run; nothing was changed.".into()));
     }
     consent::can_be_had(&args.fixing, with_steps().map(|fix| fix.steps.as_slice()))?;
     let mut lines = Vec::new();
     for fix in with_steps() {
         if work.has_ended {
-            lines.push(Line::of(fix, Outcome::NotTried));
+            lines.push(FixView::of(fix, FixOutcome::NotTried));
         } else if consent::is_given(&args.fixing, &fix.message, &fix.steps, progress)? {
             lines.extend(work.make(fix, &mut store, progress).await?);
         } else {
-            lines.push(Line::of(fix, Outcome::Declined));
+            lines.push(FixView::of(fix, FixOutcome::Declined));
         }
     }
     lines.extend(
         fixes
             .iter()
             .filter(|fix| fix.steps.is_empty())
-            .map(|fix| Line::of(fix, Outcome::ByHand)),
+            .map(|fix| FixView::of(fix, FixOutcome::ByHand)),
     );
-    let changed = lines.iter().any(|line| line.outcome == Outcome::Made);
+    let changed = lines.iter().any(|line| line.outcome == FixOutcome::Made);
     let note = match (fixes.is_empty(), changed) {
         (true, _) => Some("There is nothing to fix.".to_owned()),
         (false, false) => None,
         (false, true) => Some(format!("Recorded in {}; vdoctl doctor --undo takes it back.", store.name())),
     };
-    answer(args, "DoctorFixes", &lines, note)
+    answer(args, FixedView, &lines, note)
 }
 
 struct Work<'a> {
@@ -87,8 +94,8 @@ impl Work<'_> {
     }
 
     /// Makes the steps of a fix: after one that failed, those that do not need it. A line for what was made, and one for each step that was not.
-    async fn make(&mut self, fix: &Fix, store: &mut Store, progress: &mut Progress) -> Result<Vec<Line>, CliError> {
-        let (mut made, mut left): (Vec<Step>, Vec<Line>) = (Vec::new(), Vec::new());
+    async fn make(&mut self, fix: &Fix, store: &mut Store, progress: &mut Progress) -> Result<Vec<FixView>, CliError> {
+        let (mut made, mut left): (Vec<Step>, Vec<FixView>) = (Vec::new(), Vec::new());
         for planned in &fix.steps {
             let ended = self.has_ended;
             let stopped = left
@@ -106,21 +113,21 @@ impl Work<'_> {
                     made.push(step);
                 }
                 Made::ByAnother => {}
-                Made::Unfit(unfit) => left.push(Line {
+                Made::Unfit(unfit) => left.push(FixView {
                     message: unfit.to_string(),
                     steps: Vec::new(),
                     remedy: unfit.remedy().unwrap_or_default().into(),
-                    ..Line::of(fix, Outcome::ByHand)
+                    ..FixView::of(fix, FixOutcome::ByHand)
                 }),
                 Made::Failed(error) => {
-                    left.push(Line::failed(Some(fix.reason), planned, &error, progress));
+                    left.push(FixView::failed(Some(fix.reason), planned, &error, progress));
                     self.has_ended = !error.is_of_one_object();
                 }
             }
         }
-        let whole = (left.is_empty() || !made.is_empty()).then(|| Line {
+        let whole = (left.is_empty() || !made.is_empty()).then(|| FixView {
             steps: made,
-            ..Line::of(fix, Outcome::Made)
+            ..FixView::of(fix, FixOutcome::Made)
         });
         Ok(whole.into_iter().chain(left).collect())
     }

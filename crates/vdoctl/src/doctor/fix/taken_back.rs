@@ -2,10 +2,11 @@
 
 use super::super::super::args::Doctor as Args;
 use super::super::super::progress::{Mark, Progress};
+use super::super::super::views::doctor::{FixOutcome, FixView, UndoneView};
 use super::super::super::{Answer, CliError, Exit};
 use super::site::Site;
 use super::store::Store;
-use super::{Line, Outcome, answer, consent, failed};
+use super::{answer, consent, failed};
 use std::collections::BTreeSet;
 use vdo_admin::accounts::ChangeError;
 use vdo_admin::fixes::{Catalog, MachineState, Step, Subject, Undo, undo};
@@ -24,9 +25,9 @@ pub(super) async fn run(args: &Args, site: &Site, progress: &mut Progress) -> Re
     for group in groups(&store) {
         match look(site, &store, &group).await {
             Ok(plan) => planned.push(plan),
-            Err(error) if error.is_of_one_object() => lines.extend(group.first().map(|step| Line {
+            Err(error) if error.is_of_one_object() => lines.extend(group.first().map(|step| FixView {
                 steps: group.clone(),
-                ..Line::failed(None, step, &error, progress)
+                ..FixView::failed(None, step, &error, progress)
             })),
             Err(error) => return Err(failed(&error)),
         }
@@ -43,20 +44,20 @@ pub(super) async fn run(args: &Args, site: &Site, progress: &mut Progress) -> Re
     for plan in planned {
         let steps = steps_of(&plan);
         let left = match (args.fixing.dry_run, has_ended) {
-            (true, _) => Some(Outcome::Planned),
-            (false, true) => Some(Outcome::NotTried),
+            (true, _) => Some(FixOutcome::Planned),
+            (false, true) => Some(FixOutcome::NotTried),
             _ if steps.is_empty() || consent::is_given(&args.fixing, "as it was before:", &steps, progress)? => None,
-            _ => Some(Outcome::Declined),
+            _ => Some(FixOutcome::Declined),
         };
         for (step, verdict) in plan {
-            if let Some(outcome) = left.or(has_ended.then_some(Outcome::NotTried)) {
+            if let Some(outcome) = left.or(has_ended.then_some(FixOutcome::NotTried)) {
                 lines.push(line(&step, verdict, outcome));
                 continue;
             }
             match take_back(site, &mut store, &step, progress).await? {
-                Ok(verdict) => lines.push(line(&step, verdict, Outcome::Made)),
+                Ok(verdict) => lines.push(line(&step, verdict, FixOutcome::Made)),
                 Err((back, error)) => {
-                    lines.push(Line::failed(None, &back, &error, progress));
+                    lines.push(FixView::failed(None, &back, &error, progress));
                     has_ended = !error.is_of_one_object();
                 }
             }
@@ -67,7 +68,7 @@ pub(super) async fn run(args: &Args, site: &Site, progress: &mut Progress) -> Re
         false if store.record.steps.is_empty() => None,
         false => Some(format!("What is left is in {}.", store.name())),
     };
-    answer(args, "DoctorUndo", &lines, note)
+    answer(args, UndoneView, &lines, note)
 }
 
 /// The steps that undo what can be undone.
@@ -164,13 +165,13 @@ async fn live(site: &Site, steps: &[Step]) -> Result<(Option<MachineState>, Cata
     Ok((machine, site.admin.catalog(&categories, &objects, true).await?))
 }
 
-fn line(step: &Step, verdict: Undo, of_steps: Outcome) -> Line {
+fn line(step: &Step, verdict: Undo, of_steps: FixOutcome) -> FixView {
     let (message, steps, outcome) = match verdict {
         Undo::Step(back) => (format!("undo: {step}"), vec![back], of_steps),
-        Undo::Nothing(why) => (why, Vec::new(), Outcome::Nothing),
-        Undo::Stays(why) => (why, Vec::new(), Outcome::ByHand),
+        Undo::Nothing(why) => (why, Vec::new(), FixOutcome::Nothing),
+        Undo::Stays(why) => (why, Vec::new(), FixOutcome::ByHand),
     };
-    Line {
+    FixView {
         reason: None,
         message,
         steps,

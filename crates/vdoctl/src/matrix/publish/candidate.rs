@@ -2,12 +2,13 @@
 
 use super::super::super::args::Publish;
 use super::super::super::error::sentence;
+use super::super::super::views::publish::{CheckedView, ComparisonView};
 use super::super::super::{CliError, Exit, chart as files, style};
 use super::super::place::Place;
-use serde_json::{Map, Value, json};
+use serde_json::{Map, Value};
 use std::path::Path;
 use vdo::reconcile;
-use vdo_api::types::{Digest, DriverVersion, VersionRange, count};
+use vdo_api::types::{Digest, DriverVersion, ObjectId, VersionRange, count};
 use vdo_author::publish::{self, Comparison, Draft, Facts};
 use vdo_core::chart::{self, Chart};
 use vdo_core::manifest::Object;
@@ -191,16 +192,25 @@ impl Checked {
         text
     }
 
-    pub(super) fn json(&self, candidate: &Candidate) -> Value {
+    pub(super) fn view(&self, candidate: &Candidate) -> CheckedView {
         let metadata = &candidate.chart.metadata;
-        let comparison = self.comparison.as_ref().map(|(before, compared)| {
-            let ids = |ids: &[vdo_api::types::ObjectId]| ids.iter().map(ToString::to_string).collect::<Vec<_>>();
-            json!({"from": before, "breaking": compared.breaking, "recreated": ids(&compared.recreated), "added": ids(&compared.added),
-                "removed": ids(&compared.removed), "changed": ids(&compared.changed)})
-        });
-        json!({
-            "driver": metadata.name, "version": metadata.version, "digest": Digest::of(&candidate.bytes), "kubernetes": self.minors,
-            "images": self.images, "comparison": comparison, "rights": self.rights, "tried": self.tried,
-        })
+        let ids = |ids: &[ObjectId]| ids.iter().map(ToString::to_string).collect();
+        CheckedView {
+            driver: metadata.name.clone(),
+            version: metadata.version.clone(),
+            digest: Digest::of(&candidate.bytes),
+            kubernetes: self.minors.clone(),
+            images: self.images.clone(),
+            comparison: self.comparison.as_ref().map(|(before, compared)| ComparisonView {
+                from: before.clone(),
+                breaking: compared.breaking.clone(),
+                recreated: ids(&compared.recreated),
+                added: ids(&compared.added),
+                removed: ids(&compared.removed),
+                changed: ids(&compared.changed),
+            }),
+            rights: self.rights.clone(),
+            tried: self.tried.clone(),
+        }
     }
 }

@@ -2,11 +2,11 @@
 
 use super::super::super::args::Publish;
 use super::super::super::digests::{Digests, Resolved, open_images};
-use super::super::super::output::document;
+use super::super::super::views::publish::MatrixDigestsView;
 use super::super::super::{Answer, CliError, Exit, style};
-use super::super::place::Place;
+use super::super::place::{Place, Published};
 use super::candidate::{Candidate, Checked};
-use serde_json::{Value, json};
+use serde_json::json;
 use std::collections::{BTreeMap, BTreeSet};
 use vdo_api::types::count;
 use vdo_author::publish::Draft;
@@ -57,41 +57,34 @@ pub(super) async fn listed(args: &Publish, place: Place, mut draft: Draft) -> Re
         let remedy = "A tag was moved, or the digest was wrong. Find out which with the publisher of the image. Nothing was written.";
         return Err(CliError::new(Exit::Refused, what, remedy));
     }
-    let mut lines: Vec<String> = missing.into_values().map(|problem| format!("missing: {problem}\n")).collect();
-    lines.push(format!(
-        "{} of {} found, {} written\n",
-        found.len(),
-        count(asked, "image"),
-        count(written, "digest")
-    ));
-    let incomplete = lines.len() > 1;
     let changed = draft.is_changed();
     let published = match changed {
         true => Some(place.publish(draft, BTreeMap::new(), &args.publishing).await?),
         false => None,
     };
-    let answer = Answer::formatted(
-        args.publishing.output.or_table(),
-        || {
-            let missing: Vec<Value> = lines[..lines.len() - 1].iter().map(|line| json!(line.trim_end())).collect();
-            let matrix = published.as_ref().map(|published| published.json());
-            document(
-                "MatrixDigests",
-                json!({"dryRun": args.publishing.dry_run, "asked": asked, "found": found.len(), "written": written, "missing": missing, "matrix": matrix}),
-            )
-        },
-        || {
-            let diff = published.as_ref().and_then(|published| published.diff.clone()).unwrap_or_default();
-            let line = published.as_ref().map_or_else(
-                || format!("{} {}: nothing to publish\n", style::good("✓"), args.publishing.to),
-                |published| published.line(),
-            );
-            diff + &lines.concat() + &line
-        },
-    )?;
+    let view = MatrixDigestsView {
+        dry_run: args.publishing.dry_run,
+        asked,
+        found: found.len(),
+        written,
+        missing: missing.into_values().map(|problem| format!("missing: {problem}")).collect(),
+        matrix: published.as_ref().map(Published::view),
+    };
+    let text = || {
+        let diff = published.as_ref().and_then(|published| published.diff.clone()).unwrap_or_default();
+        let missing: String = view.missing.iter().map(|line| format!("{line}\n")).collect();
+        let asked = count(view.asked, "image");
+        let sum = format!("{} of {asked} found, {} written\n", view.found, count(view.written, "digest"));
+        let line = published.as_ref().map_or_else(
+            || format!("{} {}: nothing to publish\n", style::good("✓"), args.publishing.to),
+            |published| published.line(),
+        );
+        diff + &missing + &sum + &line
+    };
+    let answer = Answer::view(args.publishing.output.or_table(), &view, text)?;
     let answer = match &published {
         Some(published) => published.answer(answer),
         None => answer,
     };
-    Ok(answer.exit(if incomplete { Exit::Differences } else { Exit::Ok }))
+    Ok(answer.exit(if view.missing.is_empty() { Exit::Ok } else { Exit::Differences }))
 }

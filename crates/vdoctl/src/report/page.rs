@@ -1,0 +1,417 @@
+//! The page: one file with its style in it and without a script, for a screen, a phone and paper.
+
+use super::super::support::Facts;
+use super::super::views::doctor::{DoctorView, OfConnection};
+use super::super::views::status::StatusView;
+use super::bars::{escaped, minor, svg};
+use crate::doctor::check::{Finding, Mark};
+use minijinja::value::{Serde, Value};
+use minijinja::{AutoEscape, Environment, Error, UndefinedBehavior};
+use serde::Serialize;
+use std::collections::BTreeMap;
+use vdo_core::drivers::short;
+use vdo_vsphere::vsphere::Privileges;
+
+const TEMPLATE: &str = include_str!("report.html.j2");
+
+/// The style, for wide and narrow screens, bright and dark, and paper.
+const STYLE: &str = include_str!("report.css");
+
+/// What the template shows.
+#[derive(Serialize)]
+struct Page {
+    style: &'static str,
+    vdoctl: String,
+    taken: String,
+    cluster: String,
+    kubernetes: String,
+    /// In a word, and how that word is drawn.
+    health: (String, &'static str),
+    operator: String,
+    message: String,
+    /// Whether the checks were made.
+    checked: bool,
+    problems: Vec<Problem>,
+    drivers: Table,
+    vcenters: Table,
+    nodes: Table,
+    datastores: Table,
+    /// The accounts with their privileges.
+    accounts: Vec<(String, Table)>,
+    /// The versions and the minors of Kubernetes.
+    picture: String,
+    stages: Vec<Stage>,
+    history: Table,
+    missing: Vec<String>,
+}
+
+/// Something that has to be done.
+#[derive(Debug, Serialize)]
+struct Problem {
+    about: String,
+    reason: String,
+    message: String,
+    remedy: String,
+}
+
+/// On a narrow screen each cell bears the name of its column.
+#[derive(Serialize)]
+struct Table {
+    heading: &'static [&'static str],
+    rows: Vec<Vec<String>>,
+}
+
+/// A step to a newer Kubernetes.
+#[derive(Serialize)]
+struct Stage {
+    kubernetes: String,
+    fits: bool,
+    lines: Vec<String>,
+}
+
+/// The page of these facts.
+///
+/// # Errors
+/// When the template is wrong.
+pub(super) fn page(facts: &Facts) -> Result<String, Error> {
+    let mut environment = Environment::new();
+    environment.set_undefined_behavior(UndefinedBehavior::Strict);
+    environment.set_auto_escape_callback(|_| AutoEscape::Html);
+    // Control characters go, too.
+    environment.set_formatter(|out, _, value| match value.is_safe() {
+        true => Ok(out.write_str(&value.to_string())?),
+        false => Ok(out.write_str(&escaped(&value.to_string()))?),
+    });
+    let page = environment.render_str(TEMPLATE, Value::from(Serde(shown(facts))))?;
+    Ok(page + "\n")
+}
+
+fn shown(facts: &Facts) -> Page {
+    let about = &facts.about;
+    let status = facts.status.as_ref();
+    let config = status.and_then(|status| status.config.as_ref());
+    let health = config.and_then(|config| config.health).map(|health| format!("{health:?}"));
+    let class = match health.as_deref() {
+        Some("Healthy") => "good",
+        Some("Degraded" | "Blocked") => "bad",
+        _ => "unsure",
+    };
+    let operator = status
+        .and_then(|status| status.operator.as_ref())
+        .map(|operator| operator.version.clone());
+    let doctor = facts.doctor.as_ref();
+    let matrix = facts.matrix.as_ref();
+    let here = minor(about.cluster.version.trim_start_matches('v'));
+    Page {
+        style: STYLE,
+        vdoctl: about.vdoctl.clone(),
+        taken: about.taken.map(|taken| taken.to_string()).unwrap_or_default(),
+        cluster: about.cluster.name.clone(),
+        kubernetes: about.cluster.version.clone(),
+        health: (health.unwrap_or_else(|| "not deployed".to_owned()), class),
+        operator: operator.unwrap_or_else(|| "not found".to_owned()),
+        message: config.and_then(|config| config.message.clone()).unwrap_or_default(),
+        checked: doctor.is_some(),
+        problems: problems(doctor, status),
+        drivers: drivers(status),
+        vcenters: vcenters(status),
+        nodes: nodes(doctor),
+        datastores: datastores(doctor),
+        accounts: doctor
+            .into_iter()
+            .flat_map(|doctor| &doctor.privileges)
+            .filter_map(privileges)
+            .collect(),
+        picture: matrix.map(|matrix| svg(&matrix.versions, here)).unwrap_or_default(),
+        stages: stages(facts),
+        history: history(facts),
+        missing: about.missing.clone(),
+    }
+}
+
+/// Every failed check with its remedy, and what the status names besides.
+fn problems(doctor: Option<&DoctorView>, status: Option<&StatusView>) -> Vec<Problem> {
+    let mut all: Vec<Problem> = Vec::new();
+    for subject in doctor.into_iter().flat_map(|doctor| &doctor.subjects) {
+        for check in subject.checks.iter().filter(|check| check.status == Mark::False) {
+            let own = Finding {
+                reason: check.reason.clone(),
+                message: check.message.clone(),
+                remedy: check.remedy.clone(),
+            };
+            let each = match check.findings.is_empty() {
+                true => std::slice::from_ref(&own),
+                false => &check.findings,
+            };
+            all.extend(each.iter().map(|finding| Problem {
+                about: format!("{} {}", subject.subject, subject.name).trim().to_owned(),
+                reason: finding.reason.clone(),
+                message: finding.message.clone(),
+                remedy: finding.remedy.to_string(),
+            }));
+        }
+    }
+    let checks = all.len();
+    for fault in status
+        .into_iter()
+        .flat_map(|status| &status.problems)
+        .filter(|problem| problem.fault)
+    {
+        let known = |old: &Problem| fault.message.contains(&old.message) || old.message.contains(&fault.message);
+        if !all[..checks].iter().any(known) {
+            all.push(Problem {
+                about: fault.condition.clone(),
+                reason: fault.reason.clone(),
+                message: fault.message.clone(),
+                remedy: String::new(),
+            });
+        }
+    }
+    all
+}
+
+fn drivers(status: Option<&StatusView>) -> Table {
+    let all = status.into_iter().flat_map(|status| &status.drivers).map(|driver| {
+        let nodes = driver.nodes.as_ref().map(|nodes| format!("{}/{}", nodes.ready, nodes.total));
+        vec![
+            short(&driver.name).to_owned(),
+            driver.version.clone(),
+            driver.newest.clone(),
+            driver.pods.clone(),
+            nodes.unwrap_or_default(),
+            driver.state.clone(),
+            driver.message.clone(),
+        ]
+    });
+    Table {
+        heading: &["Driver", "Version", "Newest that fits", "Pods", "Nodes", "State", "Message"],
+        rows: all.collect(),
+    }
+}
+
+fn vcenters(status: Option<&StatusView>) -> Table {
+    let text = |text: &Option<String>| text.clone().unwrap_or_default();
+    let all = status.into_iter().flat_map(|status| &status.vcenters).map(|vcenter| {
+        vec![
+            vcenter.connection.clone(),
+            vcenter.server.clone(),
+            text(&vcenter.version),
+            text(&vcenter.build),
+            text(&vcenter.user),
+            text(&vcenter.message),
+        ]
+    });
+    Table {
+        heading: &["Connection", "Server", "Version", "Build", "User", "Message"],
+        rows: all.collect(),
+    }
+}
+
+fn nodes(doctor: Option<&DoctorView>) -> Table {
+    let all = doctor
+        .into_iter()
+        .flat_map(|doctor| &doctor.nodes)
+        .map(|OfConnection { of: node, connection }| {
+            let findings: Vec<&str> = node.findings.iter().map(|finding| finding.message.as_str()).collect();
+            let host = match node.host_version.as_str() {
+                "" => node.host.clone(),
+                version => format!("{} (ESXi {version})", node.host),
+            };
+            let uuid = match node.disk_uuid {
+                Some(true) => "on",
+                Some(false) => "off",
+                None => "not set",
+            };
+            vec![
+                node.node.clone(),
+                connection.clone(),
+                node.machine.clone(),
+                host,
+                node.hardware.clone(),
+                uuid.to_owned(),
+                if findings.is_empty() {
+                    "ok".to_owned()
+                } else {
+                    findings.join("; ")
+                },
+            ]
+        });
+    Table {
+        heading: &[
+            "Node",
+            "Connection",
+            "Virtual machine",
+            "Host",
+            "Hardware",
+            "disk.EnableUUID",
+            "Verdict",
+        ],
+        rows: all.collect(),
+    }
+}
+
+/// Datastores by topology segment, as far as the checks list them.
+fn datastores(doctor: Option<&DoctorView>) -> Table {
+    let all = doctor.into_iter().flat_map(|doctor| &doctor.datastores).map(|shared| {
+        let segment = match shared.of.segment.as_str() {
+            "" => "all nodes".to_owned(),
+            segment => segment.to_owned(),
+        };
+        vec![segment, shared.of.datastores.join(", ")]
+    });
+    Table {
+        heading: &["Segment", "Datastores that every host of its nodes reaches"],
+        rows: all.collect(),
+    }
+}
+
+/// What an account needs, on which object, and whether it has it: what is missing comes first.
+fn privileges(account: &OfConnection<Privileges>) -> Option<(String, Table)> {
+    let of = &account.of;
+    let missing = of.missing.iter().map(|one| (("missing", &one.path, &one.role), &one.privilege));
+    let held = of.held.iter().map(|one| (("there", &one.path, &one.role), &one.privilege));
+    let mut rows: BTreeMap<_, Vec<&str>> = BTreeMap::new();
+    for (place, privilege) in missing.chain(held) {
+        rows.entry(place).or_default().push(privilege);
+    }
+    let row = |((state, path, role), privileges): ((&str, &String, &String), Vec<&str>)| {
+        vec![state.to_owned(), path.clone(), role.clone(), privileges.join(", ")]
+    };
+    let table = Table {
+        heading: &["State", "Object", "Role", "Privileges"],
+        rows: rows.into_iter().map(row).collect(),
+    };
+    (!table.rows.is_empty()).then(|| (format!("{} on {}", of.principal, account.connection), table))
+}
+
+/// What an upgrade of Kubernetes asks for, step by step.
+fn stages(facts: &Facts) -> Vec<Stage> {
+    let all = facts.outlook.iter().flat_map(|outlook| &outlook.stages).map(|stage| {
+        let changes = stage.changes.iter().map(|change| {
+            let path: Vec<String> = change.path.iter().map(ToString::to_string).collect();
+            let when = if change.when == "before" {
+                "before this step"
+            } else {
+                "right after it"
+            };
+            let from = change.from.as_ref().map(ToString::to_string).unwrap_or_default();
+            format!("{} {from} → {} {when}", short(&change.driver), path.join(" → "))
+        });
+        let failures = stage.failures.iter().map(|failure| match &failure.advice {
+            Some(advice) => format!("{}. {advice}", failure.message),
+            None => failure.message.clone(),
+        });
+        let mut lines: Vec<String> = changes.chain(failures).collect();
+        if lines.is_empty() {
+            lines.push("nothing changes".to_owned());
+        }
+        Stage {
+            kubernetes: stage.kubernetes.to_string(),
+            fits: stage.fits,
+            lines,
+        }
+    });
+    all.collect()
+}
+
+fn history(facts: &Facts) -> Table {
+    let drivers = facts.history.iter().flat_map(|history| &history.drivers);
+    let all = drivers.flat_map(|driver| driver.revisions.iter().rev().map(move |revision| (driver, revision)));
+    let rows = all.map(|(driver, revision)| {
+        vec![
+            short(&driver.name).to_owned(),
+            revision.number.to_string(),
+            revision.about.version.clone(),
+            revision.outcome.to_string(),
+            revision.time.to_string(),
+            revision.cause.clone(),
+        ]
+    });
+    Table {
+        heading: &["Driver", "Revision", "Version", "Outcome", "Applied", "Cause"],
+        rows: rows.collect(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    fn facts() -> Facts {
+        let support = |min: &str, max: &str| json!({"min": min, "max": max, "confidence": "primary", "evidence": []});
+        let version = |version: &str, min: &str, max: &str, word: &str| {
+            json!({"driver": "vsphere-csi", "version": version, "kubernetes": support(min, max), "vsphere": support("7.0", "9.0"), "requires": [],
+                "state": {"word": word, "reason": null, "use": null}, "chart": {"urls": [], "digest": format!("sha256:{}", "0".repeat(64))}})
+        };
+        let matrix = json!({"source": "embedded", "version": 1, "generated": null, "expires": null, "digest": format!("sha256:{}", "0".repeat(64)),
+            "decidedBy": "vdoctl", "cluster": null, "kubernetes": {"newest": "1.35", "released": null}, "old": false});
+        let about = json!({"vdoctl": "0.1.0", "taken": "2026-01-01T00:00:00Z", "cluster": {"name": "demo <1>", "version": "v1.34.4"}, "missing": ["plan: no answer"]});
+        let document = |verb: &str| {
+            Some(match verb {
+                "status" => {
+                    json!({"deployed": true, "cluster": {"name": "demo", "server": "", "version": "v1.34.4", "nodes": 4}, "client": {"version": "0.1.0"},
+                    "operator": {"version": "0.1.0", "ready": true, "message": null},
+                    "config": {"name": "n/vdo", "current": true, "deleting": false, "upgradePins": {}, "kept": [], "ready": "False", "health": "Degraded", "message": "a & b"},
+                    "drivers": [{"name": "vsphere-csi", "version": "3.7.3", "newest": "3.7.3", "because": "", "pods": "4/7", "nodes": {"ready": 3, "total": 4},
+                        "ready": "False", "state": "degraded", "message": "w-3", "objects": 1, "chart": ""}],
+                    "vcenters": [{"connection": "vc1", "server": "vc.example.com", "version": "8.0.3", "build": "1", "user": "k8s", "ready": "True"}],
+                    "problems": [{"condition": "StorageReady", "reason": "PodsFailing", "progress": false, "known": true, "fault": true, "message": "a pod fails"}]})
+                }
+                "doctor" => json!({"subjects": [{"subject": "connection", "name": "vc1", "about": [], "checks": [
+                        {"check": "NodesFound", "status": "False", "reason": "DiskUuidDisabled", "message": "VM w-3 has no UUID", "remedy": "govc vm.change", "findings": []},
+                        {"check": "Resolved", "status": "True", "reason": "Healthy", "message": "it resolves", "remedy": "", "findings": []}]}],
+                    "nodes": [{"connection": "vc1", "node": "w-3", "machine": "/DC0/vm/w-3", "host": "esx-02", "hostVersion": "8.0.3", "hardware": "vmx-13", "diskUuid": false, "findings": []}],
+                    "privileges": [{"connection": "vc1", "principal": "k8s", "missing": [{"path": "/", "role": "CNS", "privilege": "Cns.Searchable"}],
+                        "held": [{"path": "/DC0", "role": "ReadOnly", "privilege": "System.Read"}]}]}),
+                "matrix" => json!({"matrix": matrix, "versions": [
+                    version("3.7.3", "1.33", "1.35", "good"), version("3.7.0", "1.33", "1.35", "good"), version("3.0.0", "1.24", "1.27", "withdrawn")]}),
+                "outlook" => json!({"matrix": matrix, "fits": false, "stages": [
+                    {"kubernetes": "1.35", "vcenters": [], "fits": true, "runs": {}, "failures": [], "changes": [
+                        {"driver": "vsphere-cpi", "from": "1.34.0", "path": ["1.35.1"], "steps": [], "when": "with", "because": ""}]},
+                    {"kubernetes": "1.36", "vcenters": [], "fits": false, "runs": {}, "changes": [],
+                        "failures": [{"driver": "vsphere-csi", "message": "no version of vsphere-csi fits", "advice": null}]}]}),
+                "history" => {
+                    json!({"drivers": [{"name": "vsphere-csi", "revisions": [{"number": 1, "version": "3.7.3", "chart": "", "values": "", "configuration": "",
+                    "matrix": 1, "generation": 1, "outcome": "Deployed", "time": "2026-01-01T00:00:00Z", "cause": "installation"}]}]})
+                }
+                _ => return None,
+            })
+        };
+        Facts::of(serde_json::from_value(about).expect("a manifest"), document)
+    }
+
+    #[test]
+    fn report_page_shows_every_part_and_escapes_all_of_it() {
+        let page = page(&facts()).expect("a page");
+        for part in [
+            "demo &lt;1&gt;",
+            "a &amp; b",
+            "DiskUuidDisabled",
+            "govc vm.change",
+            "a pod fails",
+            "/DC0/vm/w-3",
+            "esx-02 (ESXi 8.0.3)",
+            "Cns.Searchable",
+            "CSI 3.7.0–3.7.3",
+            "CPI 1.34.0 → 1.35.1 right after it",
+            "no version of vsphere-csi fits",
+            "installation",
+            "plan: no answer",
+        ] {
+            assert!(page.contains(part), "{part} is not in the page");
+        }
+        for never in ["<script", "src=", "url(", "http://", "https://", "it resolves", "3.0.0", "demo <1>"] {
+            assert!(!page.contains(never), "{never} is in the page");
+        }
+        // What is missing comes before what is there.
+        assert!(page.find("Cns.Searchable") < page.find("System.Read"));
+    }
+
+    #[test]
+    fn report_page_of_nothing_is_a_page() {
+        let about = serde_json::from_value(json!({"cluster": {"name": "empty"}})).expect("a manifest");
+        let page = page(&Facts::of(about, |_| None)).expect("a page");
+        assert!(page.contains("not deployed") && page.contains("The checks were not made.") && page.ends_with("</html>\n"));
+    }
+}

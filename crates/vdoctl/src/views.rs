@@ -1,0 +1,104 @@
+//! What verbs have to say to programs: one type for each kind of document. `docs/schema/vdoctl-v1` has their JSON schemas.
+
+pub(crate) mod choice;
+pub(crate) mod configure;
+pub(crate) mod delete;
+pub(crate) mod doctor;
+pub(crate) mod explain;
+pub(crate) mod history;
+pub(crate) mod matrix;
+pub(crate) mod mirror;
+pub(crate) mod plan;
+pub(crate) mod progress;
+pub(crate) mod publish;
+pub(crate) mod secrets;
+pub(crate) mod status;
+pub(crate) mod support;
+pub(crate) mod users;
+pub(crate) mod version;
+
+use super::output::{API_VERSION, View};
+use schemars::generate::SchemaSettings;
+use serde_json::Value;
+
+/// The schema of every kind of document, by the kind.
+#[must_use]
+pub fn schemas() -> Vec<(&'static str, Value)> {
+    macro_rules! of {
+        ($($view:ty),+ $(,)?) => { vec![$(schema::<$view>()),+] };
+    }
+    of![
+        choice::ExplanationView,
+        choice::MatrixDiffView,
+        choice::OutlookView,
+        choice::ResolutionView,
+        choice::WhyNotView,
+        doctor::DoctorView,
+        doctor::FixedView<'_>,
+        doctor::RequiredRolesView,
+        doctor::TopologyView<'_>,
+        doctor::UndoneView<'_>,
+        matrix::MatrixEntryView,
+        matrix::MatrixListView,
+        matrix::MatrixSourceView,
+        mirror::MirrorPullView,
+        mirror::MirrorPushView,
+        mirror::MirrorVerifyView,
+        explain::ConditionView,
+        configure::ConfiguredView,
+        delete::DeleteView,
+        explain::ExitCodeView,
+        history::HistoryView,
+        progress::ProgressView<'_>,
+        explain::ReasonListView,
+        explain::ReasonView,
+        secrets::SecretsView,
+        version::VersionView,
+        plan::DiffView,
+        plan::PlanView,
+        plan::UpgradePlanView,
+        publish::ChartComparisonView,
+        publish::ChartLintView,
+        publish::ImageListView,
+        publish::MatrixDigestsView,
+        publish::MatrixInitView,
+        publish::MatrixLintView,
+        publish::MatrixMarkView,
+        publish::MatrixPublishView,
+        publish::MatrixVerifyView,
+        status::StatusView,
+        support::SupportBundleView,
+        users::UsersPlanView,
+        users::UsersReviewView,
+        users::UsersView,
+    ]
+}
+
+/// As it is written: what is always there is required. Fields may be added, so others are allowed.
+fn schema<V: View>() -> (&'static str, Value) {
+    let generator = SchemaSettings::draft2020_12().for_serialize().into_generator();
+    let mut schema = generator.into_root_schema_for::<V>().to_value();
+    let kind = V::KIND;
+    let words = [("apiVersion", API_VERSION), ("kind", kind)];
+    if let Some(fields) = schema.as_object_mut() {
+        fields.insert(
+            "$id".into(),
+            format!("https://vdo.vmware.com/schema/{API_VERSION}/{kind}.json").into(),
+        );
+        fields.insert("title".into(), kind.into());
+        let properties = fields.entry("properties").or_insert_with(|| Value::Object(Default::default()));
+        for (word, value) in words {
+            if let Some(properties) = properties.as_object_mut() {
+                properties.insert(
+                    word.into(),
+                    Value::Object([("const".to_owned(), value.into())].into_iter().collect()),
+                );
+            }
+        }
+        let required = fields.entry("required").or_insert_with(|| Value::Array(Vec::new()));
+        if let Some(required) = required.as_array_mut() {
+            required.extend(words.map(|(word, _)| Value::from(word)));
+        }
+    }
+    (kind, schema)
+}

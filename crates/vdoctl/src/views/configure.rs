@@ -1,0 +1,18 @@
+//! The document of `vdoctl configure` and `vdoctl secrets set`.
+
+use super::super::output::View;
+use super::plan::ChangeView;
+use schemars::JsonSchema;
+use serde::Serialize;
+
+/// What was written, or would be.
+#[derive(Debug, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct ConfiguredView {
+    pub dry_run: bool,
+    pub changes: Vec<ChangeView>,
+}
+
+impl View for ConfiguredView {
+    const KIND: &'static str = "Configured";
+}
