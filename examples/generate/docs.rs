@@ -1,9 +1,12 @@
-//! The pages that are made from code: one for each chart with every value, one for each kind, one for vdoctl, and the pictures of the matrix.
+//! The pages that are made from code: one for each chart with every value, one for each kind, one for vdoctl, the schemas of its documents, and the pictures of the matrix.
 
 use serde_json::Value;
 use std::fmt::Write as _;
 use std::fs;
 use std::path::Path;
+
+/// The schemas of what vdoctl prints for programs.
+pub(crate) const SCHEMAS: &str = "docs/schema/vdoctl-v1";
 
 pub(crate) type Failure = Box<dyn std::error::Error>;
 
@@ -11,7 +14,7 @@ pub(crate) type Failure = Box<dyn std::error::Error>;
 #[allow(dead_code, reason = "the test that compares the files includes this module and writes nothing")]
 pub(crate) fn docs() -> Result<(), Failure> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
-    for folder in ["docs/values", "docs/reference", "docs/pictures"] {
+    for folder in ["docs/values", "docs/reference", "docs/pictures", SCHEMAS] {
         fs::create_dir_all(root.join(folder))?;
     }
     for (file, text) in files(root)? {
@@ -20,14 +23,14 @@ pub(crate) fn docs() -> Result<(), Failure> {
     Ok(())
 }
 
-/// The path of every page and picture, with its content. Without vdoctl there is less to write about.
+/// The path of every page, schema and picture, with its content.
 pub(crate) fn files(root: &Path) -> Result<Vec<(String, String)>, Failure> {
     let mut all = super::kinds::files()?;
     all.push(super::conditions::file()?);
-    {
-        all.push(super::commands::file()?);
-        all.extend(super::pictures::files(root)?);
-    }
+    all.push(super::commands::file()?);
+    all.extend(super::pictures::files(root)?);
+    let schemas = vdoctl::schemas().into_iter();
+    all.extend(schemas.map(|(kind, schema)| (format!("{SCHEMAS}/{kind}.json"), format!("{schema:#}\n"))));
     for entry in fs::read_dir(root.join("charts"))? {
         let folder = entry?.path();
         if folder.is_dir() {

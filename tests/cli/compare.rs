@@ -60,6 +60,7 @@ fn chart_compare_changed_manifest_shows_differences() {
     let (code, data, _) = compare(&["csi", "--version", "3.7.3", "-o", "json"], &changed);
     let document: Value = serde_json::from_str(&data).expect("JSON");
     assert_eq!((code, &document["kind"]), (Some(1), &Value::from("ChartComparison")));
+    assert_eq!(crate::schema::faults(&document), [""; 0]);
     assert_eq!(document["differences"].as_array().map(Vec::len), Some(2));
     assert_eq!(document["differences"][0]["intended"], false);
 }
@@ -319,6 +320,7 @@ fn chart_lint_each_mistake_is_reported_once_with_releases() {
         all.push_str(&format!("{label}\n{data}\n"));
         let (again, data, _) = lint(&["-o", "json"]);
         let document: Value = serde_json::from_str(&data).expect("JSON");
+        assert_eq!(crate::schema::faults(&document), [""; 0]);
         assert_eq!(
             (again, &document["kind"], &document["good"]),
             (code, &"ChartLint".into(), &changes.is_empty().into())

@@ -27,6 +27,9 @@ mod registry;
 mod rights;
 #[path = "../common/sample.rs"]
 mod sample;
+#[path = "../common/schema.rs"]
+mod schema;
+mod schemas;
 mod stopping;
 mod terminal;
 mod width;

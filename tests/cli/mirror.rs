@@ -9,6 +9,7 @@ mod resume;
 mod select;
 
 use crate::publish::folder::Publisher;
+use crate::schema::faults_of;
 use crate::vdoctl;
 use anyhow::{Context as _, Result};
 use serde_json::Value;
@@ -35,6 +36,7 @@ impl Done {
         let last = self.out.lines().last().unwrap_or_default();
         let parsed = serde_json::from_str(last).or_else(|_| serde_json::from_str(&self.out));
         assert!(parsed.is_ok(), "{}{}", self.out, self.err);
+        assert_eq!(faults_of(&self.out), [""; 0]);
         parsed.expect("JSON")
     }
 }

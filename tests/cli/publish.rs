@@ -4,6 +4,7 @@ mod atomic;
 mod checks;
 pub(super) mod folder;
 
+use super::schema::faults;
 use super::{code, seen, vdoctl};
 use folder::Publisher;
 use serde_json::Value;
@@ -16,7 +17,9 @@ fn json(arguments: &[&str]) -> Value {
     let text = String::from_utf8_lossy(&output.stdout);
     let parsed = serde_json::from_str(&text);
     assert!(parsed.is_ok(), "{arguments:?}: {text}{}", String::from_utf8_lossy(&output.stderr));
-    parsed.expect("JSON")
+    let document = parsed.expect("JSON");
+    assert_eq!(faults(&document), [""; 0], "{arguments:?}");
+    document
 }
 
 #[test]

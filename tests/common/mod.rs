@@ -5,6 +5,7 @@ pub mod contents;
 pub mod image;
 pub mod large;
 pub mod sample;
+mod schema;
 pub mod state;
 
 use anyhow::{Context, Result};
@@ -384,7 +385,10 @@ impl Bed {
             .args(args)
             .output()?;
         let text = |bytes| String::from_utf8(bytes);
-        Ok((output.status.code().context("killed")?, text(output.stdout)?, text(output.stderr)?))
+        let (out, err) = (text(output.stdout)?, text(output.stderr)?);
+        let faults = schema::faults_of(&out);
+        anyhow::ensure!(faults.is_empty(), "{args:?}: {}", faults.join("; "));
+        Ok((output.status.code().context("killed")?, out, err))
     }
 
     /// What the operator answers on its own port, head and body.
