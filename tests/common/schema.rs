@@ -3,13 +3,10 @@
 use serde_json::Value;
 use std::path::Path;
 
-/// `mirror prune` has no schema yet.
-const WITHOUT: &str = "MirrorPrune";
-
 /// What of a document its schema does not allow; Kubernetes objects have none.
 pub fn faults(document: &Value) -> Vec<String> {
     let kind = document["kind"].as_str().unwrap_or_default();
-    if document["apiVersion"] != "vdoctl/v1" || kind == WITHOUT {
+    if document["apiVersion"] != "vdoctl/v1" {
         return Vec::new();
     }
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("docs/schema/vdoctl-v1/{kind}.json"));

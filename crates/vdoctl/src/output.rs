@@ -2,7 +2,7 @@ use super::args::Format;
 use super::{CliError, Exit, style};
 use schemars::JsonSchema;
 use serde::Serialize;
-use serde_json::{Map, Value};
+use serde_json::Value;
 use vdo_api::yaml::YamlError;
 
 /// The `apiVersion` of everything that is printed for programs.
@@ -124,16 +124,6 @@ impl Answer {
             Format::Yaml => Self::yaml(yaml_text(view).map_err(|error| CliError::internal(&error))?),
         })
     }
-
-    /// The same of a document without a view.
-    pub(super) fn formatted(format: Format, document: impl FnOnce() -> Value, text: impl FnOnce() -> String) -> Result<Self, CliError> {
-        Ok(match format {
-            Format::Table | Format::Wide => Self::text(text()),
-            Format::Json => Self::json(&document()),
-            Format::Name => return Err(nameless()),
-            Format::Yaml => Self::yaml(vdo_api::yaml::dump(&document()).map_err(|error| CliError::internal(&error))?),
-        })
-    }
 }
 
 /// What programs get of a view.
@@ -144,17 +134,6 @@ pub(super) fn of_view<V: View>(view: &V) -> Value {
         fields: view,
     };
     unstyled(serde_json::to_value(whole).unwrap_or_default())
-}
-
-/// A document of this kind, of `mirror prune` alone: it has no view yet.
-pub(super) fn document(kind: &str, fields: Value) -> Value {
-    let mut all = Map::new();
-    all.insert("apiVersion".into(), API_VERSION.into());
-    all.insert("kind".into(), kind.into());
-    if let Value::Object(fields) = fields {
-        all.extend(fields);
-    }
-    all.into()
 }
 
 /// A view on a line of its own.

@@ -38,7 +38,7 @@ pub(super) async fn list(args: &SecretsList, global: &Global) -> Result<Answer, 
     let context = Context::open(global).await?;
     let all = connection_objects(&context.ports.reader, context.namespace()).await?;
     let view = SecretsView {
-        secrets: all.iter().map(|connection| view(connection)).collect(),
+        secrets: all.iter().map(view).collect(),
     };
     let text = || {
         let rows: Vec<Vec<String>> = all.iter().map(|connection| row(connection, now())).collect();

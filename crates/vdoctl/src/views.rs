@@ -41,6 +41,7 @@ pub fn schemas() -> Vec<(&'static str, Value)> {
         matrix::MatrixEntryView,
         matrix::MatrixListView,
         matrix::MatrixSourceView,
+        mirror::MirrorPruneView,
         mirror::MirrorPullView,
         mirror::MirrorPushView,
         mirror::MirrorVerifyView,

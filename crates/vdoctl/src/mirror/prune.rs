@@ -1,12 +1,11 @@
 //! `vdoctl mirror prune`: what a bundle does not need.
 
 use super::super::args::MirrorPrune as Args;
-use super::super::output::document;
+use super::super::views::mirror::MirrorPruneView;
 use super::super::{Answer, CliError, Exit, style};
 use super::bundle::{Bundle, Matrix, signature_name, write_matrix};
 use super::narrow::{Narrow, narrow};
 use super::{size, unreadable};
-use serde_json::json;
 use std::collections::{BTreeMap, BTreeSet};
 use vdo_api::types::count;
 use vdo_core::lock::{Image, MATRIX};
@@ -54,21 +53,15 @@ pub(super) fn run(args: &Args) -> Result<Answer, CliError> {
     };
     let swept = swept.map_err(|error| unreadable(&error))?;
     let done = if args.dry_run { "would be removed" } else { "removed" };
-    Answer::formatted(
-        args.output.or_table(),
-        || {
-            let removed = json!({"dryRun": args.dry_run, "removedBlobs": swept.blobs, "removedBytes": swept.bytes});
-            document("MirrorPrune", removed)
-        },
-        || {
-            format!(
-                "{} {done}: {}, {}\n",
-                style::good("✓"),
-                count(swept.blobs, "blob"),
-                size(swept.bytes)
-            )
-        },
-    )
+    let view = MirrorPruneView {
+        dry_run: args.dry_run,
+        removed_blobs: swept.blobs,
+        removed_bytes: swept.bytes,
+    };
+    Answer::view(args.output.or_table(), &view, || {
+        let (blobs, bytes) = (count(swept.blobs, "blob"), size(swept.bytes));
+        format!("{} {done}: {blobs}, {bytes}\n", style::good("✓"))
+    })
 }
 
 /// Writes the matrix of a bundle with fewer versions; gives what the bundle is going to name.

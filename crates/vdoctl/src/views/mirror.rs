@@ -46,6 +46,19 @@ impl View for MirrorPullView {
     const KIND: &'static str = "MirrorPull";
 }
 
+/// What was removed from a bundle, or would be.
+#[derive(Debug, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct MirrorPruneView {
+    pub dry_run: bool,
+    pub removed_blobs: usize,
+    pub removed_bytes: u64,
+}
+
+impl View for MirrorPruneView {
+    const KIND: &'static str = "MirrorPrune";
+}
+
 /// What was pushed into a registry, or would be.
 #[derive(Debug, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
