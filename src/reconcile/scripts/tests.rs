@@ -429,7 +429,7 @@ fn takes(node: &Arc<Node>, workload: &Object) -> bool {
 }
 
 /// A script with what its commands print now.
-fn told(script: &str) -> String {
+fn replayed(script: &str) -> String {
     let mut story = Story::begin();
     let mut text = String::new();
     for line in script.lines() {
@@ -457,7 +457,7 @@ fn scripts_print_what_is_written_in_them() {
     let mut wrong = String::new();
     for file in files {
         let script = std::fs::read_to_string(&file).expect("a script");
-        let now = told(&script);
+        let now = replayed(&script);
         if std::env::var("VDO_SCRIPTS").as_deref() == Ok("write") {
             std::fs::write(&file, now).expect("written");
         } else if now != script {

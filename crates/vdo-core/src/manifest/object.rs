@@ -357,7 +357,7 @@ mod tests {
         let mut changed = object.clone();
         changed.set_label(PART_OF_LABEL, "another");
         assert_eq!((changed.owner(), object.owner()), (Some("another"), Some("set")));
-        changed.set_label(MANAGED_BY_LABEL, "somebody");
+        changed.set_label(MANAGED_BY_LABEL, "another");
         assert_eq!(changed.owner(), None);
         assert_eq!(object.into_value(), value);
     }
