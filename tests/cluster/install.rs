@@ -154,7 +154,8 @@ fn install_from_samples_is_ready_within_request_budget() -> Result<()> {
             BTreeMap::from([("vsphere-cpi", "1.34.0"), ("vsphere-csi", "3.8.0")]),
             "the CPI of the minor and the newest CSI that fits"
         );
-        let requests = bed.operator_requests(mark).await?;
+        // On a busy machine a watch begins again, and then the version is asked for, which is not a part of an installation.
+        let requests = bed.operator_requests(mark).await?.only(|entry| entry.uri != "/version");
         let objects = usize::try_from(config["status"]["inventory"]["objects"].as_i64().context("inventory")?)?;
         println!("install of {objects} objects: {} requests\n{requests}", requests.len());
         // Six of them are events: the connection, the beginning, each choice, the changes, the success.

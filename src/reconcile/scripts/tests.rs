@@ -447,6 +447,7 @@ fn replayed(script: &str) -> String {
 }
 
 #[test]
+#[expect(clippy::disallowed_methods, reason = "a test that writes files is asked to by the environment")]
 fn scripts_print_what_is_written_in_them() {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("src/reconcile/scripts");
     let files = std::fs::read_dir(&folder).expect("scripts");
