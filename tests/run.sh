@@ -90,7 +90,7 @@ extra() {
     [[ -z $cosign ]] || also charts --ignored of_cosign
     [[ -z ${VDO_UPSTREAM_DIR:-} ]] || also charts --ignored of_upstream
     [[ -z ${VDO_UPSTREAM_DIR:-} ]] || also cluster --ignored adoption_of_upstream
-    [[ -z ${VDO_UPSTREAM_DIR:-} ]] || also cluster --ignored further_driver
+    [[ -z ${VDO_UPSTREAM_DIR:-} ]] || also cluster --ignored further_driver_snapshot
     [[ -z ${VDO_TEST_VCENTER:-} ]] || also vcenter --ignored real_vcenter
     [[ -z ${VDO_RELEASE:-} ]] || also release --ignored release_built_twice
     step_done
