@@ -145,9 +145,9 @@ passed=$(sed -nE 's/^test result: .* ([0-9]+) passed.*/\1/p' "$logs"/*.log | awk
 broken=$(sed -nE 's/^test result: .* ([0-9]+) failed.*/\1/p' "$logs"/*.log | awk '{n += $1} END {print n + 0}')
 printf '%d passed, %d failed\n' "$passed" "$broken"
 if ((${#failed[@]})); then
-    # Once more at the end, where a log that was cut still has it.
+    # Once more at the end, where a log that was cut still has it: the messages, without the frames of backtraces.
     for log in "$logs"/*.log; do
-        sed -nE '/^failures:$/,/^failures:$/ p' "$log" | sed -e '/^failures:$/d' | tail -n 60
+        sed -nE '/^failures:$/,/^failures:$/ p' "$log" | sed -E -e '/^failures:$/d' -e '/^ *[0-9]+: /d' -e '/^ +at /d' | tail -n 60
     done
     sed -nE '/^failures:$/,/^test result/ s/^    ([a-z_:0-9]+)$/FAILED: \1/p' "$logs"/*.log | sort -u
     echo "failed: ${failed[*]}" >&2
