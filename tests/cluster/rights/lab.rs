@@ -88,8 +88,14 @@ impl<'a> Lab<'a> {
     /// The same, with something else asked for while both are missing.
     pub async fn take_and_ask(&mut self, right: Option<&Right>, spec: Option<Value>) -> Result<()> {
         let wanted: BTreeSet<Right> = right.cloned().into_iter().collect();
-        let both = self.missing.union(&wanted).cloned().collect();
+        let both: BTreeSet<Right> = self.missing.union(&wanted).cloned().collect();
+        let changes = !self.missing.is_empty() && both != self.missing;
         self.lack(&both).await?;
+        // The operator asks for its rights one namespace after the other: a run that asked for the new one before it was taken, and for the
+        // old one after it was given back, would miss neither.
+        for _ in 0..if changes { 2 } else { 0 } {
+            self.next_run().await?;
+        }
         if let Some(spec) = spec {
             self.bed.apply(&self.bed.config(spec)).await?;
             // A run that began with the old specification may still end with it, so it is over before a right is back.
@@ -145,6 +151,17 @@ impl<'a> Lab<'a> {
         }
         self.taken.extend(wanted.iter().cloned());
         Ok(())
+    }
+
+    /// Has the operator look, and waits until a run has ended; after the second of them one has begun since the first call.
+    async fn next_run(&mut self) -> Result<()> {
+        let before = self.bed.reconciles().await?;
+        self.wake().await?;
+        until("another run to end", PATIENCE, async || {
+            let now = self.bed.reconciles().await?;
+            Ok(Probe::when(now > before, format!("{now} runs have ended")))
+        })
+        .await
     }
 
     async fn is_allowed(&self, right: &Right) -> Result<bool> {
