@@ -49,12 +49,22 @@ for_this_server() {
 }'
 eval "$without_what_is_not_served"
 
+# OpenShift lets no pod of a driver in without these. For $1/openshift-rbac.yaml.
+# shellcheck disable=SC2016 # the function is also sent to a node
+with_what_openshift_asks_for='
+for_openshift() {
+    kubectl get --raw /apis/security.openshift.io/v1 >/dev/null 2>&1 || return 0
+    kubectl apply --server-side -f "$1/openshift-rbac.yaml"
+}'
+eval "$with_what_openshift_asks_for"
+
 deploy() {
     copy
     cluster "deploy the operator"
     for_this_server "$work"
     kubectl apply --server-side -f "$work/namespace.yaml"
     kubectl apply --server-side -k "$work"
+    for_openshift "$work"
     printf '%s\n' "The operator is deployed. Next, a connection and a VDOConfig: vdoctl deploy, or deploy/samples."
 }
 
@@ -76,7 +86,7 @@ undeploy() {
     fi
     printf '%s\n' "The namespace $namespace is deleted with the connections and Secrets in it."
     if [[ -z $drivers ]]; then
-        kubectl delete --ignore-not-found "${files[@]}" -f "$here/drivers-rbac.yaml" -f "$here/namespace.yaml"
+        kubectl delete --ignore-not-found "${files[@]}" -f "$here/openshift-rbac.yaml" -f "$here/drivers-rbac.yaml" -f "$here/namespace.yaml"
     else
         printf '%s\n' "The namespace and the rights of the drivers stay, because these run:" "$drivers"
         kubectl delete --ignore-not-found "${files[@]}"
@@ -87,7 +97,7 @@ undeploy() {
 # What the node runs. It gets the manifests as a tar archive on its standard input.
 # shellcheck disable=SC2016 # its variables are those of the node
 on_the_node="set -eu
-$without_what_is_not_served"'
+$without_what_is_not_served$with_what_openshift_asks_for"'
 PATH=$PATH:/usr/local/bin:/var/lib/rancher/rke2/bin
 command -v kubectl >/dev/null || { echo "kubectl is missing on the node" >&2; exit 2; }
 admin=/etc/kubernetes/admin.conf
@@ -97,7 +107,8 @@ trap "rm -rf \"$work\"" EXIT
 tar -x -C "$work" -f -
 for_this_server "$work"
 kubectl apply --server-side -f "$work/namespace.yaml"
-kubectl apply --server-side -k "$work"'
+kubectl apply --server-side -k "$work"
+for_openshift "$work"'
 
 remote() {
     local missing='' name

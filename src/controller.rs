@@ -5,12 +5,14 @@
 
 pub mod events;
 mod matrix;
+mod operator_condition;
 mod pulse;
 mod server_version;
 mod sessions;
 mod state;
 mod vdoconfig;
 mod vsphere_cloud_config;
+mod without_lease;
 
 use crate::cluster::{
     Bounded, Cache, ClientError, ClusterError, Connection, Election, Fence, KubeOptions, LEASE_NAME, Reader, Standing, Writer,
@@ -28,6 +30,7 @@ use k8s_openapi::jiff::Timestamp;
 use kube::runtime::controller::{self, Config};
 use kube::runtime::{Controller, watcher};
 use kube::{Api, Client};
+use operator_condition::OperatorCondition;
 use server_version::ServerVersion;
 use sessions::Sessions;
 use state::ControllerState;
@@ -38,6 +41,7 @@ use tokio::sync::watch;
 use tokio::task::JoinSet;
 use vdo_api::api::{VDOConfig, VsphereCloudConfig};
 use vdo_api::types::{ObjectId, Remedy};
+use vdo_core::status::Failure;
 use vdo_source::fetch::ChartRepository;
 
 /// The operator cannot run.
@@ -78,6 +82,11 @@ const FAREWELL: Duration = Duration::from_secs(1);
 struct Context {
     ports: Ports,
     fence: Fence,
+    /// For the one status that is written while nothing else may be.
+    unfenced: Writer,
+    /// Why the Lease cannot even be asked for, if that is so.
+    lease_refused: watch::Sender<Option<Failure>>,
+    operator_condition: OperatorCondition,
     metrics: Arc<Metrics>,
     heartbeats: Heartbeats,
     recorder: EventRecorder,
@@ -124,13 +133,14 @@ pub async fn run(args: &Args) -> Result<(), StartError> {
     let (changed, changes) = watch::channel(());
     let fence = Fence::shut();
     let counted = metrics.clone();
+    let writer = Writer::new(client.clone(), move |verb, kind| counted.wrote(verb.as_str(), kind));
     let cache = Arc::new(Cache::new(client.clone(), changed.clone()));
     pulse::watches(&heartbeats, cache.clone());
     let context = Arc::new(Context {
         ports: Ports {
             client: client.clone(),
             reader: Reader::Watching(cache),
-            writer: Writer::new(client.clone(), move |verb, kind| counted.wrote(verb.as_str(), kind)).behind(fence.clone()),
+            writer: writer.clone().behind(fence.clone()),
             renders: RenderCache::default(),
             permitted: crate::reconcile::Permitted::default(),
             contents: crate::reconcile::SoundContents::default(),
@@ -139,6 +149,9 @@ pub async fn run(args: &Args) -> Result<(), StartError> {
             dry_runs: args.server_dry_run.then(DryRunCache::default),
         },
         fence: fence.clone(),
+        unfenced: writer,
+        lease_refused: watch::Sender::new(None),
+        operator_condition: OperatorCondition::new(&args.namespace, args.operator_condition.as_deref()),
         metrics,
         heartbeats: heartbeats.clone(),
         recorder: EventRecorder::new(client.clone()),
@@ -192,7 +205,7 @@ pub async fn run(args: &Args) -> Result<(), StartError> {
                 () = ready => {}
                 () = pulse::beat(&heartbeats) => {}
                 _ = port.join_next() => {}
-                () = election.run(|standing| stands(standing, &readiness, &context.metrics, &changed)) => {}
+                () = election.run(|standing| stands(standing, &context, &readiness, &changed)) => {}
                 () = matrix::follow(&context.ports.repository, &fence, args.matrix_interval, context.asked.subscribe(), || changed.send_replace(())) => {}
                 () = context.version.follow(reconnected, || changed.send_replace(())) => {}
             }
@@ -203,16 +216,25 @@ pub async fn run(args: &Args) -> Result<(), StartError> {
     Ok(())
 }
 
-/// Shows how the election stands, and wakes the loops when it is won.
-fn stands(standing: Standing, readiness: &Readiness, metrics: &Metrics, changed: &watch::Sender<()>) {
-    metrics.lease(
+/// Shows how the election stands, and wakes the loops when it is won, or cannot be won for want of rights.
+fn stands(standing: Standing, context: &Context, readiness: &Readiness, changed: &watch::Sender<()>) {
+    context.metrics.lease(
         matches!(standing, Standing::Won | Standing::Leads),
-        standing == Standing::Leaderless,
+        matches!(standing, Standing::Leaderless | Standing::Forbidden(_)),
     );
-    if standing != Standing::Leaderless {
+    // Without rights it does all that it can: the status of the VDOConfig says what is missing.
+    if !matches!(standing, Standing::Leaderless) {
         readiness.led();
     }
-    if standing == Standing::Won {
+    let refused = match &standing {
+        Standing::Forbidden(error) => Some(without_lease::failure(error, &context.namespace)),
+        _ => None,
+    };
+    let is_refused = refused.is_some();
+    let is_new = context
+        .lease_refused
+        .send_if_modified(|known| std::mem::replace(known, refused.clone()) != refused);
+    if matches!(standing, Standing::Won) || is_new && is_refused {
         changed.send_replace(());
     }
 }

@@ -16,9 +16,10 @@ const END: &str = "<!-- end of values -->\n";
 const DRIVERS: &str = "drivers-rbac.yaml";
 
 /// The files of deploy/ that the chart renders, and what each is called in its folder `files`.
-const COPIES: [(&str, &str); 6] = [
+const COPIES: [(&str, &str); 7] = [
     ("deploy/drivers-rbac.yaml", DRIVERS),
     ("deploy/rbac.yaml", "rbac.yaml"),
+    ("deploy/openshift-rbac.yaml", "openshift-rbac.yaml"),
     ("deploy/admission-policy.yaml", "admission-policy.yaml"),
     ("deploy/monitoring/metrics-auth.yaml", "metrics-auth.yaml"),
     ("deploy/monitoring/alerts.yaml", "alerts.yaml"),

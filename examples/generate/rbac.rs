@@ -35,6 +35,7 @@ pub fn files() -> Result<Vec<(&'static str, String)>, Failure> {
     let files = [
         ("deploy/drivers-rbac.yaml", drivers),
         ("deploy/rbac.yaml", rights.operator),
+        ("deploy/openshift-rbac.yaml", rights.openshift),
         ("deploy/admission-policy.yaml", rights.policy),
     ];
     Ok(files

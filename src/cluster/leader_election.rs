@@ -52,7 +52,7 @@ pub struct Election {
 }
 
 /// How the campaign stands after a look at the Lease.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug)]
 pub enum Standing {
     /// This process leads from now on.
     Won,
@@ -62,6 +62,8 @@ pub enum Standing {
     Follows,
     /// No one is known to lead: the Lease cannot be read or written in time, or its holder lets it run out.
     Leaderless,
+    /// The same, because the rights on the Lease are missing: only an administrator can change that.
+    Forbidden(ClusterError),
 }
 
 /// What to do about the Lease.
@@ -174,7 +176,11 @@ impl Election {
                         let error = vdo_api::api::chain(&error);
                         tracing::warn!(error, "the Lease cannot be read or written; nothing is written without it");
                     }
-                    (self.unchanged(), RETRY)
+                    let standing = match error {
+                        ClusterError::Forbidden { .. } if !self.fence.is_open() => Standing::Forbidden(error),
+                        _ => self.unchanged(),
+                    };
+                    (standing, RETRY)
                 }
             };
             if leading && !self.fence.is_open() {

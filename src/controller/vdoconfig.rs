@@ -1,8 +1,9 @@
 //! The loop over VDOConfigs.
 
 use super::events::Recorded;
+use super::operator_condition::Verdict;
 use super::state::newest;
-use super::{Context, now};
+use super::{Context, now, without_lease};
 use crate::cluster::ClusterError;
 use crate::reconcile::{self, Mode, ReconcileInput, Requeue, configs};
 use crate::runtime::metrics::{ConditionValue, ReconcileResult};
@@ -22,6 +23,10 @@ use vdo_core::status::{Failure, Note, Report, config_notes, fold, pace, source_c
 
 pub(super) async fn reconcile(object: Arc<VDOConfig>, context: Arc<Context>) -> Result<Action, Infallible> {
     if !context.fence.is_open() {
+        let refused = context.lease_refused.borrow().clone();
+        if let Some(failure) = refused {
+            without_lease::report(&object, failure, &context).await;
+        }
         // Another operator leads. When it is our turn, everything is looked at.
         return Ok(Action::await_change());
     }
@@ -70,6 +75,7 @@ pub(super) async fn reconcile(object: Arc<VDOConfig>, context: Arc<Context>) -> 
         context.metrics.stage(stage, *took);
     }
     if report.gone {
+        tell_olm(&context, Verdict::nothing_installed(), time).await;
         let forgotten = context.memory.forget_config(&uid);
         forgotten
             .iter()
@@ -111,6 +117,9 @@ pub(super) async fn reconcile(object: Arc<VDOConfig>, context: Arc<Context>) -> 
     let old = last;
     let status = fold(&old, &report, &Time(time));
     log_changes(&object, &old, &status, &report);
+    if report.failures.first().is_none_or(|failure| failure.reason != Reason::NotActive) {
+        tell_olm(&context, Verdict::of(&status), time).await;
+    }
     measure(&context, &status, &mut memory.drivers);
     let ago = memory.written.map(|at| at.elapsed());
     let confirmed = status.last_confirmed.as_ref().map(|at| until_confirmation(at.0, time));
@@ -138,6 +147,11 @@ pub(super) async fn reconcile(object: Arc<VDOConfig>, context: Arc<Context>) -> 
     context.memory.keep_config(&uid, memory);
     context.sweep();
     Ok(Action::requeue(delay))
+}
+
+async fn tell_olm(context: &Context, verdict: Verdict, time: Timestamp) {
+    let ports = &context.ports;
+    context.operator_condition.keep(verdict, &ports.client, &ports.writer, time).await;
 }
 
 /// How many objects that were brought back in one run have an event; the status and the log have all.

@@ -233,6 +233,7 @@ mod tests {
             message: String::new(),
             pods: Pods::default(),
             failure: None,
+            unmade: None,
         }
     }
 

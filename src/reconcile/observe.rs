@@ -7,6 +7,7 @@ pub(super) mod crash_logs;
 pub(super) mod definitions;
 pub(super) mod deletion_guards;
 mod node;
+pub(super) mod openshift;
 pub(super) mod recover_inventory;
 
 pub use recover_inventory::Recovered;
@@ -25,6 +26,7 @@ use vdo_api::facts::Cluster;
 use vdo_api::types::{ById, DriverName, DriverVersion, KubernetesVersion, ObjectId};
 use vdo_core::health::{DriverHealth, MissingWorkload, driver_health, is_judged, slices_of, without};
 use vdo_core::manifest::{Object, is_owned};
+use vdo_core::openshift::OpenShift;
 use vdo_core::plan::{Inventory, unpullable};
 use vdo_core::status::{DriverReport, Report};
 
@@ -32,6 +34,8 @@ use vdo_core::status::{DriverReport, Report};
 pub struct ClusterState {
     /// The cluster.
     pub cluster: Cluster,
+    /// What there is of OpenShift; `None` in other clusters.
+    pub openshift: Option<OpenShift>,
     /// What may exist because of us.
     pub inventory: Arc<Inventory>,
     /// It is not as it is stored, and to be stored before anything else: nothing may be removed because of it.
@@ -56,6 +60,7 @@ pub struct ClusterState {
 /// When something cannot be read.
 pub async fn observe(reader: &Reader, config: &VDOConfig, version: KubernetesVersion) -> Result<ClusterState, ReconcileError> {
     let cluster = cluster::cluster(reader, version).await?;
+    let openshift = openshift::openshift(reader).await?;
     let apply_set = cluster::apply_set(config);
     let expected = recover_inventory::is_expected(config);
     let found = inventory::find(reader, config, Some(&cluster.uid), expected).await?;
@@ -75,6 +80,7 @@ pub async fn observe(reader: &Reader, config: &VDOConfig, version: KubernetesVer
     }
     let mut state = ClusterState {
         cluster,
+        openshift,
         inventory,
         recovered,
         apply_set,

@@ -20,6 +20,7 @@ use vdo_core::chart::{self, Chart};
 use vdo_core::drivers::{self, Material, Setup};
 use vdo_core::lock::{self, Lock};
 use vdo_core::manifest::{ManifestError, Object, Owner, stamp};
+use vdo_core::openshift::constraint;
 use vdo_core::plan::{Desired, RandomContent, wave};
 
 /// What objects are made from, beside the chart.
@@ -36,6 +37,8 @@ pub struct RenderInput<'a> {
     pub webhook: Option<&'a Material>,
     /// What the mirror holds that the matrix comes from, if it is one.
     pub lock: Option<&'a Arc<Lock>>,
+    /// Whether pods need SecurityContextConstraints.
+    pub constraints: bool,
 }
 
 /// The objects that were made last for each driver, with what they were made from: the same is not rendered in every reconcile.
@@ -62,6 +65,7 @@ struct RenderKey {
     /// The digests of images, and the registry that they are pulled from.
     lock: Option<Arc<Lock>>,
     registry: Option<String>,
+    constraints: bool,
 }
 
 impl PartialEq for RenderKey {
@@ -69,7 +73,7 @@ impl PartialEq for RenderKey {
         Arc::ptr_eq(&self.chart, &other.chart)
             && (&self.values, &self.context) == (&other.values, &other.context)
             && (&self.more, &self.owner) == (&other.more, &other.owner)
-            && (&self.lock, &self.registry) == (&other.lock, &other.registry)
+            && (&self.lock, &self.registry, self.constraints) == (&other.lock, &other.registry, other.constraints)
     }
 }
 
@@ -79,6 +83,9 @@ impl RenderKey {
         let mut rendered = chart::render(&self.chart, &self.values, &self.context)?;
         if let Some(lock) = &self.lock {
             lock::pin(&mut rendered, lock, self.registry.as_deref());
+        }
+        if self.constraints {
+            constraint::require(&mut rendered);
         }
         let mut objects = rendered.into_iter().map(Object::new).collect::<Result<Vec<_>, _>>()?;
         objects.extend(self.more.iter().cloned());
@@ -204,6 +211,7 @@ fn of_chart(input: &RenderInput<'_>, run: &DriverRun, chart: &Arc<Chart>, render
         owner: input.owner(&run.name, chart.metadata.version.to_string()),
         lock: input.lock.cloned(),
         registry: input.spec.images.as_ref().and_then(|images| images.registry.clone()),
+        constraints: input.constraints,
     };
     renders.made(key, input.webhook)
 }
@@ -223,6 +231,7 @@ impl<'a> RenderInput<'a> {
             apply_set: &state.apply_set,
             webhook: webhook.map(|webhook| &webhook.material),
             lock: choice.lock.as_ref(),
+            constraints: state.openshift.as_ref().is_some_and(|openshift| openshift.constraints),
         }
     }
 
@@ -354,6 +363,7 @@ mod tests {
             apply_set: "set",
             webhook: Some(&material),
             lock: None,
+            constraints: false,
         };
         of_chart(&input, &DriverRun::using(CSI, &["vc1"]), &chart, &RenderCache::default()).expect("objects")
     }

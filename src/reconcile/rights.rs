@@ -2,7 +2,7 @@
 
 use super::driver_run::DriverRuns;
 use super::error::ReconcileError;
-use super::observe::definitions;
+use super::observe::{definitions, openshift};
 use super::preconditions::{foreign_drivers, snapshots};
 use super::{Ports, prerequisites};
 use crate::cluster::{self, Select, Watch};
@@ -19,6 +19,8 @@ use vdo_core::chart::{self, Context, RenderError};
 use vdo_core::drivers;
 use vdo_core::manifest::{ManifestError, Object};
 use vdo_core::matrix::{Index, IndexError};
+use vdo_core::openshift::WORKLOADS;
+use vdo_core::openshift::constraint;
 use vdo_core::plan::Desired;
 use vdo_core::rbac::{self, Mismatch, Rules, SingleRule, is_prerequisite};
 use vdo_source::fetch::{ChartRepository, RepositoryError};
@@ -64,6 +66,8 @@ pub struct Rights {
     pub drivers: Vec<Value>,
     /// The account of the operator with its roles.
     pub operator: Vec<Value>,
+    /// What OpenShift asks for on top: which constraints the pods of the drivers may use, and that the operator sees what OpenShift runs.
+    pub openshift: Vec<Value>,
     /// What that account may write into objects.
     pub content: Allowed,
     /// What keeps that account to this content.
@@ -140,6 +144,7 @@ fn granting(all: &[Desired], namespace: &str) -> Result<Rights, Mismatch> {
     Ok(Rights {
         drivers: rbac::union(all.iter().map(|d| &d.object))?,
         operator: account(&places(all, namespace), namespace),
+        openshift: on_openshift(all, namespace),
         content: Allowed::default(),
         policy: Vec::new(),
     })
@@ -179,25 +184,51 @@ fn places(all: &[Desired], home: &str) -> Places {
 
 /// The account of the operator and what it may do.
 fn account(places: &Places, home: &str) -> Vec<Value> {
-    let mut documents = vec![json!({
+    let account = json!({
         "apiVersion": "v1", "kind": "ServiceAccount",
         "metadata": {"name": ACCOUNT, "namespace": home},
-    })];
+    });
+    [vec![account], roles(ACCOUNT, places, home)].concat()
+}
+
+/// Roles of this name and their bindings, one of each for every place.
+fn roles(name: &str, places: &Places, home: &str) -> Vec<Value> {
+    let mut documents = Vec::new();
     for (namespace, rules) in places {
         let (kind, metadata) = if namespace.is_empty() {
-            ("ClusterRole", json!({"name": ACCOUNT}))
+            ("ClusterRole", json!({"name": name}))
         } else {
-            ("Role", json!({"name": ACCOUNT, "namespace": namespace}))
+            ("Role", json!({"name": name, "namespace": namespace}))
         };
         let version = format!("{}/v1", rbac::GROUP);
         documents.push(json!({"apiVersion": version, "kind": kind, "metadata": metadata, "rules": rules.json()}));
         documents.push(json!({
             "apiVersion": version, "kind": format!("{kind}Binding"), "metadata": metadata,
-            "roleRef": {"apiGroup": rbac::GROUP, "kind": kind, "name": ACCOUNT},
+            "roleRef": {"apiGroup": rbac::GROUP, "kind": kind, "name": name},
             "subjects": [{"kind": "ServiceAccount", "name": ACCOUNT, "namespace": home}],
         }));
     }
     documents
+}
+
+/// What is granted on OpenShift alone.
+fn on_openshift(all: &[Desired], home: &str) -> Vec<Value> {
+    let workloads: Vec<Value> = all.iter().map(|d| d.object.value().clone()).collect();
+    let bindings = constraint::bindings(&workloads);
+    let mut places = Places::new();
+    let cluster = place(&mut places, "");
+    for (group, resource, names) in openshift::OBJECTS {
+        cluster.add(group, resource, names, &["list", "watch"]);
+    }
+    for (kind, name) in WORKLOADS {
+        cluster.add("apps", &plural(kind), &[name], &["list", "watch"]);
+    }
+    for binding in &bindings {
+        let text = |pointer: &str| binding.pointer(pointer).and_then(Value::as_str).unwrap_or_default();
+        let place = place(&mut places, text("/metadata/namespace"));
+        place.add(rbac::GROUP, "rolebindings", &[text("/metadata/name")], &["list", "watch"]);
+    }
+    [bindings, roles(&format!("{ACCOUNT}-openshift"), &places, home)].concat()
 }
 
 fn place<'a>(places: &'a mut Places, namespace: &str) -> &'a mut Rules {
@@ -283,6 +314,14 @@ fn own(places: &mut Places, home: &str) {
         &snapshots::DEFINITIONS,
         &["list", "watch"],
     );
+    // Is this OpenShift?
+    let definitions = openshift::DEFINITIONS;
+    cluster.add(
+        "apiextensions.k8s.io",
+        "customresourcedefinitions",
+        &definitions,
+        &["list", "watch"],
+    );
     // Is this operator older than what is stored?
     let own = &definitions::DEFINITIONS;
     cluster.add("apiextensions.k8s.io", "customresourcedefinitions", own, &["list", "watch"]);
@@ -349,6 +388,10 @@ fn write(places: &mut Places, object: &Object) {
     // The last words of a container that fails, and whether a webhook is served.
     if object.pod_spec().is_some() {
         home.add("", "pods/log", &[], &["get"]);
+        // Why pods of a DaemonSet are not made.
+        if object.kind() == "DaemonSet" {
+            home.add("", "events", &[], &["list"]);
+        }
     } else if object.kind() == "Service" {
         home.add("discovery.k8s.io", "endpointslices", &[], &["list", "watch"]);
     }

@@ -76,6 +76,10 @@ pub struct Args {
     #[arg(long, env = "VDO_IDENTITY")]
     pub identity: Option<String>,
 
+    /// The OperatorCondition by which OLM is told whether this operator may be upgraded; OLM sets it
+    #[arg(long, env = "OPERATOR_CONDITION_NAME", value_name = "NAME")]
+    pub operator_condition: Option<String>,
+
     /// A kubeconfig, to run outside of the cluster
     #[arg(long, env = "VDO_KUBECONFIG", value_name = "FILE")]
     pub kubeconfig: Option<PathBuf>,

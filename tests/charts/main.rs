@@ -15,6 +15,7 @@ mod follow;
 mod generate;
 mod import;
 mod oci;
+mod openshift;
 mod operator_chart;
 mod packaging;
 mod render;

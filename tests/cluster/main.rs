@@ -48,6 +48,8 @@ mod mirror;
 mod monitoring;
 mod namespaces;
 mod odd_cluster;
+mod olm;
+mod openshift;
 mod operation;
 mod operator_chart;
 mod operator_image;

@@ -80,6 +80,7 @@ fn health(ready: bool, reason: Reason, message: &str, pods: (i64, i64)) -> Optio
             updated: pods.1,
         },
         failure: None,
+        unmade: None,
     })
 }
 

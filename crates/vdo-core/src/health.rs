@@ -10,7 +10,7 @@ mod rollout;
 mod scheduling;
 mod webhook_endpoints;
 
-pub use driver::{DriverHealth, driver_health};
+pub use driver::{DriverHealth, Unmade, driver_health};
 pub use kstatus::{assess, is_judged};
 pub use log_excerpt::log_excerpt;
 pub use missing::{MissingWorkload, without};

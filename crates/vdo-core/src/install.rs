@@ -1,11 +1,13 @@
 //! The installation as data: the operator's own objects as deploy/ has them, adapted to what was asked for, and whether one version may
 //! replace another.
 
+mod manager;
 mod manifests;
 mod matrix;
 mod schema;
 mod version;
 
+pub use manager::Manager;
 pub use manifests::{EmbeddedError, FILES, HELM_RELEASE, HostNetwork, OPERATOR, Settings, VDOCTL, objects, released_image};
 pub use matrix::{MATRIX_CREDENTIALS, MATRIX_FILES, MATRIX_KEYS, Mounts, companion, companion_secret, matrix_source};
 pub use schema::{Field, FieldError, Place, spec_fields, typed_spec, unknown_field};

@@ -24,6 +24,7 @@ pub mod install;
 pub mod lock;
 pub mod manifest;
 pub mod matrix;
+pub mod openshift;
 pub mod plan;
 pub mod rbac;
 pub mod status;

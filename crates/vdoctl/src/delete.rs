@@ -10,7 +10,7 @@ mod target;
 
 use super::args::{Delete as Args, DryRun, Format, Global};
 use super::context::{Context, id, now};
-use super::operator::Presence;
+use super::operator::{Installer, Presence};
 use super::printer::Printer;
 use super::progress::{Mark, Progress};
 use super::views::delete::{DataView, DeleteView, StaysView};
@@ -118,11 +118,9 @@ fn announce(context: &Context, target: &Target, data: &StorageData, progress: &m
     if !kept.is_empty() {
         progress.step(Mark::Note, &format!("this stays as it is\n{}", kept.join("\n")));
     }
-    if let Some(release) = &target.release {
-        progress.step(
-            Mark::Note,
-            &format!("the operator itself belongs to Helm release {release} and is left to helm uninstall"),
-        );
+    if let Some(installer) = &target.manager {
+        let by = installer.manager.installed_by();
+        progress.step(Mark::Note, &format!("the operator itself was installed {by} and is left to that"));
     }
 }
 
@@ -168,18 +166,18 @@ async fn carry_out(context: &mut Context, target: &Target, global: &Global, prog
     }
     let configuration: Vec<Object> = target.connections.iter().chain(&target.secrets).cloned().collect();
     remove::gone(context, &configuration, progress).await?;
-    match &target.release {
-        Some(release) => Ok(helm(release, target, &global.namespace)),
+    match &target.manager {
+        Some(installer) => Ok(left(installer, target, &global.namespace)),
         None => remove::all(context, &target.objects, progress).await,
     }
 }
 
-/// What Helm keeps is removed by Helm: its record of the release would be wrong otherwise.
-fn helm(release: &str, target: &Target, namespace: &str) -> Stays {
+/// What another program keeps is removed by that program: its record would be wrong otherwise, or it would install the operator again.
+fn left(installer: &Installer, target: &Target, namespace: &str) -> Stays {
     let deployment = target.objects.iter().find(|object| object.kind() == "Deployment");
-    let because = format!(
-        "it belongs to a Helm release: run helm uninstall {release} --namespace {namespace}, then vdoctl delete again for the rest"
-    );
+    let by = installer.manager.installed_by();
+    let removal = installer.removal(namespace);
+    let because = format!("it was installed {by}: run {removal}, then vdoctl delete again for the rest");
     deployment.map(|deployment| (deployment.id(), because)).into_iter().collect()
 }
 

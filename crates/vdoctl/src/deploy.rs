@@ -34,6 +34,7 @@ use vdo_api::types::count;
 use vdo_core::drivers::short;
 use vdo_core::install::{Change, HostNetwork, Mounts, Settings, objects};
 use vdo_core::manifest::Object;
+use vdo_core::openshift::CONSTRAINTS;
 use write::Fate;
 
 const VERSION: &str = env!("CARGO_PKG_VERSION");
@@ -58,7 +59,8 @@ async fn deploy(args: &Args, global: &Global, format: Format, progress: &mut Pro
             ));
         }
         let matrix = Matrix::of(&args.matrix, &global.namespace, None).await?;
-        let operator = operator(args, global, args.host_network.then(HostNetwork::default), matrix.mounts)?;
+        let settings = settings(args, global, args.host_network.then(HostNetwork::default), Served::default());
+        let operator = operator(&settings, matrix.mounts)?;
         let configured = configured(args, global, None, progress).await?.unwrap_or_default();
         let all: Vec<_> = operator
             .iter()
@@ -78,13 +80,14 @@ async fn deploy(args: &Args, global: &Global, format: Format, progress: &mut Pro
     let context = Context::open(&requests).await?;
     let nodes = vdo::reconcile::nodes(&context.ports.reader).await?;
     let host_network = network::host_network(args.host_network, &context.ports.client, &nodes).await?;
-    let served = admission_policies(&context).await?;
-    let bare = operator(args, global, host_network.clone(), Mounts::default())?;
+    let served = Served::look(&context).await?;
+    let settings = settings(args, global, host_network.clone(), served);
+    let bare = operator(&settings, Mounts::default())?;
     let installed = Installed::look(&context, &bare).await?;
     let mut matrix = Matrix::of(&args.matrix, &global.namespace, installed.operator(&context)).await?;
     matrix.move_keys(&context, installed.operator(&context)).await?;
-    let mut operator = operator(args, global, host_network.clone(), matrix.mounts)?;
-    if !served {
+    let mut operator = operator(&settings, matrix.mounts)?;
+    if !served.admission_policies {
         operator.retain(|object| object.identity().group() != ADMISSION);
     }
     progress.step(
@@ -100,7 +103,13 @@ async fn deploy(args: &Args, global: &Global, format: Format, progress: &mut Pro
     if let Some(network) = &host_network {
         progress.step(Mark::Note, &network::reported(network, args.host_network));
     }
-    if !served {
+    if served.constraints {
+        progress.step(
+            Mark::Note,
+            "with the rights for OpenShift: its SecurityContextConstraints for the drivers' pods",
+        );
+    }
+    if !served.admission_policies {
         progress.step(
             Mark::Note,
             "without an admission policy for the operator, which this API server does not serve",
@@ -187,22 +196,49 @@ async fn deciding(args: &Args, global: &Global, context: Context, progress: &mut
 /// The API group of admission policies.
 const ADMISSION: &str = "admissionregistration.k8s.io";
 
-/// Whether the API server serves admission policies, as it does from Kubernetes 1.30 on.
-async fn admission_policies(context: &Context) -> Result<bool, CliError> {
-    let kinds = ["ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding"];
-    let kinds = kinds.map(|kind| (format!("{ADMISSION}/v1"), kind.to_owned()));
-    Ok(unserved(&context.ports.client, &kinds).await?.is_empty())
+/// What of the operator's objects the API server decides.
+#[derive(Debug, Clone, Copy, Default)]
+struct Served {
+    /// It serves admission policies, as it does from Kubernetes 1.30 on.
+    admission_policies: bool,
+    /// It serves SecurityContextConstraints, as that of OpenShift does.
+    constraints: bool,
 }
 
-/// The operator's own objects.
-fn operator(args: &Args, global: &Global, host_network: Option<HostNetwork>, matrix: Mounts) -> Result<Vec<Object>, CliError> {
-    let settings = Settings {
+impl Served {
+    async fn look(context: &Context) -> Result<Self, CliError> {
+        let policies = ["ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding"];
+        let policies = policies.map(|kind| (format!("{ADMISSION}/v1"), kind.to_owned()));
+        Ok(Self {
+            admission_policies: unserved(&context.ports.client, &policies).await?.is_empty(),
+            constraints: unserved(
+                &context.ports.client,
+                &[CONSTRAINTS].map(|(version, kind)| (version.to_owned(), kind.to_owned())),
+            )
+            .await?
+            .is_empty(),
+        })
+    }
+}
+
+/// How the operator is to be installed.
+fn settings(args: &Args, global: &Global, host_network: Option<HostNetwork>, served: Served) -> Settings {
+    Settings {
         namespace: global.namespace.clone(),
         image: args.image.clone(),
         registry: args.image_registry.clone(),
         args: Vec::new(),
-        matrix,
+        matrix: Mounts::default(),
         host_network,
+        openshift: served.constraints,
+    }
+}
+
+/// The operator's own objects, with what it gets for the source of its matrix.
+fn operator(settings: &Settings, matrix: Mounts) -> Result<Vec<Object>, CliError> {
+    let settings = Settings {
+        matrix,
+        ..settings.clone()
     };
     objects(&settings).map_err(|error| CliError::internal(&error))
 }

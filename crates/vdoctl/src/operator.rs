@@ -1,7 +1,9 @@
 //! Whether an operator runs that could act, as far as that can be seen from its Lease and its Deployment.
 
+mod installer;
 mod lease;
 
+pub(super) use installer::Installer;
 pub(super) use lease::{Lease, Sight};
 
 use super::context::{Context, now};
@@ -37,6 +39,8 @@ pub(super) struct Presence {
     pub terminating: bool,
     /// Its Deployment.
     pub deployment: Deployment,
+    /// The program that installed it, where one did.
+    pub installer: Option<Installer>,
     /// What keeps its pods from being ready, where that may be seen.
     pub unready: Option<String>,
     /// The Lease, or that it may not be seen.
@@ -138,8 +142,13 @@ impl Presence {
             })?,
             _ => None,
         };
+        let installer = match &deployment {
+            Deployment::Found(found) => Installer::find(context, found).await,
+            Deployment::Missing | Deployment::Unknown => None,
+        };
         Ok(Self {
             namespace: namespace.to_owned(),
+            installer,
             terminating: own.flatten().is_some_and(|own| own.is_terminating()),
             deployment,
             unready,
@@ -333,6 +342,7 @@ mod tests {
     fn presence(lease: Lease, deployment: Deployment) -> Presence {
         Presence {
             namespace: "n".into(),
+            installer: None,
             terminating: false,
             deployment,
             unready: None,

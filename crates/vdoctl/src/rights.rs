@@ -6,11 +6,12 @@ use super::context::Context;
 use super::matrix::{Choice, driver, show};
 use super::{Answer, CliError, Exit, within};
 use serde_json::Value;
-use vdo::cluster::{ClusterError, get};
+use vdo::cluster::{ClusterError, get, unserved};
 use vdo::reconcile::{lacking, rights};
 use vdo_api::types::ObjectId;
 use vdo_core::admission::NAME;
 use vdo_core::manifest::Object;
+use vdo_core::openshift::CONSTRAINTS;
 
 pub(super) async fn run(args: &Args, global: &Global) -> Result<Answer, CliError> {
     let Choice { repository, loaded, used } = within(global, Choice::at_desk(&args.index, global)).await?;
@@ -36,11 +37,16 @@ pub(super) async fn run(args: &Args, global: &Global) -> Result<Answer, CliError
         Some(context) if !args.admission_policy => within(global, has_policy(context)).await?,
         _ => args.admission_policy,
     };
+    let on_openshift = match &context {
+        Some(context) if !args.openshift => within(global, serves_constraints(context)).await?,
+        _ => args.openshift,
+    };
     // Not a wait for the cluster: the charts are looked through here.
     let found = rights(&repository, &loaded.index, &global.namespace, takes, with_policy)
         .await
         .map_err(|error| CliError::of(Exit::Refused, &error))?;
-    let objects = [found.drivers, found.operator, found.policy].concat();
+    let openshift = if on_openshift { found.openshift } else { Vec::new() };
+    let objects = [found.drivers, found.operator, openshift, found.policy].concat();
     let Some(context) = context else {
         return objects_answer(args.output.or_yaml(), &objects).map(with_matrix);
     };
@@ -54,6 +60,12 @@ pub(super) async fn run(args: &Args, global: &Global) -> Result<Answer, CliError
         0 => answer.note(format!("Cluster {} lacks nothing.", context.name)),
         _ => answer,
     })
+}
+
+/// Whether pods need SecurityContextConstraints, as on OpenShift.
+async fn serves_constraints(context: &Context) -> Result<bool, CliError> {
+    let kinds = [CONSTRAINTS].map(|(version, kind)| (version.to_owned(), kind.to_owned()));
+    Ok(unserved(&context.ports.client, &kinds).await?.is_empty())
 }
 
 /// Whether the administrator has a policy for the operator, which then has to allow what the charts have.

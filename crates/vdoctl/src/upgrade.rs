@@ -156,10 +156,14 @@ fn hindrances(targets: &Targets, planned: &Planned) -> Vec<String> {
 }
 
 pub(super) async fn plan(args: &UpgradePlan, global: &Global) -> Result<Answer, CliError> {
-    if args.kubernetes.is_some() || !args.vcenter.is_empty() {
+    let kubernetes = args
+        .kubernetes
+        .clone()
+        .or_else(|| args.openshift.as_ref().map(|version| version.kubernetes().clone()));
+    if kubernetes.is_some() || !args.vcenter.is_empty() {
         let asked = Resolve {
             platform: Platform::default(),
-            what_if_kubernetes: args.kubernetes.clone(),
+            what_if_kubernetes: kubernetes,
             what_if_vcenter: args.vcenter.clone(),
             index: args.index.clone(),
             output: args.output,

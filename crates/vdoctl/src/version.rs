@@ -3,9 +3,9 @@
 use super::args::{Global, MatrixFile, Output, Version as Args};
 use super::context::Context;
 use super::matrix::{Choice, Used, embedded_index, span};
-use super::operator::{Deployment, Presence};
+use super::operator::{Deployment, Installer, Presence};
 use super::views::matrix::OwnMatrixView;
-use super::views::version::{KnownDriverView, OperatorVersionView, VersionView};
+use super::views::version::{InstallerView, KnownDriverView, OperatorVersionView, VersionView};
 use super::{Answer, CliError, style};
 use std::time::Duration;
 use vdo_api::types::Digest;
@@ -52,9 +52,10 @@ pub(super) async fn run(args: &Args, global: &Global) -> Result<Answer, CliError
     let found = operator.as_ref().and_then(|found| found.as_ref().ok());
     let view = VersionView {
         version: VERSION.to_owned(),
-        operator: found.map(|version| OperatorVersionView {
+        operator: found.map(|(version, installer)| OperatorVersionView {
             version: version.clone(),
-            skew: skew(version),
+            installed_by: installer.clone(),
+            skew: skew(version, installer.as_ref()),
         }),
         matrix: OwnMatrixView {
             source: MatrixSource::Embedded.to_string(),
@@ -72,7 +73,10 @@ pub(super) async fn run(args: &Args, global: &Global) -> Result<Answer, CliError
         let digest = Digest::of(embedded::index()).short();
         let mut text = format!("vdoctl    {VERSION}\n");
         match &operator {
-            Some(Ok(version)) => text.push_str(&format!("operator  {version}\n")),
+            Some(Ok((version, installer))) => {
+                let by = installer.as_ref().map(|installer| format!(", installed by {}", installer.text()));
+                text.push_str(&format!("operator  {version}{}\n", by.unwrap_or_default()));
+            }
             Some(Err(why)) => text.push_str(&format!("operator  {}\n", style::faint(&format!("unknown: {why}")))),
             None => {}
         }
@@ -94,7 +98,9 @@ pub(super) async fn run(args: &Args, global: &Global) -> Result<Answer, CliError
         text
     };
     let answer = Answer::view(args.output.or_table(), &view, text)?;
-    let skew = operator.and_then(Result::ok).and_then(|version| skew(&version));
+    let skew = operator
+        .and_then(Result::ok)
+        .and_then(|(version, installer)| skew(&version, installer.as_ref()));
     Ok(skew
         .into_iter()
         .fold(answer, |answer, line| answer.note(format!("{} {line}", style::warn("warning:")))))
@@ -110,8 +116,8 @@ pub(super) async fn of_both_sides(output: Output, global: &Global) -> Result<Ans
     run(&args, global).await
 }
 
-/// The version of the operator in the cluster, or why it is not known.
-async fn operator(global: &Global) -> Result<String, String> {
+/// The version of the operator in the cluster and who installed it, or why it is not known.
+async fn operator(global: &Global) -> Result<(String, Option<InstallerView>), String> {
     let soon = Global {
         timeout: Some(global.timeout.unwrap_or(SOON)),
         ..global.clone()
@@ -122,7 +128,10 @@ async fn operator(global: &Global) -> Result<String, String> {
             .await
             .map_err(|error| CliError::from(error).what)?;
         match presence.deployment {
-            Deployment::Found(found) => operator_version(&found).ok_or_else(|| "its image has no version".to_owned()),
+            Deployment::Found(found) => match operator_version(&found) {
+                Some(version) => Ok((version, presence.installer.as_ref().map(Installer::view))),
+                None => Err("its image has no version".to_owned()),
+            },
             Deployment::Missing => Err(format!(
                 "it is not installed in namespace {} of cluster {}",
                 context.namespace(),
@@ -137,15 +146,18 @@ async fn operator(global: &Global) -> Result<String, String> {
 }
 
 /// What to do about an operator of another version than this vdoctl.
-fn skew(operator: &str) -> Option<String> {
+fn skew(operator: &str, installer: Option<&InstallerView>) -> Option<String> {
     match change(Some(operator)) {
         Change::Install | Change::Same => None,
         Change::Downgrade => Some(format!(
             "the operator is newer than this vdoctl ({operator} and {VERSION}): what it reports may be shown incompletely; take vdoctl {operator}"
         )),
-        Change::Upgrade => Some(format!(
-            "the operator is older than this vdoctl ({operator} and {VERSION}): plans may differ from what it does; vdoctl deploy upgrades it"
-        )),
+        Change::Upgrade => {
+            let by = installer.map_or_else(|| "vdoctl deploy".to_owned(), |installer| installer.program().to_owned());
+            Some(format!(
+                "the operator is older than this vdoctl ({operator} and {VERSION}): plans may differ from what it does; {by} upgrades it"
+            ))
+        }
     }
 }
 
@@ -164,6 +176,7 @@ mod tests {
 
     #[test]
     fn version_skew_names_what_to_do() {
+        let skew = |operator: &str| super::skew(operator, None);
         assert_eq!(skew(VERSION), None);
         assert!(skew("99.0.0").is_some_and(|line| line.contains("take vdoctl 99.0.0")));
         assert!(skew("0.0.1").is_some_and(|line| line.contains("vdoctl deploy upgrades it")));

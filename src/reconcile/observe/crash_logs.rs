@@ -1,9 +1,11 @@
-//! What a container that fails said last (effect: one request for each of its ends).
+//! What a container that fails said last (effect: one request for each of its ends), and why pods are not even made (effect: one request in a
+//! while).
 
-use crate::cluster::{ClusterError, pod_log};
+use crate::cluster::{ClusterError, pod_log, refused_pods};
 use crate::reconcile::Ports;
-use std::collections::BTreeMap;
-use std::sync::{Mutex, PoisonError};
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
 use vdo_core::health::{DriverHealth, PodFailure, log_excerpt};
 use vdo_core::status::Report;
 
@@ -13,9 +15,18 @@ const REMEMBERED: usize = 32;
 /// The UID of the pod, the container, and how often it was started again.
 type End = (String, String, i64);
 
+/// How long pods may be missing before anyone asks why: a DaemonSet that was just made has none yet.
+const PATIENCE: Duration = Duration::from_secs(5);
+/// How long an answer counts.
+const LASTS: Duration = Duration::from_secs(60);
+
 /// What was read of the ends of containers, so that each is asked for once. It may be lost without harm.
 #[derive(Debug, Default)]
-pub struct CrashLogs(Mutex<BTreeMap<End, Option<String>>>);
+pub struct CrashLogs {
+    ends: Mutex<BTreeMap<End, Option<String>>>,
+    /// Of workloads without pods, by UID: since when, and what was answered when.
+    unmade: Mutex<BTreeMap<String, (Instant, Option<(Instant, Option<String>)>)>>,
+}
 
 /// The report, with the last words of the container that fails in what it says of its driver.
 pub(in crate::reconcile) async fn added(ports: &Ports, mut report: Report) -> Report {
@@ -25,16 +36,55 @@ pub(in crate::reconcile) async fn added(ports: &Ports, mut report: Report) -> Re
         .map(|c| c.credentials.password.expose().to_owned())
         .collect();
     let secrets: Vec<&str> = secrets.iter().map(String::as_str).collect();
+    let unmade: BTreeSet<String> = report
+        .drivers
+        .iter()
+        .filter_map(|driver| Some(driver.health.as_ref()?.unmade.as_ref()?.uid.clone()))
+        .collect();
+    lock(&ports.evidence.unmade).retain(|uid, _| unmade.contains(uid));
     for driver in &mut report.drivers {
         let Some(health) = driver.health.take() else { continue };
         let before = health.message.clone();
-        let reported = with_last_line(ports, health, &secrets).await;
+        let reported = match refusal(ports, &health).await {
+            Some(why) => health.with_refusal(&why),
+            None => with_last_line(ports, health, &secrets).await,
+        };
         for wait in report.waiting.iter_mut().filter(|wait| wait.message == before) {
             wait.message.clone_from(&reported.message);
         }
         driver.health = Some(reported);
     }
     report
+}
+
+/// Why pods of a driver are not made, once that has lasted.
+async fn refusal(ports: &Ports, health: &DriverHealth) -> Option<String> {
+    let unmade = health.unmade.as_ref()?;
+    let now = Instant::now();
+    {
+        let mut known = lock(&ports.evidence.unmade);
+        let (since, answer) = known.entry(unmade.uid.clone()).or_insert((now, None));
+        match answer {
+            Some((at, why)) if now.duration_since(*at) < LASTS => return why.clone(),
+            _ if now.duration_since(*since) < PATIENCE => return None,
+            _ => {}
+        }
+    }
+    let why = match refused_pods(&ports.client, &unmade.workload, &unmade.uid).await {
+        Ok(why) => why,
+        Err(error) => {
+            tracing::warn!(workload = %unmade.workload, error = %vdo_api::api::chain(&error), "it is not known why its pods are not made");
+            None
+        }
+    };
+    if let Some((_, answer)) = lock(&ports.evidence.unmade).get_mut(&unmade.uid) {
+        *answer = Some((now, why.clone()));
+    }
+    why
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 async fn with_last_line(ports: &Ports, health: DriverHealth, secrets: &[&str]) -> DriverHealth {
@@ -48,7 +98,7 @@ async fn with_last_line(ports: &Ports, health: DriverHealth, secrets: &[&str]) -
 async fn last_line(ports: &Ports, failure: &PodFailure, secrets: &[&str]) -> Option<String> {
     let container = failure.container.as_ref()?;
     let end = (failure.uid.clone(), container.name.clone(), container.restarts);
-    let known = || ports.evidence.0.lock().unwrap_or_else(PoisonError::into_inner);
+    let known = || lock(&ports.evidence.ends);
     if let Some(words) = known().get(&end) {
         return words.clone();
     }

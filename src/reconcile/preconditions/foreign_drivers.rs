@@ -5,7 +5,7 @@ use crate::reconcile::Ports;
 use crate::reconcile::driver_run::DriverRuns;
 use crate::reconcile::error::ReconcileError;
 use crate::reconcile::observe::ClusterState;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use vdo_api::api::{ConditionType, Reason};
 use vdo_core::drivers;
 use vdo_core::manifest::Object;
@@ -27,21 +27,33 @@ pub(in crate::reconcile) async fn foreign_drivers(
     home: &str,
 ) -> Result<Precondition, ReconcileError> {
     let desired: Vec<Desired> = runs.objects().cloned().collect();
+    let by_openshift = refused_by_openshift(state, &desired);
+    for (driver, message) in by_openshift
+        .iter()
+        .filter(|(driver, _)| !state.running.contains_key(driver.as_str()))
+    {
+        let message = message.clone();
+        runs.fail(&BTreeSet::from([driver.clone()]), ReconcileError::ForeignDriver { message });
+    }
     let watches = watches(&desired);
     let view = ports.reader.load(watches.clone()).await?;
     let found: Vec<Object> = watches.iter().flat_map(|watch| view.list(watch)).collect();
     let (all, namesakes) = proven(ports, foreigners(&desired, &found, (state.apply_set.as_str(), home))).await?;
     let kind = ConditionType::NoForeignDriver;
     let Some(first) = all.first() else {
-        let holds = Precondition::holds(kind, alone(&namesakes));
-        return Ok(holds);
+        let messages: Vec<String> = by_openshift.into_values().collect();
+        return Ok(match messages.is_empty() {
+            true => Precondition::holds(kind, alone(&namesakes)),
+            false => Precondition::fails(kind, Reason::NotOurs, messages.join("; ")),
+        });
     };
     let more = if all.len() > 1 {
         format!("; {} more objects are in the way", all.len() - 1)
     } else {
         String::new()
     };
-    let message = format!("{}{more}", first.message);
+    let messages = by_openshift.into_values().chain([format!("{}{more}", first.message)]);
+    let message = messages.collect::<Vec<_>>().join("; ");
     let precondition = Precondition::fails(kind, Reason::NotOurs, message.clone());
     let new = |driver: &str| !state.running.contains_key(driver);
     // Another tool manages vSphere drivers here, so none is installed beside it.
@@ -51,6 +63,16 @@ pub(in crate::reconcile) async fn foreign_drivers(
     };
     runs.fail(&concerned, ReconcileError::ForeignDriver { message });
     Ok(precondition)
+}
+
+/// Why OpenShift does not let a driver be installed beside its own, by driver. Its own are seen before it has written anything of them.
+fn refused_by_openshift(state: &ClusterState, desired: &[Desired]) -> BTreeMap<String, String> {
+    let Some(openshift) = &state.openshift else {
+        return BTreeMap::new();
+    };
+    let drivers: BTreeSet<&str> = desired.iter().map(|d| &*d.driver).collect();
+    let refused = |driver: &str| Some((driver.to_owned(), openshift.refuses(drivers::role(driver))?));
+    drivers.into_iter().filter_map(refused).collect()
 }
 
 /// Those who are in the way, and those who only have a name. Any tenant may give a name; the rights of a driver only an administrator.

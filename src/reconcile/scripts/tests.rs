@@ -68,6 +68,7 @@ impl Story {
             config: serde_json::from_value(config).expect("a VDOConfig"),
             index: Index::parse(embedded::index()).expect("a matrix"),
             state: ClusterState {
+                openshift: None,
                 cluster: Cluster {
                     version: "v1.34.4".parse().expect("a version"),
                     uid: "3f1c".into(),

@@ -196,10 +196,10 @@ impl<'a> Lab<'a> {
             let config = self.config().await?;
             let ready = condition(&config, "Ready");
             let named = named(&config);
-            // Snapshots are not needed: without a look at their definitions the drivers run, and a condition of theirs shows that. Our own
-            // definitions are: a newer operator may have brought them.
-            let own = right.name.as_ref().is_some_and(|name| name.ends_with(".vdo.vmware.com"));
-            let stops = own || !(right.resource == "customresourcedefinitions" && matches!(right.verb.as_str(), "list" | "watch"));
+            // Snapshots are not needed: without a look at their definitions the drivers run, and a condition of theirs shows that. Other
+            // definitions are: a newer operator may have brought ours, and OpenShift may run the drivers itself.
+            let needed = right.name.as_ref().is_some_and(|name| !name.ends_with(".snapshot.storage.k8s.io"));
+            let stops = needed || !(right.resource == "customresourcedefinitions" && matches!(right.verb.as_str(), "list" | "watch"));
             let said = (ready["reason"] == "Forbidden") == stops && (stops || ready["status"] == "True");
             let one = match stops {
                 true => rules(ready["message"].as_str().unwrap_or_default()).len(),

@@ -44,7 +44,7 @@ fn is_of_the_webhook(right: &Right) -> bool {
         || right.name.as_ref().is_some_and(|name| name.contains("webhook"))
 }
 
-/// What a life without trouble does not need: the log of a container that fails, the second event of a series, which comes five
+/// What a life without trouble does not need: the log of a container that fails, the events of pods that are not made, the second event of a series, which comes five
 /// minutes after the first, the snapshots that are waited for when there are some, the question who scrapes metrics or who wrote a driver of
 /// another namespace, and the state of an earlier version, which is deleted once it was taken over.
 fn is_of_bad_times(right: &Right) -> bool {
@@ -52,6 +52,7 @@ fn is_of_bad_times(right: &Right) -> bool {
         || right.resource.starts_with("subjectaccessreviews")
         || (right.resource == "configmaps" && right.verb == "delete" && right.namespace.as_deref() == Some("vmware-system-vdo"))
         || (right.resource == "events" && right.verb == "patch")
+        || (right.resource == "events" && right.verb == "list")
         || (right.resource == "volumesnapshotcontents" && right.verb == "watch")
 }
 

@@ -22,6 +22,7 @@ pub fn any_health() -> impl Strategy<Value = Option<DriverHealth>> {
             updated: 1,
         },
         failure: None,
+        unmade: None,
     }))
 }
 

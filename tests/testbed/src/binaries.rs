@@ -11,7 +11,7 @@ use anyhow::{Context, Result, bail, ensure};
 use sha2::{Digest, Sha256};
 
 use crate::csi::source::{self, Changed};
-use crate::parts::{Files, KUBERNETES_VERSION, KWOK_STAGES, Minor, Part, REPORTED, SNAPSHOT_DEFINITIONS};
+use crate::parts::{Files, KUBERNETES_VERSION, KWOK_STAGES, Minor, OPENSHIFT_DEFINITIONS, Part, REPORTED, SNAPSHOT_DEFINITIONS};
 use crate::process::tail;
 
 const NO_GO: &str = "the test bed builds its parts with Go 1.26 or newer, and no `go` program was found on PATH.
@@ -166,6 +166,17 @@ impl Binaries {
             None => Ok(files),
             Some(file) => bail!("{} is missing; remove {} and build again", file.display(), self.folder.display()),
         }
+    }
+
+    /// The definitions of OpenShift, from its own module, which is downloaded when they are missing.
+    pub fn openshift_definitions(&self) -> Result<Vec<PathBuf>> {
+        if self.files(OPENSHIFT_DEFINITIONS).is_err() {
+            let lock = File::create(self.folder.join("lock")).context("build lock")?;
+            lock.lock().context("build lock")?;
+            let from = self.download(&module_folder().join("openshift"), OPENSHIFT_DEFINITIONS.module)?;
+            copy(OPENSHIFT_DEFINITIONS, &from, &self.folder, PathBuf::from)?;
+        }
+        self.files(OPENSHIFT_DEFINITIONS)
     }
 
     /// The same API server, linked again so that it says it is `version`.

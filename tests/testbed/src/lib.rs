@@ -60,7 +60,7 @@ pub use images::{TestImages, crane};
 pub use kubeconfig::client;
 pub use mirror::Mirror;
 pub use nodes::{NodeOptions, UNINITIALIZED};
-pub use oracle::{Grammar, parsed, parsed_many};
+pub use oracle::{Grammar, admitted, parsed, parsed_many};
 pub use parts::{KUBERNETES_VERSION, MINORS, Minor, Part};
 pub use pki::{Authority, Leaf, Validity};
 pub use process::{Launch, Process};

@@ -1,4 +1,4 @@
-//! Asks the drivers' own parsers what a configuration means.
+//! Asks the drivers' own parsers what a configuration means, and OpenShift's admission code whether it lets pods in.
 
 use std::io::Write;
 use std::process::{Command, Stdio};
@@ -30,6 +30,13 @@ pub fn parsed_many(grammar: Grammar, texts: &[String]) -> Result<Vec<Value>> {
     Ok(serde_json::from_value(answer)?)
 }
 
+/// Which constraint of OpenShift lets each pod in, or why none does. The question has `constraints`, `namespaces`, `grants` and `pods`.
+pub fn admitted(question: &Value) -> Result<Vec<Value>> {
+    let program = Binaries::ensure(&[Part::Scccheck])?.path(Part::Scccheck);
+    let answer = said(Command::new(program), &serde_json::to_vec(question)?)?;
+    Ok(serde_json::from_value(answer)?)
+}
+
 fn ask(grammar: Grammar, more: &[&str], input: &[u8]) -> Result<Value> {
     let program = Binaries::ensure(&[Part::Gcfgcheck])?.path(Part::Gcfgcheck);
     let mode = match grammar {
@@ -37,9 +44,13 @@ fn ask(grammar: Grammar, more: &[&str], input: &[u8]) -> Result<Value> {
         Grammar::Cpi => "cpi",
     };
     let mut command = Command::new(program);
+    command.arg(mode).args(more);
+    said(command, input)
+}
+
+/// What a program answers to this input.
+fn said(mut command: Command, input: &[u8]) -> Result<Value> {
     let mut child = command
-        .arg(mode)
-        .args(more)
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())

@@ -58,6 +58,18 @@ pub(crate) const SNAPSHOT_DEFINITIONS: Files = Files {
     ],
 };
 
+/// The definitions of OpenShift that the operator looks at.
+pub(crate) const OPENSHIFT_DEFINITIONS: Files = Files {
+    module: "github.com/openshift/api",
+    folder: "openshift-definitions",
+    paths: &[
+        "payload-manifests/crds/0000_03_config-operator_01_securitycontextconstraints.crd.yaml",
+        "payload-manifests/crds/0000_10_config-operator_01_infrastructures-Default.crd.yaml",
+        "payload-manifests/crds/0000_50_csi-driver_01_clustercsidrivers-Default.crd.yaml",
+        "config/v1/zz_generated.crd-manifests/0000_00_cluster-version-operator_01_clusterversions-Default.crd.yaml",
+    ],
+};
+
 /// One program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Part {
@@ -113,6 +125,8 @@ pub enum Part {
     Crane,
     /// What signs and verifies, for comparisons.
     Cosign,
+    /// OpenShift's admission code, which says which of its constraints lets a pod in.
+    Scccheck,
 }
 
 impl Part {
@@ -144,10 +158,17 @@ impl Part {
     pub const CLUSTER: [Self; 5] = [Self::Etcd, Self::Apiserver, Self::ControllerManager, Self::Scheduler, Self::Kwok];
 
     /// Those that are built when a test asks for them, each in a folder of its own.
-    pub const ON_DEMAND: [Self; 5] = [Self::Olareg, Self::Distribution, Self::Oras, Self::Crane, Self::Cosign];
+    pub const ON_DEMAND: [Self; 6] = [
+        Self::Olareg,
+        Self::Distribution,
+        Self::Oras,
+        Self::Crane,
+        Self::Cosign,
+        Self::Scccheck,
+    ];
 
     /// What the tests need besides: built before they run, because a build beside them takes the time that they wait for something.
-    pub(crate) const OF_TESTS: [Self; 4] = [Self::Olareg, Self::Distribution, Self::Oras, Self::Crane];
+    pub(crate) const OF_TESTS: [Self; 5] = [Self::Olareg, Self::Distribution, Self::Oras, Self::Crane, Self::Scccheck];
 
     /// Whether it is one of them.
     pub(crate) fn is_on_demand(self) -> bool {
@@ -183,6 +204,7 @@ impl Part {
             Self::Oras => "oras",
             Self::Crane => "crane",
             Self::Cosign => "cosign",
+            Self::Scccheck => "scccheck",
         }
     }
 
@@ -200,6 +222,7 @@ impl Part {
             | Self::SnapshotController
             | Self::CsiLiveness => "csi",
             Self::OldCsiDriver | Self::OldCsiSyncer => "csi-3.3",
+            Self::Scccheck => "openshift",
             other => other.file_name(),
         }
     }
@@ -228,7 +251,7 @@ impl Part {
             Self::Oras => "oras.land/oras/cmd/oras",
             Self::Crane => "github.com/google/go-containerregistry/cmd/crane",
             Self::Cosign => "github.com/sigstore/cosign/v3/cmd/cosign",
-            Self::Vcsim | Self::Gcfgcheck | Self::CsiLiveness => ".",
+            Self::Vcsim | Self::Gcfgcheck | Self::CsiLiveness | Self::Scccheck => ".",
         }
     }
 

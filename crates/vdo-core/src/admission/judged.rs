@@ -21,10 +21,20 @@ pub(super) enum Rule {
     Never,
 }
 
+use crate::openshift::constraint::REQUIRED;
 use Rule::{Charts, Filled, Free, Named, Never, Pinned};
 
 /// The fields of a place. Pods, containers, probes and metadata are the same place wherever they are.
 type Place = (&'static str, &'static [(&'static str, Rule)]);
+
+/// The constraints that the operator names in pods, as JSON.
+const CONSTRAINTS: &[&str] = &[
+    "\"anyuid\"",
+    "\"hostnetwork-v2\"",
+    "\"nonroot-v2\"",
+    "\"privileged\"",
+    "\"restricted-v2\"",
+];
 
 pub(super) const PLACES: &[Place] = &[
     (
@@ -70,6 +80,8 @@ pub(super) const PLACES: &[Place] = &[
             ("vdo.vmware.com/cluster", Free),
             ("vdo.vmware.com/config-checksum", Free),
             ("vdo.vmware.com/credentials-checksum", Free),
+            // OpenShift: which of the constraints is meant; whether an account may use it is asked there.
+            (REQUIRED, Filled(CONSTRAINTS)),
             // The API server writes it into every DaemonSet.
             ("deprecated.daemonset.template.generation", Free),
         ],

@@ -5,7 +5,7 @@ use crate::manifest::Object;
 use std::sync::Arc;
 use vdo_api::api::Reason;
 use vdo_api::facts::Node;
-use vdo_api::types::name_list;
+use vdo_api::types::{ObjectId, name_list};
 
 /// Whether a driver works.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -20,9 +20,35 @@ pub struct DriverHealth {
     pub pods: Pods,
     /// The pod that is furthest from ready, if one says why.
     pub failure: Option<PodFailure>,
+    /// A DaemonSet of which pods are not even made. Unlike a Deployment, it has no condition that says why; an event does.
+    pub unmade: Option<Unmade>,
 }
 
+/// A workload of which pods are not made.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Unmade {
+    /// The workload.
+    pub workload: ObjectId,
+    /// Its UID, by which its events are known.
+    pub uid: String,
+}
+
+/// The longest part of a refusal that is shown: one of OpenShift has a reason for each of its constraints.
+const REFUSAL: usize = 600;
+
 impl DriverHealth {
+    /// Says why pods are not even made, in the words of the API server.
+    #[must_use]
+    pub fn with_refusal(mut self, why: &str) -> Self {
+        if let Some(unmade) = &self.unmade {
+            let cut = why.char_indices().nth(REFUSAL).map_or(why, |(end, _)| &why[..end]);
+            let more = if cut.len() < why.len() { "…" } else { "" };
+            self.reason = Reason::PodsFailing;
+            self.message = format!("{} cannot make its pods: FailedCreate: {cut}{more}", unmade.workload);
+        }
+        self
+    }
+
     /// Adds what the log of the failing container said last, else what it left as its termination message, without these secrets; and
     /// how to read all of it.
     #[must_use]
@@ -86,6 +112,7 @@ pub fn driver_health(driver: &str, objects: &[&Object], pods: &[&Object], slices
             message,
             pods: total,
             failure,
+            unmade: objects.iter().find_map(|object| unmade(object)),
         };
     }
     let not_ready = |reason, message| DriverHealth {
@@ -94,6 +121,7 @@ pub fn driver_health(driver: &str, objects: &[&Object], pods: &[&Object], slices
         message,
         pods: total,
         failure: None,
+        unmade: None,
     };
     if let Some(message) = without_pods(objects, total, nodes) {
         return not_ready(Reason::WaitingForPods, message);
@@ -121,7 +149,18 @@ pub fn driver_health(driver: &str, objects: &[&Object], pods: &[&Object], slices
         message: format!("{} of {} pods are ready", total.ready, total.wanted),
         pods: total,
         failure: None,
+        unmade: None,
     }
+}
+
+/// That a DaemonSet has fewer pods than nodes that should have one.
+fn unmade(object: &Object) -> Option<Unmade> {
+    let number = |field: &str| object.number(&format!("/status/{field}"));
+    let lacks = object.kind() == "DaemonSet" && number("currentNumberScheduled")? < number("desiredNumberScheduled")?;
+    lacks.then(|| Unmade {
+        workload: object.id(),
+        uid: object.uid().to_owned(),
+    })
 }
 
 #[cfg(test)]
@@ -152,6 +191,34 @@ mod tests {
             })
         };
         labels.iter().map(node).collect()
+    }
+
+    #[test]
+    fn driver_health_of_refused_pods_is_in_the_words_of_the_api_server() {
+        let mut refused = workload("DaemonSet", 2, "worker").into_value();
+        for (field, value) in [("currentNumberScheduled", 0), ("numberReady", 0), ("numberAvailable", 0)] {
+            refused["status"][field] = value.into();
+        }
+        let refused = Object::new(refused).expect("an object");
+        let health = driver_health("further", &[&refused], &[], &[], &nodes(&["worker"]));
+        assert_eq!(
+            health.unmade.as_ref().map(|unmade| unmade.workload.to_string()).as_deref(),
+            Some("DaemonSet n/x")
+        );
+        let said = health.with_refusal("Error creating: pods \"x-\" is forbidden");
+        assert_eq!(said.reason, Reason::PodsFailing);
+        assert_eq!(
+            said.message,
+            "DaemonSet n/x cannot make its pods: FailedCreate: Error creating: pods \"x-\" is forbidden"
+        );
+        let long = driver_health("further", &[&refused], &[], &[], &[]).with_refusal(&"ä".repeat(700));
+        assert!(
+            long.message.ends_with("ä…") && long.message.chars().count() < 700,
+            "{}",
+            long.message
+        );
+        let made = workload("DaemonSet", 2, "worker");
+        assert_eq!(driver_health("further", &[&made], &[], &[], &[]).unmade, None);
     }
 
     /// A driver of which no pod is wanted does not work, unless there is no node at all.

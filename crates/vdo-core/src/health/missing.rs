@@ -55,6 +55,7 @@ pub fn without(found: Option<DriverHealth>, missing: &[MissingWorkload], nodes: 
         message: format!("{}{others} is missing; {} of {} pods are ready", first.id, pods.ready, pods.wanted),
         pods,
         failure: None,
+        unmade: None,
     })
 }
 
@@ -90,6 +91,7 @@ mod tests {
                 updated: 4,
             },
             failure: None,
+            unmade: None,
         };
         let healthy = || Some(health(true, Reason::Healthy));
         for (found, missing, expected) in [

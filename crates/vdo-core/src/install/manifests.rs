@@ -14,6 +14,9 @@ pub const VDOCTL: &str = "vdoctl";
 /// The annotation of everything that a Helm release has.
 pub const HELM_RELEASE: &str = "meta.helm.sh/release-name";
 
+/// The file for OpenShift alone.
+const OPENSHIFT: &str = "openshift-rbac.yaml";
+
 /// The files of deploy/ that an installation consists of, in the order in which they are applied.
 pub static FILES: &[(&str, &str)] = &[
     (
@@ -30,6 +33,7 @@ pub static FILES: &[(&str, &str)] = &[
     ),
     ("namespace.yaml", include_str!("../../../../deploy/namespace.yaml")),
     ("drivers-rbac.yaml", include_str!("../../../../deploy/drivers-rbac.yaml")),
+    (OPENSHIFT, include_str!("../../../../deploy/openshift-rbac.yaml")),
     ("admission-policy.yaml", include_str!("../../../../deploy/admission-policy.yaml")),
     ("rbac.yaml", include_str!("../../../../deploy/rbac.yaml")),
     ("operator.yaml", include_str!("../../../../deploy/operator.yaml")),
@@ -62,6 +66,8 @@ pub struct Settings {
     pub matrix: Mounts,
     /// The operator runs in the network of its node.
     pub host_network: Option<HostNetwork>,
+    /// With what OpenShift asks for.
+    pub openshift: bool,
 }
 
 /// How the operator works where there is no pod network yet.
@@ -80,6 +86,7 @@ impl Default for Settings {
             args: Vec::new(),
             matrix: Mounts::default(),
             host_network: None,
+            openshift: false,
         }
     }
 }
@@ -101,7 +108,7 @@ pub enum EmbeddedError {
 /// Never in a build that was tested.
 pub fn objects(settings: &Settings) -> Result<Vec<Object>, EmbeddedError> {
     let mut all = Vec::new();
-    for &(file, text) in FILES {
+    for &(file, text) in FILES.iter().filter(|(file, _)| settings.openshift || *file != OPENSHIFT) {
         for value in load_all(text).map_err(|error| EmbeddedError::Yaml(file, error))? {
             let value = adapted(value, settings);
             all.push(Object::new(value).map_err(|error| EmbeddedError::Object(file, error))?);

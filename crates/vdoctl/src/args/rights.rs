@@ -12,6 +12,9 @@ pub struct Rights {
     /// Only what the cluster lacks
     #[arg(long)]
     pub missing: bool,
+    /// Also what OpenShift asks for: which of its SecurityContextConstraints the pods of the drivers may use
+    #[arg(long)]
+    pub openshift: bool,
     /// Also the ValidatingAdmissionPolicy that keeps the operator to the content of these charts (Kubernetes 1.30 or newer)
     #[arg(long)]
     pub admission_policy: bool,

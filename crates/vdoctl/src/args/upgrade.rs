@@ -3,6 +3,7 @@
 use super::{DriverArg, MatrixFile, Output, Vcenter};
 use clap::{Args, Subcommand};
 use vdo_api::types::KubernetesVersion;
+use vdo_core::openshift::OpenShiftVersion;
 
 /// Arguments of `upgrade`.
 #[derive(Debug, Clone, PartialEq, Args)]
@@ -39,6 +40,9 @@ pub struct UpgradePlan {
     /// A Kubernetes version that the cluster is upgraded to, for example 1.35
     #[arg(long, value_name = "VERSION", conflicts_with = "to")]
     pub kubernetes: Option<KubernetesVersion>,
+    /// A version of OpenShift that the cluster is upgraded to, for example 4.21: the same as the version of Kubernetes in it
+    #[arg(long, value_name = "VERSION", conflicts_with_all = ["to", "kubernetes"])]
+    pub openshift: Option<OpenShiftVersion>,
     /// A version that a vCenter is upgraded to, for example 9.0 or vc1=9.0; may be repeated
     #[arg(long, value_name = "[NAME=]VERSION", value_delimiter = ',', conflicts_with = "to")]
     pub vcenter: Vec<Vcenter>,

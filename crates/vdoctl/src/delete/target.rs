@@ -3,13 +3,14 @@
 use super::super::args::Delete as Args;
 use super::super::context::Context;
 use super::super::error::CliError;
+use super::super::operator::Installer;
 use kube::ResourceExt;
 use std::sync::Arc;
 use vdo::cluster::{ClusterError, LEASE_NAME, LEASE_NAMESPACE, Select, Watch, get, list};
 use vdo::reconcile::configs;
 use vdo_api::api::{API_VERSION, MANAGED_BY_LABEL, VDOConfig};
 use vdo_api::types::{ObjectId, count};
-use vdo_core::install::{self, HELM_RELEASE, OPERATOR, Settings, VDOCTL};
+use vdo_core::install::{self, OPERATOR, Settings, VDOCTL};
 use vdo_core::manifest::Object;
 
 /// How much is removed.
@@ -47,8 +48,8 @@ pub(super) struct Target {
     pub objects: Vec<Object>,
     /// Objects of our kinds in other namespaces, which would be deleted with their definitions.
     pub elsewhere: Vec<ObjectId>,
-    /// The Helm release that has the operator.
-    pub release: Option<String>,
+    /// Who installed the operator, and has to remove it.
+    pub manager: Option<Installer>,
 }
 
 impl Target {
@@ -67,7 +68,7 @@ impl Target {
             secrets: Vec::new(),
             objects: Vec::new(),
             elsewhere: Vec::new(),
-            release: None,
+            manager: None,
         };
         if scope == Scope::Drivers {
             return Ok(target);
@@ -86,7 +87,10 @@ impl Target {
         target.secrets = secrets(context, namespace).await?;
         target.objects = objects(context, namespace, scope).await?;
         let deployment = target.objects.iter().find(|object| object.kind() == "Deployment");
-        target.release = deployment.and_then(|d| d.annotation(HELM_RELEASE)).map(str::to_owned);
+        target.manager = match deployment {
+            Some(deployment) => Installer::find(context, deployment).await,
+            None => None,
+        };
         Ok(target)
     }
 
@@ -155,6 +159,7 @@ async fn secrets(context: &Context, namespace: &str) -> Result<Vec<Object>, CliE
 async fn objects(context: &Context, namespace: &str, scope: Scope) -> Result<Vec<Object>, CliError> {
     let settings = Settings {
         namespace: namespace.to_owned(),
+        openshift: true,
         ..Settings::default()
     };
     let all = install::objects(&settings).map_err(|error| CliError::internal(&error))?;

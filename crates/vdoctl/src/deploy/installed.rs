@@ -5,8 +5,8 @@ use super::super::{CliError, Exit};
 use kube::ResourceExt;
 use serde_json::Value;
 use vdo::cluster::{ClusterError, Select, Watch, get, list};
-use vdo_api::api::{MANAGED_BY_LABEL, VDOConfig, VsphereCloudConfig};
-use vdo_core::install::{Change, HELM_RELEASE, OPERATOR, change, operator_version};
+use vdo_api::api::{VDOConfig, VsphereCloudConfig};
+use vdo_core::install::{Change, Manager, OPERATOR, change, operator_version};
 use vdo_core::manifest::Object;
 use vdo_source::fetch::MatrixSource;
 
@@ -93,11 +93,11 @@ impl Installed {
                     ),
                 );
             }
-            if operator.label(MANAGED_BY_LABEL) == Some("Helm") {
-                let release = operator.annotation(HELM_RELEASE).unwrap_or("vdo");
+            if let Some(manager) = Manager::of(operator) {
+                let by = manager.installed_by();
                 return refused(
-                    format!("{operator} was installed by Helm as release {release}, which would undo what is deployed beside it"),
-                    format!("Upgrade it with Helm: helm upgrade {release} CHART -n {}", operator.namespace()),
+                    format!("{operator} was installed {by}, which would undo what is deployed beside it"),
+                    manager.upgrade(operator.namespace()),
                 );
             }
         }

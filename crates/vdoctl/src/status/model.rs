@@ -1,11 +1,12 @@
 use super::super::CliError;
 use super::super::context::{Context, Deployed, id, now};
 use super::super::driver_fields::field;
-use super::super::operator::{Deployment, Presence, Sight, Silence};
+use super::super::operator::{Deployment, Installer, Presence, Sight, Silence};
 use super::super::upgrade::pins_of;
 use super::super::views::status::{
     ClientView, ConfigView, DoneView, DriverView, KeptView, OperatorView, ProblemView, SilenceView, StatusView, StuckView, VcenterView,
 };
+use super::super::views::version::InstallerView;
 use super::next::next;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use k8s_openapi::jiff::Timestamp;
@@ -38,6 +39,8 @@ pub(crate) struct Picture {
 /// The operator's own Deployment.
 pub(crate) struct Operator {
     pub version: String,
+    /// The program that installed it, where one did.
+    pub installed_by: Option<InstallerView>,
     /// Why it does not work; `None` when it does.
     pub failure: Option<String>,
     /// What keeps its pods from being ready, as far as it may be seen; `None` when they are.
@@ -425,6 +428,7 @@ impl Operator {
     fn view(&self) -> OperatorView {
         OperatorView {
             version: self.version.clone(),
+            installed_by: self.installed_by.clone(),
             ready: self.failure.is_none(),
             message: self.failure.clone(),
         }
@@ -437,6 +441,7 @@ fn operator(presence: &Presence) -> Option<Operator> {
     };
     Some(Operator {
         version: operator_version(deployment).unwrap_or_else(|| "latest".into()),
+        installed_by: presence.installer.as_ref().map(Installer::view),
         failure: presence.deployment.failure(&presence.whole()),
         unready: presence.unready.clone().or_else(|| presence.deployment.failure(&presence.whole())),
     })

@@ -28,6 +28,10 @@ pub(super) fn draw(view: &StatusView, layout: Layout, now: Timestamp) -> String 
     let first = first.chain(matrix);
     let rows: Vec<_> = first.chain(view.vcenters.iter().map(|one| vcenter(one, now))).collect();
     let mut lines = heading(rows, layout.columns);
+    if let Some(installer) = view.operator.as_ref().and_then(|operator| operator.installed_by.as_ref()) {
+        lines.push_str(&faint(&format!("operator installed by {}", installer.text())));
+        lines.push('\n');
+    }
     let Some(config) = &view.config else { return lines };
     let line = |mark: String, text: &str| format!("  {mark} {text}\n");
     if let (Some(silence), None) = (&config.silence, &config.stuck) {

@@ -3,6 +3,7 @@
 use super::super::operator::{Silence, not_running};
 use super::super::output::View;
 use super::super::status::{Judgement, Picture, Severity};
+use super::version::InstallerView;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
 use k8s_openapi::jiff::Timestamp;
 use kube::ResourceExt;
@@ -64,8 +65,12 @@ pub(crate) struct ClientView {
 
 /// The operator's Deployment.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
 pub(crate) struct OperatorView {
     pub version: String,
+    /// The program that installed it, where one did.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub installed_by: Option<InstallerView>,
     pub ready: bool,
     /// Why it is not ready.
     pub message: Option<String>,

@@ -3,7 +3,7 @@
 use super::super::output::View;
 use super::matrix::{MatrixView, OwnMatrixView};
 use schemars::JsonSchema;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use vdo_api::types::DriverVersion;
 
 /// What this build is and knows.
@@ -21,10 +21,29 @@ pub(crate) struct VersionView {
     pub drivers: Vec<KnownDriverView>,
 }
 
+/// The program that installed the operator and keeps its objects as they are.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub(crate) struct InstallerView {
+    /// `Release` of Helm, `ClusterServiceVersion` or `ClusterExtension` of OLM.
+    pub kind: String,
+    /// The name of that object.
+    pub name: String,
+    /// The Subscription of OLM, where it may be seen.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub subscription: Option<String>,
+    /// The channel of the Subscription.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub channel: Option<String>,
+}
+
 /// The operator, beside this vdoctl.
 #[derive(Debug, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
 pub(crate) struct OperatorVersionView {
     pub version: String,
+    /// The program that installed it, where one did.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub installed_by: Option<InstallerView>,
     /// What to do about it where it is of another version.
     pub skew: Option<String>,
 }

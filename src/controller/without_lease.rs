@@ -1,0 +1,48 @@
+//! What is said of a VDOConfig while this operator may not even ask who leads: its rights on the Lease are missing.
+//!
+//! Nothing else is done then. This one write passes no fence: who may not read the Lease never leads, and the status of a VDOConfig in the
+//! operator's own namespace has no other author.
+
+use super::state::newest;
+use super::{Context, now};
+use crate::reconcile::write_status;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
+use kube::ResourceExt;
+use vdo_api::api::{Class, Reason, VDOConfig, chain};
+use vdo_api::types::shell_word;
+use vdo_core::status::{Failure, Report, fold};
+
+/// That rights are missing, in the words of the API server, and the command that brings them.
+pub(super) fn failure(error: &crate::cluster::ClusterError, namespace: &str) -> Failure {
+    let namespace = shell_word(namespace);
+    Failure {
+        reason: Reason::RightsMissing,
+        class: Class::Retry,
+        message: format!(
+            "{error}, by which one operator of several acts, so it does nothing. As administrator, add the rights that it lacks: \
+             vdoctl rights --missing -n {namespace} | kubectl apply --server-side --force-conflicts -f -"
+        ),
+    }
+}
+
+/// Writes it into the status, once.
+pub(super) async fn report(object: &VDOConfig, failure: Failure, context: &Context) {
+    let uid = object.uid().unwrap_or_default();
+    let mut memory = context.memory.config(&uid);
+    let old = newest(object.status.as_ref(), object.resource_version().as_deref(), memory.status.as_ref());
+    let report = Report {
+        generation: object.metadata.generation,
+        failures: vec![failure],
+        deleting: object.metadata.deletion_timestamp.is_some(),
+        ..Report::default()
+    };
+    let status = fold(&old, &report, &Time(now()));
+    match write_status(object, &old, &status, None, &context.unfenced).await {
+        Ok(Some(live)) => {
+            memory.status = Some((live.resource_version().parse().unwrap_or(0), status));
+            context.memory.keep_config(&uid, memory);
+        }
+        Ok(None) => {}
+        Err(error) => tracing::warn!(config = %object.name_any(), error = %chain(&error), "the status could not be written"),
+    }
+}
