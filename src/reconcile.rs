@@ -77,7 +77,7 @@ pub use preconditions::upgrade::hold_upgrades;
 pub use prerequisites::lacking;
 pub use render::RenderCache;
 pub use requests::asked;
-pub use rights::{Permitted, Rights, RightsError, more_rights, rights};
+pub use rights::{Permitted, Rights, RightsError, Versions, more_rights, rights, rights_without_policy};
 pub use served::unserved_kinds;
 pub use uninstall::uninstallation;
 pub use write_status::{Requeue, due, write_status};

@@ -31,7 +31,7 @@ const STYLE: &str = "<style>\
 pub(crate) fn files(root: &Path) -> Result<Vec<(String, String)>, Failure> {
     let index = Index::parse(&std::fs::read(root.join("matrix-index/index.yaml"))?)?;
     Ok(vec![
-        ("docs/pictures/support.svg".to_owned(), alone(&support_bars(&index))),
+        ("docs/pictures/support.svg".to_owned(), alone(&support_bars(&index)?)),
         ("docs/pictures/upgrade.svg".to_owned(), alone(&way(&index)?)),
     ])
 }

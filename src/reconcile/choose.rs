@@ -16,7 +16,7 @@ use vdo_api::api::{MatrixStatus, UpdatePolicy, VDOConfig};
 use vdo_api::facts::Connection;
 use vdo_api::types::{DriverName, DriverVersion, VcenterVersion};
 use vdo_core::lock::Lock;
-use vdo_core::matrix::{self, DriverRequest, Entry, Index, Query};
+use vdo_core::matrix::{self, DriverRequest, Entry, Index, NoFit, Query, Resolution};
 use vdo_core::plan::Needs;
 use vdo_core::status::Report;
 use vdo_source::fetch::{ChartRepository, LoadedIndex, settings};
@@ -98,11 +98,7 @@ pub(super) async fn choose(
         .preconditions
         .push(preconditions::matrix(&basis, &ports.repository.to_string(), unheard, input.now));
     let vcenters = vcenters(&site.connections, index, runs);
-    let asked_for = if frozen.is_some() {
-        UpdatePolicy::Disabled
-    } else {
-        config.spec.update_policy
-    };
+    let asked_for = frozen.map_or(config.spec.update_policy, |_| UpdatePolicy::Disabled);
     let query = Query {
         kubernetes: &state.cluster.version,
         vcenters: &vcenters,
@@ -110,16 +106,16 @@ pub(super) async fn choose(
         installed: &installed,
         policy: index.policy(policy(asked_for), input.now),
     };
-    let needs = resolve(ports, index, &query, runs, (&mut report, basis.narrowed)).await;
+    let (needs, found) = resolve(ports, index, &query, runs).await;
+    report.preconditions.extend(found.preconditions);
+    report.upgradeable = found.upgradeable.filter(|_| !basis.narrowed);
     let loaded = Some(basis.loaded.clone()).filter(|_| !basis.narrowed);
     let Some(needs) = needs else {
-        return Ok((
-            Choice {
-                loaded,
-                ..Choice::default()
-            },
-            report,
-        ));
+        let choice = Choice {
+            loaded,
+            ..Choice::default()
+        };
+        return Ok((choice, report));
     };
     let whole = !basis.narrowed && runs.asked().all(|(run, _)| run.pick.is_some());
     let choice = Choice {
@@ -135,50 +131,57 @@ pub(super) async fn choose(
     Ok((choice, report))
 }
 
-/// Resolves until the versions of the drivers that are left fit together. Gives which of them must not go on without which other one; `None`
-/// where nothing could be chosen.
-async fn resolve(
-    ports: &Ports,
-    index: &Index,
-    all: &Query<'_>,
-    runs: &mut DriverRuns,
-    (report, narrowed): (&mut Report, bool),
-) -> Option<Needs> {
-    let mut drivers: BTreeMap<DriverName, DriverRequest> = all.drivers.clone();
-    drivers.retain(|driver, _| runs.get(driver).is_some_and(|run| !run.has_failed()));
+/// Resolves until the versions of the drivers that are left fit together. Gives which of them must not go on without which other one, `None`
+/// where nothing could be chosen, and what the first answer says, which is about everything that is asked for.
+async fn resolve(ports: &Ports, index: &Index, all: &Query<'_>, runs: &mut DriverRuns) -> (Option<Needs>, Report) {
+    let mut report = Report::default();
+    let mut drivers = undecided(all.drivers, runs);
     if drivers.is_empty() {
         let nowhere = Query { vcenters: &[], ..*all };
         report.preconditions.extend(preconditions::supported(index, &nowhere, None));
-        return None;
     }
-    let mut first = true;
     while !drivers.is_empty() {
         let query = Query { drivers: &drivers, ..*all };
         let (shared, resolution) = shared_volumes::choose(&ports.reader, index, &query).await;
-        // The first answer is about everything that is asked for.
-        if std::mem::take(&mut first) {
-            report.upgradeable = (!narrowed).then(|| upgradeable::upgradeable(index, &query));
+        if report.upgradeable.is_none() {
+            report.upgradeable = Some(upgradeable::upgradeable(index, &query));
             report.preconditions.push(shared);
             report
                 .preconditions
                 .extend(preconditions::supported(index, &query, resolution.as_ref().ok()));
         }
-        match resolution {
-            Ok(resolution) => {
-                let needs = matrix::apart(index, &query, &resolution);
-                for (driver, pick) in resolution.picks {
-                    runs.of(&driver).pick = Some(pick);
-                }
-                return Some(needs);
+        if let Some(needs) = accept(index, &query, resolution, runs) {
+            return (Some(needs), report);
+        }
+        drivers = undecided(&drivers, runs);
+    }
+    (None, report)
+}
+
+/// The drivers with which nothing is wrong, which are to be chosen for jointly.
+pub(super) fn undecided(drivers: &BTreeMap<DriverName, DriverRequest>, runs: &DriverRuns) -> BTreeMap<DriverName, DriverRequest> {
+    let mut drivers = drivers.clone();
+    drivers.retain(|driver, _| runs.get(driver).is_some_and(|run| !run.has_failed()));
+    drivers
+}
+
+/// Gives each driver its version, and which driver must not go on without which other one. Where no versions fit together, the drivers in the
+/// way fail instead.
+pub(super) fn accept(index: &Index, query: &Query<'_>, resolution: Result<Resolution, Box<NoFit>>, runs: &mut DriverRuns) -> Option<Needs> {
+    match resolution {
+        Ok(resolution) => {
+            let needs = matrix::apart(index, query, &resolution);
+            for (driver, pick) in resolution.picks {
+                runs.of(&driver).pick = Some(pick);
             }
-            Err(error) => {
-                let unfit: BTreeSet<DriverName> = error.all().map(|unfit| unfit.driver.clone()).collect();
-                runs.unfit(&unfit, error.into());
-                drivers.retain(|driver, _| !unfit.contains(driver));
-            }
+            Some(needs)
+        }
+        Err(error) => {
+            let unfit: BTreeSet<DriverName> = error.all().map(|unfit| unfit.driver.clone()).collect();
+            runs.unfit(&unfit, error.into());
+            None
         }
     }
-    None
 }
 
 /// The matrix for the status.

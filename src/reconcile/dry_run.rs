@@ -89,15 +89,7 @@ pub async fn dry_run(ports: &Ports, state: &ClusterState, planned: &mut Planned,
             !known && (matches!(scope, Scope::Everything) || !memory.knows(step, &fingerprint(step)))
         };
         let asked: Vec<Step> = asked.iter().map(|at| &plan.steps[*at].step).filter(unknown).cloned().collect();
-        let observed = &planned.observed;
-        let answers: Vec<(Step, Result<Option<DryRunResult>, ClusterError>)> = stream::iter(asked)
-            .map(|step| async move {
-                let answer = ask(ports, state, observed, &step).await;
-                (step, answer)
-            })
-            .buffered(CONCURRENCY)
-            .collect()
-            .await;
+        let answers = ask_all(ports, state, &planned.observed, asked).await;
         dry_run.refusals.clear();
         dry_run.deferred = deferred.iter().filter_map(|at| plan.deferral(*at)).collect();
         let later: Vec<Step> = deferred.iter().map(|at| plan.steps[*at].step.clone()).collect();
@@ -125,6 +117,17 @@ pub async fn dry_run(ports: &Ports, state: &ClusterState, planned: &mut Planned,
     planned.plan.close_all(closed(&refused), &needs);
     planned.plan.close_deferred();
     Ok(dry_run)
+}
+
+/// Each step with what the server answers to it.
+type Answers = Vec<(Step, Result<Option<DryRunResult>, ClusterError>)>;
+
+async fn ask_all(ports: &Ports, state: &ClusterState, observed: &Observed, steps: Vec<Step>) -> Answers {
+    let asked = stream::iter(steps).map(|step| async move {
+        let answer = ask(ports, state, observed, &step).await;
+        (step, answer)
+    });
+    asked.buffered(CONCURRENCY).collect().await
 }
 
 /// What the server is asked about each driver: the same question has the same answer for a while.
@@ -213,7 +216,7 @@ async fn take_in(
     observed: &mut Observed,
     dry_run: &mut DryRun,
     memory: &DryRunCache,
-    answers: Vec<(Step, Result<Option<DryRunResult>, ClusterError>)>,
+    answers: Answers,
 ) -> Result<bool, ReconcileError> {
     let mut learned = false;
     for (step, answer) in answers {

@@ -1,5 +1,6 @@
 //! observe: the cluster and what of ours is in it (effect).
 
+pub(super) mod assess;
 mod ca_bundle;
 pub(super) mod cluster;
 pub(super) mod connections;
@@ -18,16 +19,15 @@ use super::cluster_id;
 use super::error::ReconcileError;
 use crate::cluster::{Reader, Select, Watch};
 use k8s_openapi::jiff::Timestamp;
-use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use vdo_api::api::{STATE, VDOConfig};
 use vdo_api::facts::Cluster;
 use vdo_api::types::{ById, DriverName, DriverVersion, KubernetesVersion, ObjectId};
-use vdo_core::health::{DriverHealth, MissingWorkload, driver_health, is_judged, slices_of, without};
-use vdo_core::manifest::{Object, is_owned};
+use vdo_core::health::{DriverHealth, MissingWorkload, without};
+use vdo_core::manifest::Object;
 use vdo_core::openshift::OpenShift;
-use vdo_core::plan::{Inventory, unpullable};
+use vdo_core::plan::Inventory;
 use vdo_core::status::{DriverReport, Report};
 
 /// What is there.
@@ -37,7 +37,7 @@ pub struct ClusterState {
     /// What there is of OpenShift; `None` in other clusters.
     pub openshift: Option<OpenShift>,
     /// What may exist because of us.
-    pub inventory: Arc<Inventory>,
+    pub inventory: Inventory,
     /// It is not as it is stored, and to be stored before anything else: nothing may be removed because of it.
     pub recovered: Option<Recovered>,
     /// The id of our apply set.
@@ -66,16 +66,16 @@ pub async fn observe(reader: &Reader, config: &VDOConfig, version: KubernetesVer
     let found = inventory::find(reader, config, Some(&cluster.uid), expected).await?;
     let (mut inventory, mut recovered) = match found {
         Found::Stored(found) => (found, None),
-        Found::Nothing | Found::OfAnotherCluster if !expected => (Arc::default(), None),
+        Found::Nothing | Found::OfAnotherCluster if !expected => (Inventory::default(), None),
         lost => recover_inventory::recover(reader, config, &lost).await?,
     };
     let ids = listed(&inventory);
     let live = Arc::new(reader.live(&ids, watches(&ids, &apply_set)).await?);
     if recovered == Some(Recovered::Former) {
-        former::proven(Arc::make_mut(&mut inventory), &live, &cluster.uid);
+        former::proven(&mut inventory, &live, &cluster.uid);
     }
     if let Some(id) = cluster_id::confirmed(config, &inventory, &cluster.uid) {
-        Arc::make_mut(&mut inventory).cluster_id = Some(id);
+        inventory.cluster_id = Some(id);
         recovered = recovered.or(Some(Recovered::ClusterId));
     }
     let mut state = ClusterState {
@@ -90,43 +90,12 @@ pub async fn observe(reader: &Reader, config: &VDOConfig, version: KubernetesVer
         progress: BTreeMap::new(),
         unpullable: BTreeMap::new(),
     };
-    state.assess(reader).await?;
+    let assessments = assess::assess(reader, &state).await?;
+    state.judge(assessments);
     Ok(state)
 }
 
 impl ClusterState {
-    async fn assess(&mut self, reader: &Reader) -> Result<(), ReconcileError> {
-        let mut by_driver: BTreeMap<&str, Vec<&Object>> = BTreeMap::new();
-        let judged = self.live.iter().filter(|(_, object)| is_judged(object));
-        for (id, object) in judged.filter(|(_, object)| is_owned(object, &self.apply_set)) {
-            if let Some(entry) = self.inventory.objects.get(id) {
-                by_driver.entry(&entry.driver).or_default().push(object);
-            }
-        }
-        for (driver, objects) in by_driver {
-            let workloads: Vec<&Object> = objects.iter().copied().filter(|o| o.pod_spec().is_some()).collect();
-            let Some(first) = workloads.first() else { continue };
-            let version = first.label("app.kubernetes.io/version").unwrap_or_default().to_owned();
-            let watches: Vec<Watch> = workloads.iter().filter_map(|o| pods_watch(o)).collect();
-            let view = reader.load(watches.clone()).await?;
-            let pods: Vec<Object> = watches.iter().flat_map(|watch| view.list(watch)).collect();
-            let watches: Vec<Watch> = slices_of(&objects)
-                .into_iter()
-                .map(|(namespace, selector)| Watch::new("discovery.k8s.io/v1", "EndpointSlice", &namespace, Select::Labels(selector)))
-                .collect();
-            let view = reader.load(watches.clone()).await?;
-            let slices: Vec<Object> = watches.iter().flat_map(|watch| view.list(watch)).collect();
-            let (pods, slices): (Vec<&Object>, Vec<&Object>) = (pods.iter().collect(), slices.iter().collect());
-            let newest = pods.iter().filter(|pod| is_ready(pod)).filter_map(created).max();
-            self.progress.extend(newest.map(|newest| (driver.to_owned(), newest)));
-            self.unpullable.insert(driver.to_owned(), unpullable(pods.iter().copied()));
-            let health = driver_health(driver, &objects, &pods, &slices, &self.cluster.nodes);
-            self.running.insert(driver.to_owned(), health);
-            self.installed.insert(driver.to_owned(), version);
-        }
-        Ok(())
-    }
-
     /// The versions that are installed, as far as they are versions.
     #[must_use]
     pub fn versions(&self) -> BTreeMap<DriverName, DriverVersion> {
@@ -249,26 +218,4 @@ pub(super) fn watches(ids: &[(&ObjectId, &str)], apply_set: &str) -> BTreeSet<Wa
             Watch::new(api_version, kind, namespace, select)
         })
         .collect()
-}
-
-fn is_ready(pod: &Object) -> bool {
-    let conditions = pod.value().pointer("/status/conditions").and_then(Value::as_array);
-    conditions
-        .into_iter()
-        .flatten()
-        .any(|c| c["type"] == "Ready" && c["status"] == "True")
-}
-
-fn created(object: &&Object) -> Option<Timestamp> {
-    object.text("/metadata/creationTimestamp").parse().ok()
-}
-
-/// The pods of a workload.
-fn pods_watch(workload: &Object) -> Option<Watch> {
-    let labels = workload.value().pointer("/spec/selector/matchLabels")?.as_object()?;
-    let selector: Vec<String> = labels
-        .iter()
-        .filter_map(|(k, v)| Some(format!("{k}={}", Value::as_str(v)?)))
-        .collect();
-    Some(Watch::new("v1", "Pod", workload.namespace(), Select::Labels(selector.join(","))))
 }

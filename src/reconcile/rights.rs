@@ -15,7 +15,7 @@ use vdo_api::api::{OPERATOR_NAMESPACE, STATE};
 use vdo_api::types::{Digest, DriverName, DriverVersion, Remedy};
 use vdo_core::admission::Allowed;
 use vdo_core::certificate;
-use vdo_core::chart::{self, Context, RenderError};
+use vdo_core::chart::{self, Chart, Context, RenderError};
 use vdo_core::drivers;
 use vdo_core::manifest::{ManifestError, Object};
 use vdo_core::matrix::{Index, IndexError};
@@ -74,45 +74,80 @@ pub struct Rights {
     pub policy: Vec<Value>,
 }
 
-/// What the drivers of an index, in the versions that are taken, and the operator that installs them from this namespace need. Without
-/// `with_content` there is no content and no policy: what a chart can render takes longer than everything else here.
+/// The versions that rights are for.
+#[derive(Clone, Copy)]
+pub enum Versions<'a> {
+    /// Every version of every driver.
+    All,
+    /// These drivers, each in one version or in all of them.
+    Of(&'a [(&'a str, Option<&'a DriverVersion>)]),
+}
+
+impl Versions<'_> {
+    fn take(self, driver: &str, version: &DriverVersion) -> bool {
+        match self {
+            Self::All => true,
+            Self::Of(named) => named
+                .iter()
+                .any(|(name, pin)| *name == driver && pin.is_none_or(|pin| pin == version)),
+        }
+    }
+}
+
+/// What the drivers of an index, in these versions, and the operator that installs them from this namespace need, with what that operator may
+/// write into objects.
 ///
 /// # Errors
 /// When a chart cannot be had, or no role serves all versions.
-pub async fn rights(
+pub async fn rights(repository: &ChartRepository, index: &Index, namespace: &str, versions: Versions<'_>) -> Result<Rights, RightsError> {
+    let mut content = own_content(namespace);
+    let learn = |chart: &Chart| content.learn(chart, &json!({}), |id| !is_prerequisite(id));
+    let all = rendered(repository, index, versions, learn).await?;
+    let user = format!("system:serviceaccount:{namespace}:{ACCOUNT}");
+    Ok(Rights {
+        policy: content.policy(&user, &written(&places(&all, namespace))).into(),
+        content,
+        ..granting(&all, namespace)?
+    })
+}
+
+/// The same without content and policy: what a chart can render takes longer than everything else here.
+///
+/// # Errors
+/// As [`rights`].
+pub async fn rights_without_policy(
     repository: &ChartRepository,
     index: &Index,
     namespace: &str,
-    takes: impl Fn(&str, &DriverVersion) -> bool,
-    with_content: bool,
+    versions: Versions<'_>,
 ) -> Result<Rights, RightsError> {
+    let all = rendered(repository, index, versions, |_| ()).await?;
+    Ok(granting(&all, namespace)?)
+}
+
+/// What the charts of these versions render where everything is switched on. Each chart is seen by `learn`.
+async fn rendered(
+    repository: &ChartRepository,
+    index: &Index,
+    versions: Versions<'_>,
+    mut learn: impl FnMut(&Chart),
+) -> Result<Vec<Desired>, RightsError> {
     let mut all = Vec::new();
-    let mut content = with_content.then(|| own_content(namespace));
-    for (driver, versions) in &index.drivers {
-        let driver: Arc<str> = driver.as_str().into();
-        for entry in versions.versions.iter().filter(|entry| takes(&driver, &entry.version)) {
+    for (name, driver) in &index.drivers {
+        let known: Arc<str> = name.as_str().into();
+        for entry in driver.versions.iter().filter(|entry| versions.take(name, &entry.version)) {
             let chart = repository.chart(&entry.chart).await?;
-            let rendered = chart::render(&chart, &chart::everything(&chart), &Context::default())?;
-            if let Some(content) = &mut content {
-                content.learn(&chart, &json!({}), |id| !is_prerequisite(id));
-            }
-            for object in rendered {
+            learn(&chart);
+            for object in chart::render(&chart, &chart::everything(&chart), &Context::default())? {
                 all.push(Desired {
                     object: Object::new(object)?,
-                    driver: driver.clone(),
+                    driver: known.clone(),
                     wave: 0,
                 });
             }
         }
     }
-    let granted = granting(&all, namespace)?;
-    let Some(content) = content else { return Ok(granted) };
-    let user = format!("system:serviceaccount:{namespace}:{ACCOUNT}");
-    Ok(Rights {
-        policy: content.policy(&user, &written(&places(&all, namespace))).into(),
-        content,
-        ..granted
-    })
+    Ok(all)
 }
 
 /// What the operator writes that is in no chart, from this namespace.

@@ -7,6 +7,7 @@ use serde_json::json;
 use std::time::Duration;
 use vdo_api::api::VDOConfig;
 use vdo_api::api::{API_VERSION, Class, ConditionType, Reason, VDOConfigStatus};
+use vdo_api::retry::RECONCILE;
 use vdo_core::manifest::merge_patch;
 use vdo_core::status::{Precondition, Report, pace};
 
@@ -33,13 +34,13 @@ impl Requeue {
         }
     }
 
-    /// The delay, where `failures` is how many there were in a row: 1 s, 2 s, 4 s … up to five minutes.
+    /// The delay after so many failures in a row; no longer than the regular interval.
     #[must_use]
     pub fn delay(self, failures: u32, steady: Duration) -> Duration {
         match self {
             Self::Steady => steady,
             Self::Soon => Duration::from_secs(20).min(steady),
-            Self::Backoff => Duration::from_secs(1 << failures.min(9)).min(Duration::from_secs(300)).min(steady),
+            Self::Backoff => RECONCILE.after(failures).min(steady),
         }
     }
 }

@@ -4,7 +4,7 @@
 use crate::contents::{attacks, of_version};
 use serde_json::{Value, json};
 use std::sync::LazyLock;
-use vdo::reconcile::{Rights, rights};
+use vdo::reconcile::{Rights, Versions, rights};
 use vdo_api::api::OPERATOR_NAMESPACE;
 use vdo_core::admission::Allowed;
 use vdo_core::chart::{self, Context};
@@ -17,7 +17,7 @@ static RIGHTS: LazyLock<Rights> = LazyLock::new(|| {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
     runtime.block_on(async {
         let index = library.index(&Records::default()).await.unwrap().index;
-        rights(&library, &index, OPERATOR_NAMESPACE, |_, _| true, true).await.unwrap()
+        rights(&library, &index, OPERATOR_NAMESPACE, Versions::All).await.unwrap()
     })
 });
 

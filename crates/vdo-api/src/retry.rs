@@ -70,6 +70,9 @@ pub const WATCH: Policy = Policy {
 /// The question for the version of an API server that does not answer.
 pub const VERSION: Policy = endless(Duration::from_millis(500), Duration::from_secs(30));
 
+/// A reconcile that failed and may succeed without a change of its objects. The regular interval is the longest pause if it is shorter.
+pub const RECONCILE: Policy = endless(Duration::from_secs(2), Duration::from_secs(300));
+
 /// A driver that does not get healthy is applied once more.
 pub const REAPPLY: Policy = endless(Duration::from_secs(60), Duration::from_secs(30 * 60));
 
@@ -179,6 +182,7 @@ mod tests {
             ("api server", API_SERVER, [s(0), s(0), s(0)], s(0)),
             ("watch", WATCH, [ms(250), ms(500), s(1)], s(10)),
             ("version", VERSION, [ms(500), s(1), s(2)], s(30)),
+            ("reconcile", RECONCILE, [s(2), s(4), s(8)], s(300)),
             ("reapply", REAPPLY, [s(60), s(120), s(240)], s(1800)),
         ] {
             // backon computes with numbers of 32 bits.

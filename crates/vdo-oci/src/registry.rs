@@ -34,6 +34,7 @@ pub use matrix::{matrix_artifact, pull_matrix, push_matrix};
 pub use pull::{BlobReader, Fetched, Seen};
 pub use realm::{TOKEN_REALMS, host as realm_host};
 pub use reference::{ParseReferenceError, Reference};
+pub(crate) use retry::Attempts;
 pub use retry::retry;
 pub use upload::Upload;
 

@@ -9,7 +9,6 @@ use super::views::history::{DriverHistoryView, HistoryView};
 use super::{Answer, CliError, Exit, style};
 use k8s_openapi::jiff::Timestamp;
 use serde_json::{Value, json};
-use std::sync::Arc;
 use vdo::reconcile;
 use vdo_api::api::{API_VERSION, RETRY_AT, RollbackPolicy, VDOConfig};
 use vdo_api::types::count;
@@ -20,7 +19,7 @@ use vdo_core::plan::{Inventory, Outcome, Revision};
 pub(super) struct Histories {
     pub(super) context: Context,
     pub(super) config: VDOConfig,
-    inventory: Arc<Inventory>,
+    inventory: Inventory,
 }
 
 impl Histories {

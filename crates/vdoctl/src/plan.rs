@@ -50,7 +50,7 @@ fn text(planned: &Planned, wide: bool) -> String {
         (Approval::Manual, false) => format!("  for VDOConfig {}, {}\n", planned.config, style::warn("not approved")),
     });
     text.insert_str(0, &(planned.header() + &planned.supposition()));
-    text.extend(planned.drivers.iter().map(super::plan_summary::DriverChange::lines));
+    text.extend(planned.drivers.iter().map(super::views::plan::DriverChangeView::lines));
     let (shown, folded) = planned.shown(wide);
     let mut stage = None;
     for item in shown {
@@ -94,7 +94,7 @@ fn meaning((pruned, wave): (bool, u8)) -> &'static str {
 
 #[cfg(test)]
 mod tests {
-    use super::super::plan_summary::DriverChange;
+    use super::super::views::plan::{ChangeKind, DriverChangeView};
     use super::*;
     use serde_json::json;
     use vdo_api::api::Reason;
@@ -162,15 +162,16 @@ mod tests {
             notes: Vec::new(),
             left: Vec::new(),
             undecided: Default::default(),
-            drivers: vec![DriverChange {
+            drivers: vec![DriverChangeView {
                 driver: "vsphere-csi".into(),
+                change: ChangeKind::Upgrade,
                 from: "3.6.3".parse().ok(),
                 to: "3.7.3".parse().ok(),
                 because: "newest that supports Kubernetes 1.34".into(),
                 objects: 5,
                 labels_only: 0,
                 restarts: vec!["Deployment one".into(), "DaemonSet one".into()],
-                steps: Vec::new(),
+                then: Vec::new(),
                 preconditions: Vec::new(),
             }],
             supposed: Vec::new(),
@@ -206,7 +207,7 @@ mod tests {
     fn plan_without_differences_names_the_drivers_that_cannot_be_planned() {
         let of = |undecided: &[&str], names: &[&str]| {
             let one = planned().drivers.remove(0);
-            let driver = |name: &&str| DriverChange {
+            let driver = |name: &&str| DriverChangeView {
                 driver: (*name).to_owned(),
                 ..one.clone()
             };

@@ -4,9 +4,9 @@ use super::change::Change;
 use super::context::{Context, Decided, Deciding, id};
 use super::error::sentence;
 use super::matrix::Used;
-use super::plan_summary::{DriverChange, drivers, is_label_only};
+use super::plan_summary::{drivers, is_label_only};
 use super::preview::suppose;
-use super::views::plan::{FieldView, ItemView, ObjectView, PlannedView, SkipView, WaitView};
+use super::views::plan::{DriverChangeView, FieldView, ItemView, ObjectView, PlannedView, SkipView, WaitView};
 use super::{CliError, Exit, args, field_view, style};
 use kube::ResourceExt;
 use std::collections::BTreeSet;
@@ -61,7 +61,7 @@ pub(super) struct Planned {
     /// Their names.
     pub undecided: BTreeSet<String>,
     /// What happens to each driver.
-    pub drivers: Vec<DriverChange>,
+    pub drivers: Vec<DriverChangeView>,
     /// The change that was supposed; empty where the plan is that of the cluster as it is.
     pub supposed: Vec<Change>,
 }
@@ -328,7 +328,7 @@ impl Planned {
             approval: self.approval,
             approved: self.approved,
             supposed: self.supposed.iter().map(Change::view).collect(),
-            drivers: self.drivers.iter().map(DriverChange::view).collect(),
+            drivers: self.drivers.clone(),
             objects: items.iter().map(|item| self.object(item)).collect(),
             stays: self.stays.iter().map(SkipView::from).collect(),
             waiting: self.waiting.iter().map(WaitView::from).collect(),

@@ -11,8 +11,10 @@ use std::path::Path;
 use vdo_core::matrix::Index;
 
 /// Which Kubernetes minors the versions of an index support, as an SVG picture: the one of the page.
-#[must_use]
-pub fn support_bars(index: &Index) -> String {
+///
+/// # Errors
+/// When the template is wrong.
+pub fn support_bars(index: &Index) -> Result<String, minijinja::Error> {
     bars::svg(&VersionView::all(index), None)
 }
 

@@ -7,7 +7,7 @@ use super::matrix::{Choice, driver, show};
 use super::{Answer, CliError, Exit, within};
 use serde_json::Value;
 use vdo::cluster::{ClusterError, get, unserved};
-use vdo::reconcile::{lacking, rights};
+use vdo::reconcile::{Versions, lacking, rights, rights_without_policy};
 use vdo_api::types::ObjectId;
 use vdo_core::admission::NAME;
 use vdo_core::manifest::Object;
@@ -25,9 +25,9 @@ pub(super) async fn run(args: &Args, global: &Global) -> Result<Answer, CliError
         };
         taken.push((name, ask.pin.as_ref()));
     }
-    let takes = |name: &str, version: &_| {
-        let is_named = |(driver, pin): &(&str, Option<&_>)| *driver == name && pin.is_none_or(|pin| pin == version);
-        taken.is_empty() || taken.iter().any(is_named)
+    let versions = match taken.as_slice() {
+        [] => Versions::All,
+        taken => Versions::Of(taken),
     };
     let context = match args.missing {
         true => Some(within(global, Context::open(global)).await?),
@@ -42,9 +42,11 @@ pub(super) async fn run(args: &Args, global: &Global) -> Result<Answer, CliError
         _ => args.openshift,
     };
     // Not a wait for the cluster: the charts are looked through here.
-    let found = rights(&repository, &loaded.index, &global.namespace, takes, with_policy)
-        .await
-        .map_err(|error| CliError::of(Exit::Refused, &error))?;
+    let found = match with_policy {
+        true => rights(&repository, &loaded.index, &global.namespace, versions).await,
+        false => rights_without_policy(&repository, &loaded.index, &global.namespace, versions).await,
+    };
+    let found = found.map_err(|error| CliError::of(Exit::Refused, &error))?;
     let openshift = if on_openshift { found.openshift } else { Vec::new() };
     let objects = [found.drivers, found.operator, openshift, found.policy].concat();
     let Some(context) = context else {

@@ -141,7 +141,7 @@ fn installed(resolution: &Resolution) -> BTreeMap<String, Installed> {
 fn misses(targets: &Targets, planned: &Planned) -> Vec<String> {
     let reaches = |name: &str, version: &DriverVersion| {
         let change = planned.drivers.iter().find(|change| change.driver == name);
-        change.is_some_and(|change| change.to.as_ref() == Some(version) || !change.steps.is_empty())
+        change.is_some_and(|change| change.to.as_ref() == Some(version) || !change.then.is_empty())
     };
     let misses = targets.iter().filter(|(name, version)| !reaches(name, version));
     misses

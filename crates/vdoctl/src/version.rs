@@ -67,43 +67,45 @@ pub(super) async fn run(args: &Args, global: &Global) -> Result<Answer, CliError
         matrix_in_use: in_use.map(Used::view),
         drivers: known.collect(),
     };
-    let text = || {
-        let day =
-            |time: Option<jiff::Timestamp>| time.map_or_else(|| "never".into(), |t| t.to_string().chars().take(10).collect::<String>());
-        let digest = Digest::of(embedded::index()).short();
-        let mut text = format!("vdoctl    {VERSION}\n");
-        match &operator {
-            Some(Ok((version, installer))) => {
-                let by = installer.as_ref().map(|installer| format!(", installed by {}", installer.text()));
-                text.push_str(&format!("operator  {version}{}\n", by.unwrap_or_default()));
-            }
-            Some(Err(why)) => text.push_str(&format!("operator  {}\n", style::faint(&format!("unknown: {why}")))),
-            None => {}
-        }
-        text.push_str(&format!(
-            "matrix    version {} of {}, expires {}, sha256 {digest} (embedded)\n",
-            own.version,
-            day(own.generated),
-            day(own.expires)
-        ));
-        text.extend(in_use.map(|used| format!("in use    {}\n", used.what())));
-        text.push('\n');
-        let row = |driver: &KnownDriverView| {
-            let ends = driver.versions.iter().min().zip(driver.versions.iter().max());
-            let versions = ends.map(|(min, max)| format!("{min} to {max}")).unwrap_or_default();
-            vec![driver.name.clone(), versions, driver.kubernetes.clone(), driver.vsphere.clone()]
-        };
-        let rows: Vec<Vec<String>> = view.drivers.iter().map(row).collect();
-        text.push_str(&style::table(&["DRIVER", "VERSIONS", "KUBERNETES", "VSPHERE"], &rows));
-        text
-    };
-    let answer = Answer::view(args.output.or_table(), &view, text)?;
+    let answer = Answer::view(args.output.or_table(), &view, || text(&view, operator.as_ref(), in_use))?;
     let skew = operator
         .and_then(Result::ok)
         .and_then(|(version, installer)| skew(&version, installer.as_ref()));
     Ok(skew
         .into_iter()
         .fold(answer, |answer, line| answer.note(format!("{} {line}", style::warn("warning:")))))
+}
+
+/// The version of an operator, and who installed it.
+type Operator = (String, Option<InstallerView>);
+
+fn text(view: &VersionView, operator: Option<&Result<Operator, String>>, in_use: Option<&Used>) -> String {
+    let day = |time: Option<jiff::Timestamp>| time.map_or_else(|| "never".into(), |t| t.to_string().chars().take(10).collect::<String>());
+    let mut text = format!("vdoctl    {VERSION}\n");
+    match operator {
+        Some(Ok((version, installer))) => {
+            let by = installer.as_ref().map(|installer| format!(", installed by {}", installer.text()));
+            text.push_str(&format!("operator  {version}{}\n", by.unwrap_or_default()));
+        }
+        Some(Err(why)) => text.push_str(&format!("operator  {}\n", style::faint(&format!("unknown: {why}")))),
+        None => {}
+    }
+    text.push_str(&format!(
+        "matrix    version {} of {}, expires {}, sha256 {} (embedded)\n",
+        view.matrix.version,
+        day(view.matrix.generated),
+        day(view.matrix.expires),
+        view.matrix.digest.short()
+    ));
+    text.extend(in_use.map(|used| format!("in use    {}\n", used.what())));
+    text.push('\n');
+    let row = |driver: &KnownDriverView| {
+        let ends = driver.versions.iter().min().zip(driver.versions.iter().max());
+        let versions = ends.map(|(min, max)| format!("{min} to {max}")).unwrap_or_default();
+        vec![driver.name.clone(), versions, driver.kubernetes.clone(), driver.vsphere.clone()]
+    };
+    let rows: Vec<Vec<String>> = view.drivers.iter().map(row).collect();
+    text + &style::table(&["DRIVER", "VERSIONS", "KUBERNETES", "VSPHERE"], &rows)
 }
 
 /// With the operator's version.
@@ -117,7 +119,7 @@ pub(super) async fn of_both_sides(output: Output, global: &Global) -> Result<Ans
 }
 
 /// The version of the operator in the cluster and who installed it, or why it is not known.
-async fn operator(global: &Global) -> Result<(String, Option<InstallerView>), String> {
+async fn operator(global: &Global) -> Result<Operator, String> {
     let soon = Global {
         timeout: Some(global.timeout.unwrap_or(SOON)),
         ..global.clone()

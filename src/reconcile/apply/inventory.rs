@@ -9,7 +9,6 @@ use crate::reconcile::observe::cluster::{apply_set, by_name, texts};
 use kube::ResourceExt;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
-use std::sync::Arc;
 use vdo_api::api::{CLUSTER_ANNOTATION, MANAGED_BY, MANAGED_BY_LABEL, STATE, STATE_TYPE, VDOConfig};
 use vdo_api::types::ObjectId;
 use vdo_core::manifest::Object;
@@ -21,7 +20,7 @@ pub(super) const APPLY_SET_LABEL: &str = "applyset.kubernetes.io/id";
 /// What is in the place of the inventory.
 pub(in crate::reconcile) enum Found {
     /// The inventory of this VDOConfig.
-    Stored(Arc<Inventory>),
+    Stored(Inventory),
     /// That of another cluster: a backup was restored here.
     OfAnotherCluster,
     /// None of this VDOConfig.
@@ -54,14 +53,14 @@ pub(in crate::reconcile) async fn find(
         return Ok(Found::OfAnotherCluster);
     }
     let data = Stored::of_secret(texts(&found, "/data"));
-    Ok(Found::Stored(Arc::new(Inventory::parse(&format!("Secret {STATE}"), &data)?)))
+    Ok(Found::Stored(Inventory::parse(&format!("Secret {STATE}"), &data)?))
 }
 
 /// The inventory of a VDOConfig as it is stored; `None` when it is not.
 ///
 /// # Errors
 /// When it cannot be read.
-pub async fn inventory(reader: &Reader, config: &VDOConfig) -> Result<Option<Arc<Inventory>>, ReconcileError> {
+pub async fn inventory(reader: &Reader, config: &VDOConfig) -> Result<Option<Inventory>, ReconcileError> {
     Ok(match find(reader, config, None, false).await? {
         Found::Stored(inventory) => Some(inventory),
         Found::OfAnotherCluster | Found::Nothing => None,

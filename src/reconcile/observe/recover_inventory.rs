@@ -11,7 +11,6 @@ use crate::reconcile::observe::cluster::apply_set;
 use crate::reconcile::phase::Phase;
 use futures::stream::{self, StreamExt, TryStreamExt};
 use kube::ResourceExt;
-use std::sync::Arc;
 use vdo_api::api::{DRIVER_LABEL, FINALIZER, PART_OF_LABEL, Reason, STATE, VDOConfig};
 use vdo_core::drivers;
 use vdo_core::manifest::{Object, is_owned};
@@ -118,7 +117,7 @@ pub(in crate::reconcile) async fn recover(
     reader: &Reader,
     config: &VDOConfig,
     lost: &Found,
-) -> Result<(Arc<Inventory>, Option<Recovered>), ReconcileError> {
+) -> Result<(Inventory, Option<Recovered>), ReconcileError> {
     let found = scan(reader, config, &apply_set(config)).await?;
     let former = match lost {
         Found::OfAnotherCluster => None,
@@ -130,7 +129,7 @@ pub(in crate::reconcile) async fn recover(
         (None, _) => (found, Recovered::Lost),
     };
     let how = (!inventory.objects.is_empty()).then_some(how);
-    Ok((Arc::new(inventory), how))
+    Ok((inventory, how))
 }
 
 /// What became of an inventory that was found again.
@@ -153,7 +152,7 @@ pub(in crate::reconcile) async fn record(config: &VDOConfig, ports: &Ports, stat
     let how = state.recovered.unwrap_or(Recovered::Lost);
     let message = how.message(&config.name_any(), objects);
     tracing::warn!(objects, "{message}");
-    let steps = [Step::SetFinalizer, Step::Record(Inventory::clone(&state.inventory))];
+    let steps = [Step::SetFinalizer, Step::Record(state.inventory.clone())];
     let finalizer = config.finalizers().iter().any(|f| f == FINALIZER);
     let steps = if finalizer { &steps[1..] } else { &steps[..] };
     let outcome = apply(steps, ports, &Place::of(state, config)).await;

@@ -21,6 +21,7 @@ use crate::reconcile::choose::{self, Choice};
 use crate::reconcile::cluster_id::ClusterId;
 use crate::reconcile::driver_run::{DriverRuns, Source};
 use crate::reconcile::observe::ClusterState;
+use crate::reconcile::observe::assess::Assessment;
 use crate::reconcile::planned::{Planned, keep};
 use crate::reconcile::record::record;
 use crate::reconcile::render::{RenderCache, RenderInput, render};
@@ -29,7 +30,7 @@ use crate::reconcile::site::Site;
 use crate::reconcile::site::tests::connection;
 use k8s_openapi::jiff::{SignedDuration, Timestamp};
 use serde_json::{Value, json};
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::path::Path;
 use std::sync::Arc;
@@ -38,10 +39,10 @@ use vdo_api::api::{FINALIZER, VDOConfig};
 use vdo_api::facts::{Cluster, Connection, Node, Place};
 use vdo_api::types::{ById, ObjectId, VcenterVersion};
 use vdo_core::chart;
-use vdo_core::health::{driver_health, placement};
-use vdo_core::manifest::{Object, apply_set_id, is_owned};
+use vdo_core::health::placement;
+use vdo_core::manifest::{Object, apply_set_id};
 use vdo_core::matrix::{self, Index, Query, State, Verdict};
-use vdo_core::plan::{self, Action, Lookup, Observed, Step, Volumes};
+use vdo_core::plan::{self, Action, Inventory, Lookup, Observed, Step, Volumes};
 use vdo_source::fetch::{ChartRepository, MatrixSource, embedded};
 use words::{called, cut, failures, json_of, merge, waits};
 
@@ -74,7 +75,7 @@ impl Story {
                     uid: "3f1c".into(),
                     nodes: Vec::new(),
                 },
-                inventory: Arc::default(),
+                inventory: Inventory::default(),
                 recovered: None,
                 apply_set: apply_set_id("vdo-inventory", NAMESPACE),
                 live: Arc::default(),
@@ -240,7 +241,7 @@ impl Story {
     }
 
     fn choose(&self, runs: &mut DriverRuns) -> Choice {
-        let mut drivers = runs.questions();
+        let mut drivers = choose::undecided(&runs.questions(), runs);
         while !drivers.is_empty() {
             let query = Query {
                 kubernetes: &self.state.cluster.version,
@@ -249,48 +250,24 @@ impl Story {
                 installed: &self.state.versions(),
                 policy: choose::policy(self.config.spec.update_policy),
             };
-            match matrix::resolve(&self.index, &query) {
-                Ok(resolution) => {
-                    let needs = matrix::apart(&self.index, &query, &resolution);
-                    for (driver, pick) in resolution.picks {
-                        runs.of(&driver).pick = Some(pick);
-                    }
-                    return Choice {
-                        needs,
-                        index: Some(Arc::new(self.index.clone())),
-                        ..Choice::default()
-                    };
-                }
-                Err(error) => {
-                    let unfit: BTreeSet<String> = error.all().map(|unfit| unfit.driver.clone()).collect();
-                    runs.unfit(&unfit, error.into());
-                    drivers.retain(|driver, _| !unfit.contains(driver));
-                }
+            if let Some(needs) = choose::accept(&self.index, &query, matrix::resolve(&self.index, &query), runs) {
+                return Choice {
+                    needs,
+                    index: Some(Arc::new(self.index.clone())),
+                    ..Choice::default()
+                };
             }
+            drivers = choose::undecided(&drivers, runs);
         }
         Choice::default()
     }
 
     /// Which drivers run, and how, as far as the live objects say it.
     fn assess(&mut self) {
-        self.state.running.clear();
-        self.state.installed.clear();
-        for driver in self.state.inventory.drivers() {
-            let of_driver = |id: &ObjectId| self.state.inventory.objects.get(id).is_some_and(|entry| entry.driver == driver);
-            let own = self
-                .state
-                .live
-                .iter()
-                .filter(|(id, object)| of_driver(id) && is_owned(object, &self.state.apply_set));
-            let objects: Vec<&Object> = own.map(|(_, object)| object).collect();
-            let Some(first) = objects.iter().find(|object| object.pod_spec().is_some()) else {
-                continue;
-            };
-            let version = first.label("app.kubernetes.io/version").unwrap_or_default().to_owned();
-            let health = driver_health(&driver, &objects, &[], &[], &self.state.cluster.nodes);
-            self.state.running.insert(driver.clone(), health);
-            self.state.installed.insert(driver, version);
-        }
+        let judged = self.state.judged().into_iter();
+        let assess = |(driver, objects): (&str, Vec<&Object>)| Assessment::of(driver, &objects, &[], &[], &self.state.cluster.nodes);
+        let assessments = judged.filter_map(assess).collect();
+        self.state.judge(assessments);
     }
 
     fn shown(&mut self) -> String {
@@ -356,7 +333,7 @@ impl Story {
         let live: &mut ById<Object> = Arc::make_mut(&mut self.state.live);
         match step {
             Step::Record(inventory) | Step::Commit(inventory) => {
-                self.state.inventory = Arc::new(inventory.clone());
+                self.state.inventory = inventory.clone();
                 "inventory"
             }
             Step::Apply { object, .. } => {

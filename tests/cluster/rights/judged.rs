@@ -129,7 +129,7 @@ fn content_every_field_of_the_api_is_judged_and_refused_unless_charts_have_it() 
     BARE.run(async |bed| {
         let library = ChartRepository::new(MatrixSource::Embedded);
         let index = library.index(&Records::default()).await?.index;
-        let allowed = vdo::reconcile::rights(&library, &index, OPERATOR_NAMESPACE, |_, _| true, true)
+        let allowed = vdo::reconcile::rights(&library, &index, OPERATOR_NAMESPACE, vdo::reconcile::Versions::All)
             .await?
             .content;
         let judged = judged();

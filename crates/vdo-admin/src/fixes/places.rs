@@ -106,41 +106,47 @@ pub(super) fn place<'a>(
             }
         }
     }
-    for host in disagreeing {
-        let own: Vec<&str> = seats.iter().filter(|seat| seat.host == host).map(|seat| seat.node).collect();
-        let what = format!(
-            "nodes {} run on host {} and their labels do not name one value of {category} for all",
-            name_list(&own),
-            inventory.name_of(host)
-        );
-        placement
-            .open
-            .push((what, "Move machines or correct labels, and run this again.".into()));
-    }
-    let unlabelled: Vec<&str> = seats
+    placement
+        .open
+        .extend(disagreeing.into_iter().map(|host| disagreement(category, host, &seats, inventory)));
+    let unlabelled = unlabelled(category, &keys, &seats, &placement, inventory);
+    placement.open.extend(unlabelled);
+    placement
+}
+
+/// Nodes on one host whose labels do not name one value.
+fn disagreement(category: &str, host: &str, seats: &[Seat<'_>], inventory: &Inventory) -> (String, Advice) {
+    let own: Vec<&str> = seats.iter().filter(|seat| seat.host == host).map(|seat| seat.node).collect();
+    let what = format!(
+        "nodes {} run on host {} and their labels do not name one value of {category} for all",
+        name_list(&own),
+        inventory.name_of(host)
+    );
+    (what, "Move machines or correct labels, and run this again.".into())
+}
+
+/// Nodes that neither a tag nor a label names a value for, unless the tag of another node counts for them.
+fn unlabelled(
+    category: &str,
+    keys: &[String],
+    seats: &[Seat<'_>],
+    placement: &Placement<'_>,
+    inventory: &Inventory,
+) -> Option<(String, Advice)> {
+    let is_tagged = |id: &&str| placement.tags.keys().any(|object| object.id == **id);
+    let nodes: Vec<&str> = seats
         .iter()
         .filter(|seat| seat.tag.is_none() && seat.labels.is_empty())
-        .filter(|seat| {
-            !inventory
-                .ancestry(seat.host)
-                .iter()
-                .any(|id| placement.tags.keys().any(|object| object.id == *id))
-        })
+        .filter(|seat| !inventory.ancestry(seat.host).iter().any(is_tagged))
         .map(|seat| seat.node)
         .collect();
-    if let (Some(first), Some(key)) = (unlabelled.first(), keys.first()) {
-        placement.open.push((
-            format!(
-                "no tag of category {category} counts for nodes {}, and no label names one",
-                name_list(&unlabelled)
-            ),
-            Advice::run(
-                "Name the value in a label of each, and run this again:",
-                format!("kubectl label node {} {key}=VALUE", shell_word(first)),
-            ),
-        ));
-    }
-    placement
+    let what = format!(
+        "no tag of category {category} counts for nodes {}, and no label names one",
+        name_list(&nodes)
+    );
+    let command = format!("kubectl label node {} {}=VALUE", shell_word(nodes.first()?), keys.first()?);
+    let remedy = Advice::run("Name the value in a label of each, and run this again:", command);
+    Some((what, remedy))
 }
 
 /// The object that gets the tag of a node.

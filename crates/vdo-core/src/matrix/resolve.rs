@@ -180,6 +180,17 @@ struct Choice<'a> {
 }
 
 impl<'a> Choice<'a> {
+    /// A version that is taken for this reason, where others allow it.
+    fn fixed(entry: &'a Entry, request: &'a DriverRequest, because: String) -> Self {
+        Self {
+            entry,
+            forced: false,
+            states: &request.states,
+            because: Some(because),
+            overridden: None,
+        }
+    }
+
     /// What it needs of other drivers.
     fn needs(&self) -> impl Iterator<Item = &'a Requirement> {
         let (forced, states) = (self.forced, self.states);
@@ -210,96 +221,97 @@ fn choices<'a>(index: &'a Index, query: &Query<'a>, name: &'a DriverName, reques
     // stable: newest first among the good, then newest first among the deprecated
     good.sort_by_key(|entry| matches!(entry.state, State::Deprecated(_)));
     let newest = good.first().map(|entry| entry.version.clone());
-    let fail = |cause| no_fit((index, query), name, cause, verdicts.rejected().collect(), Some(driver));
-    let one = |entry, forced, because: String, overridden| {
-        vec![Choice {
-            entry,
-            forced,
-            states: &request.states,
-            because: Some(because),
-            overridden,
-        }]
+    let choices = match &request.pin {
+        Some(pin) => pinned(driver, &verdicts, request, pin, newest.as_ref()).map(|choice| vec![choice]),
+        None => unpinned(driver, &verdicts, request, query, installed, good),
     };
-    let pinned = || {
-        request
-            .pinned_by
-            .as_ref()
-            .map_or_else(|| "pinned in spec".to_owned(), |by| format!("pinned by {by}"))
-    };
-    let plain = |entry| Choice {
-        entry,
-        forced: false,
-        states: &request.states,
-        because: None,
-        overridden: None,
-    };
-    let choices = if let Some(pin) = &request.pin {
-        let Some(entry) = driver.entry(pin) else {
-            let nearest = driver.nearest(pin);
-            return Err(fail(Cause::UnknownPin { pin: pin.clone(), nearest }));
-        };
-        let excluded = |(_, exclusion): &(&Entry, Exclusion)| {
-            matches!(
-                exclusion,
-                Exclusion::NoPath | Exclusion::Unmet | Exclusion::Misfit | Exclusion::NotMirrored
-            )
-        };
-        match verdicts
-            .exclusion(pin)
-            .filter(excluded)
-            .and_then(|(entry, exclusion)| verdicts.reason(entry, exclusion))
-        {
-            None => one(entry, false, pinned(), None),
-            Some(reason) if request.allow_incompatible && !entry.chart.urls.is_empty() => one(
-                entry,
-                true,
-                format!("{}, although it does not fit", pinned()),
-                Some(reason.to_string()),
-            ),
-            Some(reason) => {
-                let (reason, fits) = (Box::new(reason), newest.clone());
-                return Err(fail(Cause::PinRejected {
-                    pin: pin.clone(),
-                    reason,
-                    fits,
-                }));
-            }
-        }
-    } else {
-        let known = installed.map(|version| (version, driver.entry(version)));
-        match (query.policy, known) {
-            (UpdatePolicy::Disabled | UpdatePolicy::Frozen, Some((_, Some(entry)))) => {
-                let why = if query.policy == UpdatePolicy::Frozen {
-                    "installed, and nothing is changed by a matrix past its date"
-                } else {
-                    "installed, and updates are disabled"
-                };
-                let misfit = misfit(entry, query, &verdicts.constraints).map(|reason| reason.to_string());
-                one(entry, true, why.to_owned(), misfit)
-            }
-            (UpdatePolicy::Disabled | UpdatePolicy::Frozen, Some((version, None))) => {
-                return Err(fail(Cause::InstalledUnknown {
-                    installed: version.clone(),
-                }));
-            }
-            (UpdatePolicy::Compatible, Some((_, Some(entry)))) if misfit(entry, query, &verdicts.constraints).is_none() => {
-                let mut choices = one(entry, false, "installed and still fits".to_owned(), None);
-                choices.extend(good.into_iter().filter(|other| other.version != entry.version).map(plain));
-                choices
-            }
-            _ => good.into_iter().map(plain).collect(),
-        }
-    };
-    if choices.is_empty() {
-        return Err(fail(Cause::NothingFits));
+    let choices = choices.and_then(|choices| if choices.is_empty() { Err(Cause::NothingFits) } else { Ok(choices) });
+    match choices {
+        Ok(choices) => Ok(Options {
+            name,
+            driver,
+            verdicts,
+            choices,
+            newest,
+        }),
+        Err(cause) => Err(no_fit((index, query), name, cause, verdicts.rejected().collect(), Some(driver))),
     }
-    Ok(Options {
-        name,
-        driver,
-        verdicts,
-        choices,
-        newest,
-    })
+}
+
+/// The version of a pin, where it fits or may be chosen although it does not.
+fn pinned<'a>(
+    driver: &'a Driver,
+    verdicts: &Verdicts<'a>,
+    request: &'a DriverRequest,
+    pin: &DriverVersion,
+    newest: Option<&DriverVersion>,
+) -> Result<Choice<'a>, Cause> {
+    let Some(entry) = driver.entry(pin) else {
+        let nearest = driver.nearest(pin);
+        return Err(Cause::UnknownPin { pin: pin.clone(), nearest });
+    };
+    let why = request.pinned_by.as_ref();
+    let why = why.map_or_else(|| "pinned in spec".to_owned(), |by| format!("pinned by {by}"));
+    let excluded = |(_, exclusion): &(&Entry, Exclusion)| {
+        matches!(
+            exclusion,
+            Exclusion::NoPath | Exclusion::Unmet | Exclusion::Misfit | Exclusion::NotMirrored
+        )
+    };
+    let exclusion = verdicts.exclusion(pin).filter(excluded);
+    match exclusion.and_then(|(entry, exclusion)| verdicts.reason(entry, exclusion)) {
+        None => Ok(Choice::fixed(entry, request, why)),
+        Some(reason) if request.allow_incompatible && !entry.chart.urls.is_empty() => Ok(Choice {
+            forced: true,
+            overridden: Some(reason.to_string()),
+            ..Choice::fixed(entry, request, format!("{why}, although it does not fit"))
+        }),
+        Some(reason) => Err(Cause::PinRejected {
+            pin: pin.clone(),
+            reason: Box::new(reason),
+            fits: newest.cloned(),
+        }),
+    }
+}
+
+/// What fits, by the update policy.
+fn unpinned<'a>(
+    driver: &'a Driver,
+    verdicts: &Verdicts<'a>,
+    request: &'a DriverRequest,
+    query: &Query<'a>,
+    installed: Option<&DriverVersion>,
+    good: Vec<&'a Entry>,
+) -> Result<Vec<Choice<'a>>, Cause> {
+    let plain = |entry| Choice {
+        because: None,
+        ..Choice::fixed(entry, request, String::new())
+    };
+    let known = installed.map(|version| (version, driver.entry(version)));
+    let misfit = |entry| misfit(entry, query, &verdicts.constraints);
+    match (query.policy, known) {
+        (UpdatePolicy::Disabled | UpdatePolicy::Frozen, Some((_, Some(entry)))) => {
+            let why = if query.policy == UpdatePolicy::Frozen {
+                "installed, and nothing is changed by a matrix past its date"
+            } else {
+                "installed, and updates are disabled"
+            };
+            Ok(vec![Choice {
+                forced: true,
+                overridden: misfit(entry).map(|reason| reason.to_string()),
+                ..Choice::fixed(entry, request, why.to_owned())
+            }])
+        }
+        (UpdatePolicy::Disabled | UpdatePolicy::Frozen, Some((version, None))) => Err(Cause::InstalledUnknown {
+            installed: version.clone(),
+        }),
+        (UpdatePolicy::Compatible, Some((_, Some(entry)))) if misfit(entry).is_none() => {
+            let stays = Choice::fixed(entry, request, "installed and still fits".to_owned());
+            let others = good.into_iter().filter(|other| other.version != entry.version).map(plain);
+            Ok([stays].into_iter().chain(others).collect())
+        }
+        _ => Ok(good.into_iter().map(plain).collect()),
+    }
 }
 
 /// The first combination, by the order of the choices, in which every driver has the versions of the others that it needs.

@@ -3,7 +3,7 @@ use super::recreate::replaceable;
 use super::{Desired, Inventory, Step};
 use std::borrow::Cow;
 use std::collections::BTreeSet;
-use vdo_api::types::Remedy;
+use vdo_api::types::{ObjectId, Remedy};
 
 /// A plan broke a rule that every plan must keep: a defect of ours, caught before the first write.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -27,115 +27,165 @@ pub fn check(steps: &[Step], desired: &[Desired], inventory: &Inventory) -> Resu
     if steps.is_empty() {
         return Ok(());
     }
-    let refuse = |rule: String| Err(PlanRejected { rule });
-    let wanted: BTreeSet<_> = desired.iter().map(|d| d.object.id()).collect();
-    let mut recorded: BTreeSet<_> = inventory.objects.keys().cloned().collect();
-    let mut wave_so_far = 0;
-    let (mut applied, mut deleted) = (BTreeSet::new(), BTreeSet::new());
-    let mut committed = false;
-    for step in steps {
-        if committed {
-            return refuse("a step follows the narrowing of the inventory".into());
+    let mut walk = Walk {
+        inventory,
+        wanted: desired.iter().map(|d| d.object.id()).collect(),
+        recorded: inventory.objects.keys().cloned().collect(),
+        wave: 0,
+        applied: BTreeSet::new(),
+        deleted: BTreeSet::new(),
+        committed: false,
+    };
+    steps
+        .iter()
+        .try_for_each(|step| walk.step(step))
+        .map_err(|rule| PlanRejected { rule })
+}
+
+/// What the steps so far have done.
+struct Walk<'a> {
+    /// The inventory before the first of them.
+    inventory: &'a Inventory,
+    wanted: BTreeSet<ObjectId>,
+    /// What is in the inventory now.
+    recorded: BTreeSet<ObjectId>,
+    /// The highest wave of which something was written.
+    wave: u8,
+    /// The drivers of which something was written.
+    applied: BTreeSet<&'a str>,
+    /// Those of which something was deleted or released.
+    deleted: BTreeSet<&'a str>,
+    /// Whether the inventory was narrowed.
+    committed: bool,
+}
+
+/// The rule that a step breaks.
+type Broken = Result<(), String>;
+
+impl<'a> Walk<'a> {
+    fn step(&mut self, step: &'a Step) -> Broken {
+        if self.committed {
+            return Err("a step follows the narrowing of the inventory".into());
         }
         match step {
-            Step::SetFinalizer | Step::Store { .. } => {}
-            Step::Record(new) => {
-                if let Some(lost) = recorded.iter().find(|id| !new.objects.contains_key(*id)) {
-                    return refuse(format!("{lost} would be dropped from the inventory before anything was removed"));
-                }
-                if inventory.cluster_id.is_some() && new.cluster_id != inventory.cluster_id {
-                    return refuse("the identity of the cluster would change".into());
-                }
-                recorded.extend(new.objects.keys().cloned());
-            }
-            Step::Apply { object, wave, driver, .. } => {
-                let id = object.id();
-                applied.insert(driver);
-                if deleted.contains(driver) {
-                    return refuse(format!(
-                        "{id} would be written after something was deleted, so its predecessor would be gone unproven"
-                    ));
-                }
-                if !recorded.contains(&id) {
-                    return refuse(format!("{id} would be written before it is in the inventory"));
-                }
-                if *wave < wave_so_far {
-                    return refuse(format!("{id} of wave {wave} would be written after wave {wave_so_far}"));
-                }
-                wave_so_far = *wave;
-            }
-            Step::Replace { id, uid, wave, driver, .. } => {
-                applied.insert(driver);
-                if !wanted.contains(id) || !recorded.contains(id) {
-                    return refuse(format!("{id} would be replaced although it is not wanted, or not in the inventory"));
-                }
-                if !replaceable(id) {
-                    return refuse(format!("{id} would be replaced, which is not safe for its kind"));
-                }
-                if uid.is_empty()
-                    || inventory
-                        .objects
-                        .get(id)
-                        .and_then(|entry| entry.uid.as_ref())
-                        .is_some_and(|known| known != uid)
-                {
-                    return refuse(format!(
-                        "{id} would be replaced, and it is another instance than the one in the inventory"
-                    ));
-                }
-                if *wave < wave_so_far {
-                    return refuse(format!("{id} of wave {wave} would be replaced after wave {wave_so_far}"));
-                }
-                wave_so_far = *wave;
-            }
-            Step::Delete { id, uid, driver, .. } => {
-                deleted.insert(driver);
-                if applied.contains(driver) {
-                    return refuse(format!(
-                        "{id} would be deleted while something is being written, so its successor is unproven"
-                    ));
-                }
-                if wanted.contains(id) {
-                    return refuse(format!("{id} is wanted and would be deleted"));
-                }
-                let Some(entry) = inventory.objects.get(id) else {
-                    return refuse(format!("{id} is not in the inventory and would be deleted"));
-                };
-                if uid.is_empty() {
-                    return refuse(format!("{id} would be deleted without its UID"));
-                }
-                if entry.uid.as_ref().is_some_and(|known| known != uid) {
-                    return refuse(format!(
-                        "{id} is another instance than the one in the inventory and would be deleted"
-                    ));
-                }
-                if PROTECTED.contains(&id.kind()) {
-                    return refuse(format!("{id} holds data and would be deleted"));
-                }
-            }
-            Step::Release { id, uid, driver, .. } => {
-                if wanted.contains(id) || !inventory.objects.contains_key(id) || uid.is_empty() {
-                    return refuse(format!("{id} would be released although it is wanted, or not in the inventory"));
-                }
-                deleted.insert(driver);
-            }
-            Step::Commit(new) => {
-                committed = true;
-                if !applied.is_empty() || !deleted.is_empty() {
-                    return refuse("the inventory would be narrowed before it is known what became of the other steps".into());
-                }
-                let lost = wanted.iter().find(|id| recorded.contains(*id) && !new.objects.contains_key(*id));
-                if let Some(lost) = lost {
-                    return refuse(format!("{lost} is wanted and would be dropped from the inventory"));
-                }
-            }
-            Step::Finish => {
-                committed = true;
-                if let Some(left) = wanted.iter().next() {
-                    return refuse(format!("{left} is wanted, and the inventory would be deleted"));
-                }
-            }
+            Step::SetFinalizer | Step::Store { .. } => Ok(()),
+            Step::Record(new) => self.record(new),
+            Step::Apply { object, wave, driver, .. } => self.apply(&object.id(), *wave, driver),
+            Step::Replace { id, uid, wave, driver, .. } => self.replace(id, uid, *wave, driver),
+            Step::Delete { id, uid, driver, .. } => self.delete(id, uid, driver),
+            Step::Release { id, uid, driver, .. } => self.release(id, uid, driver),
+            Step::Commit(new) => self.commit(new),
+            Step::Finish => self.finish(),
         }
     }
-    Ok(())
+
+    fn record(&mut self, new: &Inventory) -> Broken {
+        if let Some(lost) = self.recorded.iter().find(|id| !new.objects.contains_key(*id)) {
+            return Err(format!("{lost} would be dropped from the inventory before anything was removed"));
+        }
+        if self.inventory.cluster_id.is_some() && new.cluster_id != self.inventory.cluster_id {
+            return Err("the identity of the cluster would change".into());
+        }
+        self.recorded.extend(new.objects.keys().cloned());
+        Ok(())
+    }
+
+    fn apply(&mut self, id: &ObjectId, wave: u8, driver: &'a str) -> Broken {
+        self.applied.insert(driver);
+        if self.deleted.contains(driver) {
+            return Err(format!(
+                "{id} would be written after something was deleted, so its predecessor would be gone unproven"
+            ));
+        }
+        if !self.recorded.contains(id) {
+            return Err(format!("{id} would be written before it is in the inventory"));
+        }
+        self.reach(id, wave, "written")
+    }
+
+    fn replace(&mut self, id: &ObjectId, uid: &str, wave: u8, driver: &'a str) -> Broken {
+        self.applied.insert(driver);
+        if !self.wanted.contains(id) || !self.recorded.contains(id) {
+            return Err(format!("{id} would be replaced although it is not wanted, or not in the inventory"));
+        }
+        if !replaceable(id) {
+            return Err(format!("{id} would be replaced, which is not safe for its kind"));
+        }
+        if uid.is_empty() || self.is_another(id, uid) {
+            return Err(format!(
+                "{id} would be replaced, and it is another instance than the one in the inventory"
+            ));
+        }
+        self.reach(id, wave, "replaced")
+    }
+
+    fn delete(&mut self, id: &ObjectId, uid: &str, driver: &'a str) -> Broken {
+        self.deleted.insert(driver);
+        if self.applied.contains(driver) {
+            return Err(format!(
+                "{id} would be deleted while something is being written, so its successor is unproven"
+            ));
+        }
+        if self.wanted.contains(id) {
+            return Err(format!("{id} is wanted and would be deleted"));
+        }
+        if !self.inventory.objects.contains_key(id) {
+            return Err(format!("{id} is not in the inventory and would be deleted"));
+        }
+        if uid.is_empty() {
+            return Err(format!("{id} would be deleted without its UID"));
+        }
+        if self.is_another(id, uid) {
+            return Err(format!(
+                "{id} is another instance than the one in the inventory and would be deleted"
+            ));
+        }
+        if PROTECTED.contains(&id.kind()) {
+            return Err(format!("{id} holds data and would be deleted"));
+        }
+        Ok(())
+    }
+
+    fn release(&mut self, id: &ObjectId, uid: &str, driver: &'a str) -> Broken {
+        if self.wanted.contains(id) || !self.inventory.objects.contains_key(id) || uid.is_empty() {
+            return Err(format!("{id} would be released although it is wanted, or not in the inventory"));
+        }
+        self.deleted.insert(driver);
+        Ok(())
+    }
+
+    fn commit(&mut self, new: &Inventory) -> Broken {
+        self.committed = true;
+        if !self.applied.is_empty() || !self.deleted.is_empty() {
+            return Err("the inventory would be narrowed before it is known what became of the other steps".into());
+        }
+        let mut recorded = self.wanted.iter().filter(|id| self.recorded.contains(*id));
+        match recorded.find(|id| !new.objects.contains_key(*id)) {
+            Some(lost) => Err(format!("{lost} is wanted and would be dropped from the inventory")),
+            None => Ok(()),
+        }
+    }
+
+    fn finish(&mut self) -> Broken {
+        self.committed = true;
+        match self.wanted.first() {
+            Some(left) => Err(format!("{left} is wanted, and the inventory would be deleted")),
+            None => Ok(()),
+        }
+    }
+
+    /// Writes follow each other by wave.
+    fn reach(&mut self, id: &ObjectId, wave: u8, written: &str) -> Broken {
+        if wave < self.wave {
+            return Err(format!("{id} of wave {wave} would be {written} after wave {}", self.wave));
+        }
+        self.wave = wave;
+        Ok(())
+    }
+
+    /// Whether the inventory knows another instance of an object.
+    fn is_another(&self, id: &ObjectId, uid: &str) -> bool {
+        let known = self.inventory.objects.get(id).and_then(|entry| entry.uid.as_ref());
+        known.is_some_and(|known| known != uid)
+    }
 }

@@ -19,22 +19,37 @@ pub fn fold(old: &VDOConfigStatus, report: &Report, now: &Time) -> VDOConfigStat
     let connections = connections(&mut conditions, report);
     drivers(&mut conditions, report);
     preconditions(&mut conditions, report);
-    match &report.upgradeable {
-        Some(next) => conditions.set(ConditionType::Upgradeable, Some(next.fits), next.reason, next.message.clone()),
-        None => conditions.keep(ConditionType::Upgradeable, Reason::NotChecked, "not looked at yet"),
-    }
+    upgradeable(&mut conditions, report);
     newer(&mut conditions, old, report);
     if let Some(back) = report.failures.iter().find(|failure| failure.reason == Reason::RolledBack) {
         conditions.set(ConditionType::RolledBack, Some(true), back.reason, back.message.clone());
     }
-    const OPTIONS: ConditionType = ConditionType::OptionsSupported;
-    match &report.ignored {
-        Some(ignored) if ignored.is_empty() => {}
-        Some(ignored) => conditions.set(OPTIONS, Some(false), Reason::OptionNotSupported, ignored.join("; ")),
-        None if Conditions::find(&old.conditions, OPTIONS).is_none() => {}
-        None => conditions.keep(OPTIONS, Reason::NotChecked, "not looked at yet"),
+    options(&mut conditions, old, report);
+    let mut next = parts(old, report, now);
+    let mut summary = summary(report, failure, connections, running(old, report));
+    let approval = report
+        .waiting
+        .first()
+        .filter(|w| w.reason == Reason::ApprovalRequired && failure.is_none());
+    // What waits for a person is not late.
+    let waits = summary.ready == Some(false) && failure.is_none() && report.paused.is_none() && approval.is_none();
+    next.waiting_since = waits.then(|| waiting_since(old, &next, now));
+    let over = next.waiting_since.clone().filter(|since| is_over(since, now));
+    if over.is_some() && summary.health == Health::Progressing {
+        summary.health = Health::Blocked;
     }
-    let mut next = VDOConfigStatus {
+    conditions.set(ConditionType::Ready, summary.ready, summary.reason, summary.message.clone());
+    activity(&mut conditions, report, (failure, approval), &summary, over.as_ref());
+    next.health = Some(summary.health);
+    next.conditions = conditions.finish();
+    next.last_confirmed = last_confirmed(old, &next, now);
+    next
+}
+
+/// Everything but the conditions and what follows from them.
+fn parts(old: &VDOConfigStatus, report: &Report, now: &Time) -> VDOConfigStatus {
+    let failure = report.failures.first();
+    VDOConfigStatus {
         observed_generation: report.generation,
         kubernetes: report
             .cluster
@@ -80,25 +95,25 @@ pub fn fold(old: &VDOConfigStatus, report: &Report, now: &Time) -> VDOConfigStat
             })
         }),
         ..VDOConfigStatus::default()
-    };
-    let mut summary = summary(report, failure, connections, running(old, report));
-    let approval = report
-        .waiting
-        .first()
-        .filter(|w| w.reason == Reason::ApprovalRequired && failure.is_none());
-    // What waits for a person is not late.
-    let waits = summary.ready == Some(false) && failure.is_none() && report.paused.is_none() && approval.is_none();
-    next.waiting_since = waits.then(|| waiting_since(old, &next, now));
-    let over = next.waiting_since.clone().filter(|since| is_over(since, now));
-    if over.is_some() && summary.health == Health::Progressing {
-        summary.health = Health::Blocked;
     }
-    conditions.set(ConditionType::Ready, summary.ready, summary.reason, summary.message.clone());
-    activity(&mut conditions, report, (failure, approval), &summary, over.as_ref());
-    next.health = Some(summary.health);
-    next.conditions = conditions.finish();
-    next.last_confirmed = last_confirmed(old, &next, now);
-    next
+}
+
+fn upgradeable(conditions: &mut Conditions, report: &Report) {
+    match &report.upgradeable {
+        Some(next) => conditions.set(ConditionType::Upgradeable, Some(next.fits), next.reason, next.message.clone()),
+        None => conditions.keep(ConditionType::Upgradeable, Reason::NotChecked, "not looked at yet"),
+    }
+}
+
+/// Whether the operator knows every option that is set.
+fn options(conditions: &mut Conditions, old: &VDOConfigStatus, report: &Report) {
+    const OPTIONS: ConditionType = ConditionType::OptionsSupported;
+    match &report.ignored {
+        Some(ignored) if ignored.is_empty() => {}
+        Some(ignored) => conditions.set(OPTIONS, Some(false), Reason::OptionNotSupported, ignored.join("; ")),
+        None if Conditions::find(&old.conditions, OPTIONS).is_none() => {}
+        None => conditions.keep(OPTIONS, Reason::NotChecked, "not looked at yet"),
+    }
 }
 
 /// UpgradeAvailable, while that is so.

@@ -1,7 +1,7 @@
 use super::conditions::state;
 use super::preconditions::hindrance;
 use super::rows::tri;
-use super::{Failure, Report};
+use super::{DriverReport, Failure, Report};
 use crate::drivers::short;
 use vdo_api::api::{Class, Health, Reason, VDOConfigStatus};
 
@@ -14,84 +14,110 @@ pub(super) struct Summary {
 }
 
 pub(super) fn summary(report: &Report, failure: Option<&Failure>, connections: Option<bool>, running: bool) -> Summary {
-    let not_ready = |health, reason, message: String| Summary {
+    // A failure is reported first, then what the specification asks for, then what is waited for, then what runs.
+    failure
+        .map(|failure| failed(failure, running))
+        .or_else(|| asked(report))
+        .or_else(|| waiting(report))
+        .or_else(|| disconnected(report, connections))
+        .or_else(|| unhealthy(report))
+        .unwrap_or_else(|| healthy(report))
+}
+
+fn not_ready(health: Health, reason: Reason, message: String) -> Summary {
+    Summary {
         ready: Some(false),
         health,
         reason,
         message,
-    };
-    if let Some(t) = failure {
-        // A failure to learn something is no statement about what runs.
-        return match t.class {
-            Class::Terminal => not_ready(Health::Blocked, t.reason, t.message.clone()),
-            Class::Retry if running => Summary {
-                ready: None,
-                health: Health::Unknown,
-                reason: t.reason,
-                message: t.message.clone(),
-            },
-            Class::Retry | Class::Wait => {
-                let health = if running { Health::Degraded } else { Health::Blocked };
-                not_ready(health, t.reason, t.message.clone())
-            }
-        };
     }
+}
+
+/// A failure to learn something is no statement about what runs.
+fn failed(failure: &Failure, running: bool) -> Summary {
+    let (reason, message) = (failure.reason, failure.message.clone());
+    match failure.class {
+        Class::Terminal => not_ready(Health::Blocked, reason, message),
+        Class::Retry if running => Summary {
+            ready: None,
+            health: Health::Unknown,
+            reason,
+            message,
+        },
+        Class::Retry | Class::Wait => {
+            let health = if running { Health::Degraded } else { Health::Blocked };
+            not_ready(health, reason, message)
+        }
+    }
+}
+
+/// Removal and pause, as managementState has them.
+fn asked(report: &Report) -> Option<Summary> {
     if report.removed {
-        return Summary {
+        return Some(Summary {
             ready: Some(true),
             health: Health::Healthy,
             reason: Reason::Removed,
             message: "the drivers are removed, as managementState says".into(),
-        };
+        });
     }
     if report.paused.is_some()
         && let Some((reason, message)) = report.drivers.iter().map(state).find(|(reason, _)| is_fault(*reason))
     {
         let message = format!("{message}; management is paused, so it is not repaired");
-        return not_ready(Health::Degraded, reason, message);
+        return Some(not_ready(Health::Degraded, reason, message));
     }
     if let Some(writes) = report.paused.filter(|writes| *writes > 0) {
         let changes = vdo_api::types::count(writes, "change");
         let message = format!("management is paused, and {changes} would be made; see vdoctl diff, and set managementState to Managed");
-        return not_ready(Health::Paused, Reason::Paused, message);
+        return Some(not_ready(Health::Paused, Reason::Paused, message));
     }
-    if report.deleting {
-        let message = report
-            .waiting
-            .first()
-            .map_or_else(|| "the drivers are being removed".into(), |w| w.message.clone());
-        return not_ready(Health::Progressing, Reason::Deleting, message);
-    }
-    let starting = |reason: Reason| matches!(reason, Reason::WaitingForPods | Reason::Progressing | Reason::WaitingForDriver);
-    let hindered = |reason: Reason| hindrance(report).filter(|_| starting(reason));
-    if let Some(wait) = report.waiting.first() {
-        let failing = report.waiting.iter().find(|w| w.reason == Reason::PodsFailing);
-        let wait = failing.unwrap_or(wait);
-        if let Some(cause) = hindered(wait.reason) {
-            return not_ready(Health::Progressing, cause.reason, cause.message);
-        }
+    let first = report.waiting.first();
+    let message = || first.map_or_else(|| "the drivers are being removed".into(), |wait| wait.message.clone());
+    report.deleting.then(|| not_ready(Health::Progressing, Reason::Deleting, message()))
+}
+
+/// What keeps from starting what has this reason.
+fn hindered(report: &Report, reason: Reason) -> Option<Summary> {
+    let starting = matches!(reason, Reason::WaitingForPods | Reason::Progressing | Reason::WaitingForDriver);
+    let cause = hindrance(report).filter(|_| starting)?;
+    Some(not_ready(Health::Progressing, cause.reason, cause.message))
+}
+
+/// What is waited for; pods that fail come before anything else.
+fn waiting(report: &Report) -> Option<Summary> {
+    let failing = report.waiting.iter().find(|wait| wait.reason == Reason::PodsFailing);
+    let wait = failing.or(report.waiting.first())?;
+    let summary = || {
         let health = match wait.reason {
             Reason::PodsFailing => Health::Degraded,
             Reason::ApprovalRequired => Health::Blocked,
             _ => Health::Progressing,
         };
-        return not_ready(health, wait.reason, wait.message.clone());
+        not_ready(health, wait.reason, wait.message.clone())
+    };
+    Some(hindered(report, wait.reason).unwrap_or_else(summary))
+}
+
+/// A vSphere connection that does not work.
+fn disconnected(report: &Report, connections: Option<bool>) -> Option<Summary> {
+    if connections != Some(false) {
+        return None;
     }
-    if connections == Some(false) {
-        let bad = report.connections.iter().find(|c| c.ready == Some(false));
-        let message = bad
-            .map(|c| format!("vSphere connection {}: {}", c.name, c.message))
-            .unwrap_or_default();
-        return not_ready(Health::Degraded, Reason::ConnectionNotReady, message);
-    }
-    if let Some(d) = report.drivers.iter().find(|d| d.health.as_ref().is_none_or(|h| !h.ready)) {
-        let (reason, message) = state(d);
-        if let Some(cause) = hindered(reason) {
-            return not_ready(Health::Progressing, cause.reason, cause.message);
-        }
-        let health = if is_fault(reason) { Health::Degraded } else { Health::Progressing };
-        return not_ready(health, reason, message);
-    }
+    let bad = report.connections.iter().find(|c| c.ready == Some(false));
+    let message = bad.map(|c| format!("vSphere connection {}: {}", c.name, c.message));
+    Some(not_ready(Health::Degraded, Reason::ConnectionNotReady, message.unwrap_or_default()))
+}
+
+/// The first driver that is not healthy.
+fn unhealthy(report: &Report) -> Option<Summary> {
+    let unhealthy = |d: &&DriverReport| d.health.as_ref().is_none_or(|h| !h.ready);
+    let (reason, message) = state(report.drivers.iter().find(unhealthy)?);
+    let health = if is_fault(reason) { Health::Degraded } else { Health::Progressing };
+    Some(hindered(report, reason).unwrap_or_else(|| not_ready(health, reason, message)))
+}
+
+fn healthy(report: &Report) -> Summary {
     if report.drivers.is_empty() {
         return not_ready(Health::Progressing, Reason::Progressing, "no driver has been chosen yet".into());
     }

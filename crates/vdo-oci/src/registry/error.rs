@@ -72,6 +72,9 @@ pub enum Fault {
         /// What it was sent.
         sent: u64,
     },
+    /// An upload is not there any more, so it has to begin once more.
+    #[error("the registry has forgotten the upload")]
+    Forgotten,
 }
 
 fn moved(before: Option<&Digest>, found: Option<&Digest>) -> String {
@@ -102,6 +105,12 @@ impl RegistryError {
     #[must_use]
     pub fn is_missing(&self) -> bool {
         matches!(&*self.fault, Fault::Web(WebError::Status { code, .. }) if *code == StatusCode::NOT_FOUND)
+    }
+
+    /// Whether an upload has to begin once more.
+    #[must_use]
+    pub fn is_forgotten(&self) -> bool {
+        matches!(&*self.fault, Fault::Forgotten)
     }
 
     /// Whether the registry has another part of something than we believe.
@@ -189,7 +198,7 @@ impl Remedy for RegistryError {
             Fault::NotRegistry(_) => "Check the address, and whether something in front of the registry wants a login.",
             Fault::Kind { .. } => "Correct the reference.",
             Fault::Moved { .. } => "Read what is there now, and publish again on top of it.",
-            Fault::Upload { .. } => "Try again.",
+            Fault::Upload { .. } | Fault::Forgotten => "Try again.",
         }))
     }
 }

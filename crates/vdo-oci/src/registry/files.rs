@@ -1,7 +1,8 @@
 //! Files as an artifact, as `oras push` writes them: each a layer with its path as title. `oras pull` makes the same folder of it again.
 
-use super::{Fault, Fetched, Reference, Registry, RegistryError};
+use super::{Fault, Fetched, Reference, Registry, RegistryError, retry};
 use crate::oci::{Descriptor, Manifest, TITLE, media};
+use vdo_api::retry::{REGISTRY, TRANSFER};
 use vdo_api::types::Digest;
 
 /// A file of an artifact.
@@ -57,7 +58,13 @@ pub async fn push_files(
     artifact: &Artifact,
     before: Option<&Digest>,
 ) -> Result<Descriptor, RegistryError> {
+    let failed = |error: serde_json::Error| RegistryError::new(format!("{to} cannot be written"), Fault::NotRegistry(error.to_string()));
     let manifest = artifact.manifest();
+    let bytes = serde_json::to_vec(&manifest).map_err(failed)?;
+    let written = Descriptor {
+        artifact_type: Some(artifact.artifact_type.clone()),
+        ..Descriptor::of(&manifest.media_type, &bytes)
+    };
     let moved = |found: Option<Digest>| {
         let fault = Fault::Moved {
             before: before.cloned(),
@@ -66,7 +73,7 @@ pub async fn push_files(
         RegistryError::new(format!("{to} was not published"), fault)
     };
     // Asked before anything is sent, and again when everything is there.
-    let found = current(registry, to).await?;
+    let found = retry(REGISTRY, || current(registry, to)).await?;
     if found.as_ref() != before {
         return Err(moved(found));
     }
@@ -74,12 +81,20 @@ pub async fn push_files(
     for file in &artifact.files {
         registry.put_blob(&to.repository, file.bytes.clone().into()).await?;
     }
-    let found = current(registry, to).await?;
-    if found.as_ref() != before {
-        return Err(moved(found));
-    }
-    let written = registry.put_manifest(to, &manifest).await?;
-    let found = current(registry, to).await?;
+    retry(TRANSFER, || async {
+        let found = current(registry, to).await?;
+        if found.as_ref() == Some(&written.digest) {
+            // The answer to an earlier attempt did not arrive.
+            return Ok(());
+        }
+        if found.as_ref() != before {
+            return Err(moved(found));
+        }
+        let put = registry.put_document(to, &manifest.media_type, bytes.clone());
+        put.await.map(drop)
+    })
+    .await?;
+    let found = retry(REGISTRY, || current(registry, to)).await?;
     match found.as_ref() == Some(&written.digest) {
         true => Ok(written),
         false => Err(moved(found)),

@@ -1,14 +1,14 @@
 //! Writing: blobs at once, and manifests.
 
 use super::pull::DIGEST;
-use super::{Fault, Need, Reference, Registry, RegistryError, retry};
+use super::{Attempts, Fault, Need, Reference, Registry, RegistryError, Upload, retry};
 use crate::oci::{Annotations, BlobError, Descriptor, Manifest};
 use crate::web::{Clock, header};
 use hyper::body::Bytes;
 use reqwest::header::{CONTENT_TYPE, HeaderName};
 use reqwest::{Method, StatusCode};
 use serde::Deserialize;
-use vdo_api::retry::REGISTRY;
+use vdo_api::retry::{REGISTRY, TRANSFER};
 use vdo_api::types::{Digest, from_json};
 
 /// What a registry that lists referrers answers to a manifest with a subject.
@@ -33,15 +33,14 @@ impl Registry {
     /// When the registry does not take it.
     pub async fn put_blob(&self, repository: &str, bytes: Bytes) -> Result<Digest, RegistryError> {
         let digest = Digest::of(&bytes);
-        if retry(REGISTRY, || self.has_blob(repository, &digest)).await? {
-            return Ok(digest);
+        let mut attempts = Attempts::new(TRANSFER);
+        while !retry(REGISTRY, || self.has_blob(repository, &digest)).await? {
+            let upload = self.upload(repository).await?;
+            match send_all(upload, &digest, bytes.clone()).await {
+                Err(error) if error.is_forgotten() && attempts.wait(None).await => {}
+                sent => return sent.map(|()| digest),
+            }
         }
-        let mut upload = self.upload(repository).await?;
-        let mut rest = bytes;
-        while rest.len() > PIECE {
-            upload.write(rest.split_to(PIECE)).await?;
-        }
-        upload.finish_with(&digest, rest).await?;
         Ok(digest)
     }
 
@@ -65,7 +64,7 @@ impl Registry {
     pub async fn put_bytes(&self, reference: &Reference, media_type: &str, bytes: Vec<u8>) -> Result<Descriptor, RegistryError> {
         let about: About = from_json(&bytes).unwrap_or_default();
         let mut descriptor = Descriptor::of(media_type, &bytes);
-        let lists = self.put_document(reference, media_type, bytes).await?;
+        let lists = retry(TRANSFER, || self.put_document(reference, media_type, bytes.clone())).await?;
         descriptor.artifact_type = about.artifact_type;
         if let (Some(subject), false) = (about.subject, lists) {
             let mut listed = descriptor.clone();
@@ -77,7 +76,7 @@ impl Registry {
         Ok(descriptor)
     }
 
-    /// Writes the bytes of a manifest or an index as they are. Whether the registry lists it as a referrer of its subject.
+    /// Writes the bytes of a manifest or an index as they are, in one attempt. Whether the registry lists it as a referrer of its subject.
     ///
     /// # Errors
     /// When the registry does not take it.
@@ -114,4 +113,12 @@ impl Registry {
         };
         written.await.map_err(failed)
     }
+}
+
+/// Sends the whole content of an upload.
+async fn send_all(mut upload: Upload, digest: &Digest, mut bytes: Bytes) -> Result<(), RegistryError> {
+    while bytes.len() > PIECE {
+        upload.write(bytes.split_to(PIECE)).await?;
+    }
+    upload.finish_with(digest, bytes).await
 }

@@ -1,12 +1,13 @@
 //! What belongs to a manifest: signatures, bills of materials. Registries list it, or clients do under a tag.
 
 use super::pull::document;
-use super::{Fault, Reference, Registry, RegistryError};
+use super::{Fault, Reference, Registry, RegistryError, retry};
 use crate::oci::{Descriptor, Index, media};
 use crate::web::WebError;
 use reqwest::StatusCode;
 use serde::Deserialize;
 use serde_json::Value;
+use vdo_api::retry::TRANSFER;
 use vdo_api::types::Digest;
 
 /// How often the list under a tag is written again when another writer was in between.
@@ -87,7 +88,7 @@ impl Registry {
         let tag = at.at_tag(&tag_of(subject));
         let mut tries = 0;
         loop {
-            let mut entries: Vec<Descriptor> = match self.manifest(&tag).await {
+            let mut entries: Vec<Descriptor> = match retry(TRANSFER, || self.manifest(&tag)).await {
                 Ok(list) => {
                     let read = document::<List>(&list.bytes);
                     let list = read.map_err(|fault| RegistryError::new(format!("{tag} cannot be used"), fault))?;
@@ -110,7 +111,7 @@ impl Registry {
             let bytes = serde_json::to_vec(&Index::new(entries));
             let bytes =
                 bytes.map_err(|error| RegistryError::new(format!("{tag} cannot be written"), Fault::NotRegistry(error.to_string())))?;
-            self.put_document(&tag, media::INDEX, bytes).await?;
+            retry(TRANSFER, || self.put_document(&tag, media::INDEX, bytes.clone())).await?;
         }
     }
 }

@@ -25,13 +25,13 @@ where
 
 /// Failures that are counted together.
 #[derive(Debug)]
-pub(super) struct Attempts {
+pub(crate) struct Attempts {
     policy: Policy,
     failures: u32,
 }
 
 impl Attempts {
-    pub(super) fn new(policy: Policy) -> Self {
+    pub(crate) fn new(policy: Policy) -> Self {
         Self { policy, failures: 0 }
     }
 
@@ -42,7 +42,7 @@ impl Attempts {
 
     /// Waits after one more failure, as long as the registry asks for at least. Whether there is to be another attempt; if not, nothing is
     /// waited for.
-    pub(super) async fn wait(&mut self, asked: Option<Duration>) -> bool {
+    pub(crate) async fn wait(&mut self, asked: Option<Duration>) -> bool {
         self.failures = self.failures.saturating_add(1);
         // Uploads that fail together do not come back together.
         let seed = RandomState::new().hash_one(self.failures);

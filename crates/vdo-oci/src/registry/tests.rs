@@ -1,7 +1,7 @@
 //! Blobs to and from a registry that is busy for a while, breaks connections or refuses, at each step.
 
-use super::{Options, Registry};
-use crate::oci::Descriptor;
+use super::{Artifact, Fault, File, Options, Registry, push_chart, push_files};
+use crate::oci::{Annotations, Descriptor};
 use futures::future::join_all;
 use futures::{StreamExt as _, stream};
 use http_body_util::combinators::UnsyncBoxBody;
@@ -31,6 +31,10 @@ enum Step {
     End,
     /// The blob or a part of it is read.
     Read,
+    /// The tag is read.
+    Tag,
+    /// The manifest is written.
+    Manifest,
 }
 
 /// What a registry does wrong.
@@ -42,6 +46,8 @@ enum Wrong {
     TakesAndSays(u16),
     /// It takes or gives half of what is sent, and breaks the connection.
     Breaks,
+    /// Another publisher has written the tag, and it answers with this status.
+    Overtaken(u16),
 }
 
 /// A registry with one upload.
@@ -51,6 +57,7 @@ struct Fake {
     asked: Vec<Step>,
     upload: Vec<u8>,
     blobs: BTreeMap<String, Vec<u8>>,
+    manifest: Option<Vec<u8>>,
 }
 
 /// An answer, unless the connection breaks.
@@ -64,7 +71,10 @@ struct Broken;
 
 impl Fake {
     fn answer(&mut self, request: &Request<()>, body: &[u8]) -> Answer {
+        let is_manifest = request.uri().path().contains("/manifests/");
         let step = match (request.method(), request.uri().path().contains("/uploads/")) {
+            (&Method::PUT, _) if is_manifest => Step::Manifest,
+            (&Method::GET, _) if is_manifest => Step::Tag,
             (&Method::POST, _) => Step::Begin,
             (&Method::PATCH, _) => Step::Piece,
             (&Method::PUT, _) => Step::End,
@@ -85,6 +95,14 @@ impl Fake {
             Some(Wrong::Breaks) => &body[..body.len() / 2],
             _ => body,
         };
+        if let Some(Wrong::Overtaken(code)) = wrong {
+            self.manifest = Some(b"{}".to_vec());
+            return Ok(Response::builder().status(code).body(Body::default()).expect("an answer"));
+        }
+        if let (Step::Tag, Some(manifest)) = (step, &self.manifest) {
+            let content = StreamBody::new(stream::iter([Ok(Frame::data(Bytes::copy_from_slice(manifest)))]));
+            return Ok(Response::new(content.boxed_unsync()));
+        }
         if step == Step::Read {
             return Ok(self.read(request, matches!(wrong, Some(Wrong::Breaks))));
         }
@@ -93,6 +111,12 @@ impl Fake {
             Step::Look | Step::Read => {
                 let digest = request.uri().path().rsplit('/').next().unwrap_or_default();
                 if self.blobs.contains_key(digest) { 200 } else { 404 }
+            }
+            Step::Tag => 404,
+            Step::Manifest if matches!(wrong, Some(Wrong::Breaks)) => 500,
+            Step::Manifest => {
+                self.manifest = Some(body.to_vec());
+                201
             }
             Step::Begin => {
                 self.upload.clear();
@@ -239,6 +263,9 @@ async fn push_to_a_registry_that_is_busy_for_a_while_succeeds_at_each_step() {
         (AtOnce, vec![(End, wait(503))]),
         (AtOnce, vec![(End, Wrong::Breaks), (State, busy(502))]),
         (AtOnce, vec![(End, Wrong::TakesAndSays(504))]),
+        // It was started meanwhile, and knows nothing of the upload.
+        (AtOnce, vec![(End, Wrong::Refuses(404, None))]),
+        (AtOnce, vec![(End, busy(502)), (State, Wrong::Refuses(404, None))]),
     ];
     let all = cases.map(|(how, wrong)| async move {
         let (registry, fake) = start(&wrong).await;
@@ -277,6 +304,74 @@ async fn push_that_a_registry_refuses_is_not_repeated() {
         assert_eq!((times, fake.asked.last()), (1, Some(&step)), "{wrong:?}: {:?}", fake.asked);
     });
     join_all(all).await;
+}
+
+/// Publishes a file, and a chart.
+async fn publish(registry: &Registry, is_chart: bool) -> Result<(), super::RegistryError> {
+    let to = format!("{}/team/thing:1.0.0", registry.host()).parse().expect("a reference");
+    if is_chart {
+        let chart = push_chart(registry, &to, b"{}".to_vec(), BLOB.to_vec(), Annotations::new());
+        return chart.await.map(drop);
+    }
+    let file = File {
+        path: "thing".into(),
+        media_type: "text/plain".into(),
+        bytes: BLOB.to_vec(),
+    };
+    let artifact = Artifact {
+        artifact_type: "application/vnd.example.thing".into(),
+        files: vec![file],
+    };
+    push_files(registry, &to, &artifact, None).await.map(drop)
+}
+
+#[tokio::test]
+async fn manifest_to_a_registry_that_is_busy_for_a_while_is_written() {
+    use Step::{Manifest, Tag};
+    let busy = |code| Wrong::Refuses(code, None);
+    let cases = [
+        (true, vec![(Manifest, busy(503))]),
+        (true, vec![(Manifest, Wrong::Refuses(429, Some(2)))]),
+        (true, vec![(Manifest, Wrong::Breaks)]),
+        (true, vec![(Manifest, Wrong::TakesAndSays(502))]),
+        (false, vec![(Manifest, busy(502)), (Manifest, busy(503))]),
+        (false, vec![(Manifest, Wrong::Breaks)]),
+        (false, vec![(Manifest, Wrong::TakesAndSays(502))]),
+        (false, vec![(Tag, busy(503))]),
+    ];
+    let all = cases.map(|(is_chart, wrong)| async move {
+        let (registry, fake) = start(&wrong).await;
+        let published = publish(&registry, is_chart).await;
+        assert!(published.is_ok(), "{is_chart} {wrong:?}: {published:?}");
+        let fake = fake.lock().expect("the registry");
+        assert!(fake.wrong.is_empty() && fake.manifest.is_some(), "{wrong:?}: {:?}", fake.asked);
+    });
+    join_all(all).await;
+}
+
+#[tokio::test]
+async fn manifest_that_a_registry_refuses_is_not_written_again() {
+    let cases = [400, 401, 403, 413].map(|code| Wrong::Refuses(code, None));
+    let all = cases.into_iter().flat_map(|wrong| [true, false].map(|is_chart| (is_chart, wrong)));
+    let all = all.map(|(is_chart, wrong)| async move {
+        let (registry, fake) = start(&[(Step::Manifest, wrong)]).await;
+        assert!(publish(&registry, is_chart).await.is_err(), "{is_chart} {wrong:?}");
+        let asked = &fake.lock().expect("the registry").asked;
+        assert_eq!(
+            asked.iter().filter(|step| **step == Step::Manifest).count(),
+            1,
+            "{wrong:?}: {asked:?}"
+        );
+    });
+    join_all(all).await;
+}
+
+#[tokio::test]
+async fn manifest_of_another_publisher_between_two_attempts_is_kept() {
+    let (registry, fake) = start(&[(Step::Manifest, Wrong::Overtaken(503))]).await;
+    let published = publish(&registry, false).await.expect_err("another publisher was faster");
+    assert!(matches!(published.fault(), Fault::Moved { .. }), "{published:?}");
+    assert_eq!(fake.lock().expect("the registry").manifest.as_deref(), Some(b"{}".as_slice()));
 }
 
 #[tokio::test]

@@ -2,7 +2,7 @@
 
 use super::retry::{Attempts, retry};
 use super::{Fault, Need, Registry, RegistryError};
-use crate::web::{Clock, header};
+use crate::web::{Clock, WebError, header};
 use hyper::body::Bytes;
 use reqwest::header::{CONTENT_LENGTH, CONTENT_RANGE, CONTENT_TYPE, LOCATION, RANGE};
 use reqwest::{Method, Response, StatusCode, Url};
@@ -78,14 +78,21 @@ fn place(response: &Response) -> Result<Url, Fault> {
 }
 
 impl Upload {
-    fn failed(&self, fault: impl Into<Fault>) -> RegistryError {
+    fn failed(&self, fault: Fault) -> RegistryError {
+        let fault = match fault {
+            Fault::Web(WebError::Status {
+                code: StatusCode::NOT_FOUND,
+                ..
+            }) => Fault::Forgotten,
+            fault => fault,
+        };
         RegistryError::new(writing(&self.registry, &self.repository), fault)
     }
 
     /// Sends the next bytes.
     ///
     /// # Errors
-    /// When the registry does not take them, in several attempts.
+    /// When the registry does not take them, in several attempts, or has forgotten the upload ([`RegistryError::is_forgotten`]).
     pub async fn write(&mut self, bytes: Bytes) -> Result<(), RegistryError> {
         self.deliver(bytes, None).await
     }

@@ -2,7 +2,7 @@
 
 use super::{AT_ONCE, Found, Meter, Origin, TransferError, Tree, tasks};
 use crate::oci::Descriptor;
-use crate::registry::{Reference, Registry, retry};
+use crate::registry::{Attempts, Reference, Registry, Upload, retry};
 use futures::{StreamExt, TryStreamExt, stream};
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -94,16 +94,36 @@ impl Blob {
         from: Option<&str>,
         meter: Option<&Meter>,
     ) -> Result<bool, TransferError> {
-        let upload = match from {
-            Some(from) => registry.mount(repository, &self.descriptor.digest, from).await?,
-            None => Some(registry.upload(repository).await?),
-        };
-        let Some(mut upload) = upload else { return Ok(false) };
+        let (mut shown, mut attempts) = (0, Attempts::new(TRANSFER));
+        loop {
+            let upload = match from {
+                Some(from) => registry.mount(repository, &self.descriptor.digest, from).await?,
+                None => Some(registry.upload(repository).await?),
+            };
+            let Some(upload) = upload else { return Ok(false) };
+            let mut read = 0;
+            let sent = self.fill(upload, |bytes| {
+                read += bytes;
+                // What is sent once more has moved already.
+                if let Some(meter) = meter.filter(|_| read > shown) {
+                    meter.moved(read - shown);
+                    shown = read;
+                }
+            });
+            match sent.await {
+                Err(TransferError::Registry(error)) if error.is_forgotten() && attempts.wait(None).await => {}
+                sent => return sent.map(|()| true),
+            }
+        }
+    }
+
+    /// Sends all bytes; `moved` is given how many came, each time.
+    async fn fill(&self, mut upload: Upload, mut moved: impl FnMut(usize)) -> Result<(), TransferError> {
         let mut reader = self.origin.blob(&self.descriptor).await?;
         let mut piece: Vec<u8> = Vec::new();
         // A registry is asked as seldom as possible, whatever pieces come.
         while let Some(bytes) = reader.next().await? {
-            meter.iter().for_each(|meter| meter.moved(bytes.len()));
+            moved(bytes.len());
             if piece.len() + bytes.len() > PIECE {
                 upload.write(std::mem::take(&mut piece).into()).await?;
                 piece.reserve_exact(PIECE);
@@ -111,8 +131,7 @@ impl Blob {
             piece.extend_from_slice(&bytes);
         }
         upload.write(piece.into()).await?;
-        upload.finish(&self.descriptor.digest).await?;
-        Ok(true)
+        Ok(upload.finish(&self.descriptor.digest).await?)
     }
 }
 
@@ -138,7 +157,7 @@ async fn put(registry: &Registry, tree: &Tree, to: &Reference) -> Result<(), Tra
             true => to.clone(),
             false => to.at_digest(&descriptor.digest),
         };
-        retry(TRANSFER, || registry.put_bytes(&at, &descriptor.media_type, bytes.clone())).await?;
+        registry.put_bytes(&at, &descriptor.media_type, bytes.clone()).await?;
     }
     Ok(())
 }

@@ -6,8 +6,8 @@ use super::meter::Meter;
 use super::offload::{Unread, Work};
 use quick_xml::NsReader;
 use quick_xml::escape::resolve_predefined_entity;
-use quick_xml::events::Event;
-use quick_xml::name::ResolveResult;
+use quick_xml::events::{BytesRef, BytesStart, Event};
+use quick_xml::name::{NamespaceResolver, ResolveResult};
 use std::ops::Deref;
 use vdo_api::types::plain;
 
@@ -138,41 +138,8 @@ pub fn parse_each<T>(
                 if open.len() == MAX_DEPTH {
                     return Err(format!("it is nested deeper than {MAX_DEPTH} elements").into());
                 }
-                let namespace = match namespace {
-                    ResolveResult::Bound(namespace) => known(namespace.into_inner()),
-                    ResolveResult::Unbound => "",
-                    ResolveResult::Unknown(_) => return Err("it uses a namespace prefix that it does not declare".into()),
-                };
-                let name = start.local_name().into_inner().to_owned();
-                kept.element(COST + name.len())?;
-                let mut element = Element {
-                    namespace,
-                    name,
-                    ..Element::default()
-                };
-                for (number, attribute) in start.attributes().enumerate() {
-                    if number == MAX_ATTRIBUTES {
-                        return Err(format!("it has an element with more than {MAX_ATTRIBUTES} attributes").into());
-                    }
-                    let attribute = attribute.map_err(bad("has a bad attribute"))?;
-                    let (namespace, name) = reader.resolver().resolve_attribute(attribute.key);
-                    if name.into_inner() != "type" {
-                        continue;
-                    }
-                    kept.text(attribute.value.len())?;
-                    let value = attribute
-                        .normalized_value(quick_xml::XmlVersion::Implicit1_0)
-                        .map_err(bad("has a bad attribute"))?;
-                    allowed(&value)?;
-                    match namespace {
-                        ResolveResult::Bound(namespace) if namespace.into_inner() == XSI => {
-                            value.rsplit(':').next().unwrap_or_default().clone_into(&mut element.xsi_type);
-                        }
-                        ResolveResult::Unbound => element.kind = value.into_owned(),
-                        _ => {}
-                    }
-                }
-                open.push(element);
+                let namespace = declared(namespace)?;
+                open.push(element(&start, namespace, reader.resolver(), &mut kept)?);
             }
             Event::End(_) => {
                 let done = open.pop().ok_or("it closes an element that is not open")?;
@@ -192,18 +159,64 @@ pub fn parse_each<T>(
             }
             Event::Text(part) => push(&mut open, &part, &mut kept)?,
             Event::CData(part) => push(&mut open, &part, &mut kept)?,
-            Event::GeneralRef(reference) => {
-                let character = reference.resolve_char_ref().map_err(bad("refers to no character"))?;
-                match (character, resolve_predefined_entity(&reference)) {
-                    (Some(character), _) => push(&mut open, character.encode_utf8(&mut [0; 4]), &mut kept)?,
-                    (None, Some(text)) => push(&mut open, text, &mut kept)?,
-                    (None, None) => return Err("it refers to an entity that XML does not define".into()),
-                }
-            }
+            Event::GeneralRef(reference) => push_reference(&mut open, &reference, &mut kept)?,
             Event::DocType(_) => return Err("it declares a DOCTYPE, which SOAP forbids".into()),
             Event::Eof => return Err("it ends in the middle".into()),
             Event::Empty(_) | Event::Comment(_) | Event::Decl(_) | Event::PI(_) => {}
         }
+    }
+}
+
+/// The namespace of an element.
+fn declared(namespace: ResolveResult<'_>) -> Result<&'static str, Unread> {
+    match namespace {
+        ResolveResult::Bound(namespace) => Ok(known(namespace.into_inner())),
+        ResolveResult::Unbound => Ok(""),
+        ResolveResult::Unknown(_) => Err("it uses a namespace prefix that it does not declare".into()),
+    }
+}
+
+/// An element as it begins.
+fn element(start: &BytesStart<'_>, namespace: &'static str, resolver: &NamespaceResolver, kept: &mut Meter) -> Result<Element, Unread> {
+    let name = start.local_name().into_inner().to_owned();
+    kept.element(COST + name.len())?;
+    let mut element = Element {
+        namespace,
+        name,
+        ..Element::default()
+    };
+    for (number, attribute) in start.attributes().enumerate() {
+        if number == MAX_ATTRIBUTES {
+            return Err(format!("it has an element with more than {MAX_ATTRIBUTES} attributes").into());
+        }
+        let attribute = attribute.map_err(bad("has a bad attribute"))?;
+        let (namespace, name) = resolver.resolve_attribute(attribute.key);
+        if name.into_inner() != "type" {
+            continue;
+        }
+        kept.text(attribute.value.len())?;
+        let value = attribute
+            .normalized_value(quick_xml::XmlVersion::Implicit1_0)
+            .map_err(bad("has a bad attribute"))?;
+        allowed(&value)?;
+        match namespace {
+            ResolveResult::Bound(namespace) if namespace.into_inner() == XSI => {
+                value.rsplit(':').next().unwrap_or_default().clone_into(&mut element.xsi_type);
+            }
+            ResolveResult::Unbound => element.kind = value.into_owned(),
+            _ => {}
+        }
+    }
+    Ok(element)
+}
+
+/// Adds the character that a reference stands for.
+fn push_reference(open: &mut [Element], reference: &BytesRef<'_>, kept: &mut Meter) -> Result<(), Unread> {
+    let character = reference.resolve_char_ref().map_err(bad("refers to no character"))?;
+    match (character, resolve_predefined_entity(reference)) {
+        (Some(character), _) => push(open, character.encode_utf8(&mut [0; 4]), kept),
+        (None, Some(text)) => push(open, text, kept),
+        (None, None) => Err("it refers to an entity that XML does not define".into()),
     }
 }
 

@@ -30,139 +30,171 @@ pub(super) fn check_vm(
     inventory: &Inventory,
     requirements: &Requirements,
 ) -> Vec<Finding> {
-    let mut all = Vec::new();
     let path = if machine.path.is_empty() { &machine.id } else { &machine.path };
-    let quoted = shell(path);
-    let mut add = |reason, what: String, remedy: Advice| all.push(Finding::new(reason, format!("node {}: {what}", node.name), remedy));
-    if machine.power != "poweredOn" && !machine.power.is_empty() {
-        add(
-            Reason::MachinePoweredOff,
-            format!("machine {path} is {}", machine.power),
-            Advice::run("Power it on, or remove the node:", format!("govc vm.power -on {quoted}")),
-        );
+    let vm = NodeMachine { node, machine, path };
+    let first = [vm.power(), vm.hardware(), vm.disk_uuid()];
+    let rest = [
+        vm.provider_id(),
+        vm.host_version(report, inventory),
+        vm.host_state(report, inventory),
+        vm.snapshot(),
+        vm.controllers(),
+    ];
+    let all = first.into_iter().flatten().chain(vm.guest(requirements));
+    all.chain(rest.into_iter().flatten()).collect()
+}
+
+/// The machine of a node.
+struct NodeMachine<'a> {
+    node: &'a Node,
+    machine: &'a Machine,
+    /// By which it is named.
+    path: &'a str,
+}
+
+impl NodeMachine<'_> {
+    fn finding(&self, reason: Reason, what: impl std::fmt::Display, remedy: impl Into<Advice>) -> Finding {
+        Finding::new(reason, format!("node {}: {what}", self.node.name), remedy)
     }
-    let number = machine.hardware.strip_prefix("vmx-").and_then(|text| text.parse::<u32>().ok());
-    if number.is_some_and(|version| version < MINIMUM_HARDWARE) {
-        add(
-            Reason::HardwareVersionTooOld,
-            format!(
-                "machine {path} has hardware version {}; the drivers need vmx-{MINIMUM_HARDWARE}",
-                machine.hardware
-            ),
-            Advice::run(
-                "Power it off and upgrade it:",
-                format!("govc vm.upgrade -version={MINIMUM_HARDWARE} -vm {quoted}"),
-            ),
-        );
+
+    fn power(&self) -> Option<Finding> {
+        let (power, path) = (&self.machine.power, self.path);
+        let is_off = power != "poweredOn" && !power.is_empty();
+        let remedy = || Advice::run("Power it on, or remove the node:", format!("govc vm.power -on {}", shell(path)));
+        is_off.then(|| self.finding(Reason::MachinePoweredOff, format!("machine {path} is {power}"), remedy()))
     }
-    if machine.disk_uuid != Some(true) {
-        let state = if machine.disk_uuid.is_some() { "FALSE" } else { "not set" };
-        add(
-            Reason::DiskUuidDisabled,
-            format!("machine {path} has disk.EnableUUID {state}; volumes cannot be mounted there"),
-            Advice::run(
-                "Power it off and set it:",
-                format!("govc vm.change -vm {quoted} -e disk.enableUUID=TRUE"),
-            ),
-        );
+
+    fn hardware(&self) -> Option<Finding> {
+        let (hardware, path) = (&self.machine.hardware, self.path);
+        let number = hardware.strip_prefix("vmx-").and_then(|text| text.parse::<u32>().ok());
+        number.filter(|version| *version < MINIMUM_HARDWARE)?;
+        let what = format!("machine {path} has hardware version {hardware}; the drivers need vmx-{MINIMUM_HARDWARE}");
+        let command = format!("govc vm.upgrade -version={MINIMUM_HARDWARE} -vm {}", shell(path));
+        let remedy = Advice::run("Power it off and upgrade it:", command);
+        Some(self.finding(Reason::HardwareVersionTooOld, what, remedy))
     }
-    let off = machine.power == "poweredOff";
-    if !machine.tools_running && !off {
-        add(
-            Reason::ToolsNotRunning,
-            format!("VMware Tools do not run in machine {path}"),
-            "Install open-vm-tools in the guest and start its service vmtoolsd; the cloud provider learns the addresses from it.".into(),
-        );
-    } else if !off {
-        if machine.host_name.is_empty() {
-            add(
-                Reason::GuestNameMissing,
-                format!("VMware Tools report no host name of machine {path}"),
-                "Look at vmtoolsd in the guest; the cloud provider does not register a node without it.".into(),
-            );
-        } else if node.provider_id.is_empty() && machine.host_name != node.name {
-            add(
-                Reason::GuestNameDiffers,
-                format!(
-                    "machine {path} calls itself {:?}; the cloud provider compares letter by letter",
-                    machine.host_name
-                ),
-                format!(
-                    "Set the guest's host name to {:?}, or the kubelet's --hostname-override to the guest's.",
-                    node.name
-                )
-                .into(),
-            );
+
+    fn disk_uuid(&self) -> Option<Finding> {
+        let path = self.path;
+        let state = match self.machine.disk_uuid {
+            Some(true) => return None,
+            Some(false) => "FALSE",
+            None => "not set",
+        };
+        let what = format!("machine {path} has disk.EnableUUID {state}; volumes cannot be mounted there");
+        let command = format!("govc vm.change -vm {} -e disk.enableUUID=TRUE", shell(path));
+        let remedy = Advice::run("Power it off and set it:", command);
+        Some(self.finding(Reason::DiskUuidDisabled, what, remedy))
+    }
+
+    /// What VMware Tools report, from which the cloud provider learns a node's name and addresses. Nothing is expected of a machine that is off.
+    fn guest(&self, requirements: &Requirements) -> Vec<Finding> {
+        if self.machine.power == "poweredOff" {
+            return Vec::new();
         }
-        let usable: Vec<IpAddr> = machine.addresses.iter().filter_map(|address| usable(address)).collect();
+        if !self.machine.tools_running {
+            let what = format!("VMware Tools do not run in machine {}", self.path);
+            let remedy =
+                "Install open-vm-tools in the guest and start its service vmtoolsd; the cloud provider learns the addresses from it.";
+            return vec![self.finding(Reason::ToolsNotRunning, what, remedy)];
+        }
+        [self.guest_name(), self.guest_address(requirements)]
+            .into_iter()
+            .flatten()
+            .collect()
+    }
+
+    fn guest_name(&self) -> Option<Finding> {
+        let (node, name, path) = (self.node, &self.machine.host_name, self.path);
+        if name.is_empty() {
+            let what = format!("VMware Tools report no host name of machine {path}");
+            let remedy = "Look at vmtoolsd in the guest; the cloud provider does not register a node without it.";
+            return Some(self.finding(Reason::GuestNameMissing, what, remedy));
+        }
+        if !node.provider_id.is_empty() || *name == node.name {
+            return None;
+        }
+        let what = format!("machine {path} calls itself {name:?}; the cloud provider compares letter by letter");
+        let remedy = format!(
+            "Set the guest's host name to {:?}, or the kubelet's --hostname-override to the guest's.",
+            node.name
+        );
+        Some(self.finding(Reason::GuestNameDiffers, what, remedy))
+    }
+
+    fn guest_address(&self, requirements: &Requirements) -> Option<Finding> {
+        let path = self.path;
+        let usable: Vec<IpAddr> = self.machine.addresses.iter().filter_map(|address| usable(address)).collect();
+        let Some(first) = usable.first() else {
+            let what = format!("VMware Tools report no usable address of machine {path}");
+            let remedy = "Connect its network adapter and look at vmtoolsd in the guest; loopback and link-local addresses do not count.";
+            return Some(self.finding(Reason::GuestAddressMissing, what, remedy));
+        };
         // It is configured for its default, IPv4, and leaves a node as it is without an address of that family.
         let for_provider = |address: &IpAddr| address.is_ipv4() || !requirements.features.contains(&Feature::CloudProvider);
-        if let Some(first) = usable.first().filter(|_| !usable.iter().any(for_provider)) {
-            add(
-                Reason::GuestAddressMissing,
-                format!("machine {path} has IPv6 addresses only, such as {first}; the cloud provider looks for an IPv4 address"),
-                "Give the machine an IPv4 address on one of its adapters.".into(),
-            );
-        } else if usable.is_empty() {
-            add(
-                Reason::GuestAddressMissing,
-                format!("VMware Tools report no usable address of machine {path}"),
-                "Connect its network adapter and look at vmtoolsd in the guest; loopback and link-local addresses do not count.".into(),
-            );
+        if usable.iter().any(for_provider) {
+            return None;
         }
+        let what = format!("machine {path} has IPv6 addresses only, such as {first}; the cloud provider looks for an IPv4 address");
+        let remedy = "Give the machine an IPv4 address on one of its adapters.";
+        Some(self.finding(Reason::GuestAddressMissing, what, remedy))
     }
-    let expected = format!("vsphere://{}", machine.uuid.trim().to_lowercase());
-    if !node.provider_id.is_empty() && !machine.uuid.is_empty() && node.provider_id != expected {
-        add(
-            Reason::ProviderIdDiffers,
-            format!("its provider ID is {}, its machine {path} would be {expected}", node.provider_id),
-            Advice::run(
-                "The provider ID cannot be changed: delete the node and let it register again:",
-                format!("kubectl delete node {}", node.name),
-            ),
+
+    fn provider_id(&self) -> Option<Finding> {
+        let (node, path) = (self.node, self.path);
+        let expected = format!("vsphere://{}", self.machine.uuid.trim().to_lowercase());
+        if node.provider_id.is_empty() || self.machine.uuid.is_empty() || node.provider_id == expected {
+            return None;
+        }
+        let what = format!("its provider ID is {}, its machine {path} would be {expected}", node.provider_id);
+        let remedy = Advice::run(
+            "The provider ID cannot be changed: delete the node and let it register again:",
+            format!("kubectl delete node {}", node.name),
         );
+        Some(self.finding(Reason::ProviderIdDiffers, what, remedy))
     }
-    let host = inventory.hosts.get(&machine.host);
-    if host.is_some_and(|host| too_old(&host.version)) {
-        add(
-            Reason::HostVersionTooOld,
-            format!(
-                "machine {path} runs on host {} with ESXi {}; the drivers need {}.{}",
-                report.host, report.host_version, ESXI[0], ESXI[1]
-            ),
-            "Upgrade the host, or move the machine to a newer one.".into(),
+
+    fn host_version(&self, report: &NodeReport, inventory: &Inventory) -> Option<Finding> {
+        inventory.hosts.get(&self.machine.host).filter(|host| too_old(&host.version))?;
+        let what = format!(
+            "machine {} runs on host {} with ESXi {}; the drivers need {}.{}",
+            self.path, report.host, report.host_version, ESXI[0], ESXI[1]
         );
+        let remedy = "Upgrade the host, or move the machine to a newer one.";
+        Some(self.finding(Reason::HostVersionTooOld, what, remedy))
     }
-    if host.is_some_and(|host| !host.state.is_empty() && host.state != "connected") {
-        add(
-            Reason::HostDisconnected,
-            format!(
-                "machine {path} runs on host {}, which is {}",
-                report.host,
-                host.map_or("", |host| &host.state)
-            ),
-            "Reconnect the host in vCenter; until then nothing can be attached to the machine.".into(),
+
+    fn host_state(&self, report: &NodeReport, inventory: &Inventory) -> Option<Finding> {
+        let state = &inventory.hosts.get(&self.machine.host)?.state;
+        if state.is_empty() || state == "connected" {
+            return None;
+        }
+        let what = format!("machine {} runs on host {}, which is {state}", self.path, report.host);
+        let remedy = "Reconnect the host in vCenter; until then nothing can be attached to the machine.";
+        Some(self.finding(Reason::HostDisconnected, what, remedy))
+    }
+
+    fn snapshot(&self) -> Option<Finding> {
+        let path = self.path;
+        let remedy = || Advice::run("Remove it:", format!("govc snapshot.remove -vm {} '*'", shell(path)));
+        let what = format!("machine {path} has a snapshot, which a node must not have");
+        self.machine
+            .snapshot
+            .then(|| self.finding(Reason::SnapshotsPresent, what, remedy()))
+    }
+
+    fn controllers(&self) -> Option<Finding> {
+        let all = self.machine.controllers.as_ref()?;
+        if all.iter().any(|kind| kind == "ParaVirtualSCSIController") {
+            return None;
+        }
+        let what = format!(
+            "machine {} has no paravirtual SCSI controller; volumes are attached to no other kind",
+            self.path
         );
+        let remedy = "Power it off and add a SCSI controller of type VMware Paravirtual.";
+        Some(self.finding(Reason::ParavirtualScsiMissing, what, remedy))
     }
-    if machine.snapshot {
-        add(
-            Reason::SnapshotsPresent,
-            format!("machine {path} has a snapshot, which a node must not have"),
-            Advice::run("Remove it:", format!("govc snapshot.remove -vm {quoted} '*'")),
-        );
-    }
-    if machine
-        .controllers
-        .as_ref()
-        .is_some_and(|all| !all.iter().any(|kind| kind == "ParaVirtualSCSIController"))
-    {
-        add(
-            Reason::ParavirtualScsiMissing,
-            format!("machine {path} has no paravirtual SCSI controller; volumes are attached to no other kind"),
-            "Power it off and add a SCSI controller of type VMware Paravirtual.".into(),
-        );
-    }
-    all
 }
 
 /// The address, if other machines can reach it there.

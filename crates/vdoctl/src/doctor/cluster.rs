@@ -31,22 +31,7 @@ pub(super) async fn inspect(args: &Args, global: &Global) -> Result<Findings, Cl
         Err(ReconcileError::Cluster(ClusterError::NotServed { .. })) => Vec::new(),
         result => result?,
     };
-    let chosen: Vec<&VsphereCloudConfig> = match &args.what {
-        Some(DoctorVerb::Connection { name }) => {
-            let one = own.iter().find(|object| object.name_any() == *name);
-            let names: Vec<String> = own.iter().map(ResourceExt::name_any).collect();
-            let names: Vec<&str> = names.iter().map(String::as_str).collect();
-            vec![one.ok_or_else(|| unknown("vSphere connection", name, &names))?]
-        }
-        _ => own.iter().collect(),
-    };
-    if args.vcenter.password_file.is_some() && chosen.len() != 1 {
-        return Err(CliError::new(
-            Exit::Usage,
-            format!("one password cannot be tried for {} connections", chosen.len()),
-            "Name the connection: vdoctl doctor connection NAME --password-file FILE",
-        ));
-    }
+    let chosen = chosen(args, &own)?;
     let deployed = context.deployed().await?;
     let seen = reconcile::nodes(&context.ports.reader).await.map_err(CliError::from);
     if let Err(error) = &seen {
@@ -97,6 +82,33 @@ pub(super) async fn inspect(args: &Args, global: &Global) -> Result<Findings, Cl
     let inspected: Vec<Examined> = inspected.into_iter().collect::<Result<_, CliError>>()?;
     // Connections that were not checked are not listed.
     let whole = chosen.len() == own.len();
+    take(&mut found, inspected, whole);
+    Ok(found)
+}
+
+/// The connections that are asked for.
+fn chosen<'a>(args: &Args, own: &'a [VsphereCloudConfig]) -> Result<Vec<&'a VsphereCloudConfig>, CliError> {
+    let chosen: Vec<&VsphereCloudConfig> = match &args.what {
+        Some(DoctorVerb::Connection { name }) => {
+            let one = own.iter().find(|object| object.name_any() == *name);
+            let names: Vec<String> = own.iter().map(ResourceExt::name_any).collect();
+            let names: Vec<&str> = names.iter().map(String::as_str).collect();
+            vec![one.ok_or_else(|| unknown("vSphere connection", name, &names))?]
+        }
+        _ => own.iter().collect(),
+    };
+    if args.vcenter.password_file.is_some() && chosen.len() != 1 {
+        return Err(CliError::new(
+            Exit::Usage,
+            format!("one password cannot be tried for {} connections", chosen.len()),
+            "Name the connection: vdoctl doctor connection NAME --password-file FILE",
+        ));
+    }
+    Ok(chosen)
+}
+
+/// Adds what the inspections have shown; where every connection was inspected, also what they show of each other.
+fn take(found: &mut Findings, inspected: Vec<Examined>, whole: bool) {
     let coverages: Vec<Arc<Coverage>> = inspected
         .iter()
         .filter_map(|examined| coverage(&examined.name, &examined.inspection).map(Arc::new))
@@ -111,7 +123,6 @@ pub(super) async fn inspect(args: &Args, global: &Global) -> Result<Findings, Cl
         found.take(&examined.name, subject, reported);
         found.talk.extend(examined.warning);
     }
-    Ok(found)
 }
 
 /// One connection, and what the look at it has shown.

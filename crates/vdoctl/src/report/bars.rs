@@ -1,9 +1,15 @@
 //! Which Kubernetes minors the versions of a driver support, as a picture.
 
 use super::super::views::matrix::VersionView;
+use super::page::environment;
+use minijinja::Error;
+use minijinja::value::{Serde, Value};
+use serde::Serialize;
 use std::collections::BTreeMap;
 use vdo_api::types::span;
 use vdo_core::matrix::Confidence;
+
+const TEMPLATE: &str = include_str!("bars.svg.j2");
 
 /// Sizes in pixels.
 const NAME: usize = 190;
@@ -17,7 +23,7 @@ pub(super) type Minor = u64;
 /// Driver, its minor with the newest first, the first and the last Kubernetes minor, and how it is drawn.
 type Line = (String, std::cmp::Reverse<Vec<u64>>, Minor, Minor, &'static str);
 
-/// A line of versions with the same range.
+/// Versions with the same range.
 struct Row {
     name: String,
     from: Minor,
@@ -25,53 +31,73 @@ struct Row {
     class: &'static str,
 }
 
+/// What the template draws; in pixels.
+#[derive(Serialize)]
+struct Picture {
+    margin: usize,
+    width: usize,
+    height: usize,
+    cell: usize,
+    /// Where the cluster's minor begins.
+    here: Option<usize>,
+    /// Each minor, with the middle of its column.
+    minors: Vec<(Minor, usize)>,
+    bars: Vec<Bar>,
+}
+
+/// A bar, and the name in front of it.
+#[derive(Serialize)]
+struct Bar {
+    name: String,
+    class: &'static str,
+    from: Minor,
+    to: Minor,
+    x: usize,
+    y: usize,
+    width: usize,
+}
+
 /// The picture of all drivers; the cluster's minor is marked. Empty where nothing is known.
-pub(super) fn svg(versions: &[VersionView], cluster: Option<Minor>) -> String {
+///
+/// # Errors
+/// When the template is wrong.
+pub(super) fn svg(versions: &[VersionView], cluster: Option<Minor>) -> Result<String, Error> {
+    match picture(versions, cluster) {
+        Some(picture) => environment().render_str(TEMPLATE, Value::from(Serde(picture))),
+        None => Ok(String::new()),
+    }
+}
+
+fn picture(versions: &[VersionView], cluster: Option<Minor>) -> Option<Picture> {
     let bounds = versions
         .iter()
         .flat_map(|version| [&version.kubernetes.min, &version.kubernetes.max]);
     let bounds: Vec<Minor> = bounds.filter_map(|bound| minor(bound.as_deref()?)).collect();
-    let (Some(first), Some(last)) = (bounds.iter().copied().min(), bounds.iter().copied().max()) else {
-        return String::new();
-    };
+    let (first, last) = (bounds.iter().copied().min()?, bounds.iter().copied().max()?);
     // A matrix may name any number; a picture has room for so many.
     let last = *span(first, last).end();
     let rows = rows(versions, first, last);
     let columns = usize::try_from(last.saturating_sub(first).saturating_add(1)).unwrap_or(1);
-    let (width, height) = (NAME + columns * CELL, (rows.len() + 1) * LINE + 6);
-    let (whole, high) = (width + 2 * MARGIN, height + 2 * MARGIN);
     let x = |minor: Minor| NAME + usize::try_from(minor.min(last).saturating_sub(first)).unwrap_or(0) * CELL;
-    let mut text = format!(
-        "<svg viewBox=\"-{MARGIN} -{MARGIN} {whole} {high}\" width=\"{whole}\" role=\"img\" \
-         aria-label=\"Kubernetes minors that each version supports\">"
-    );
-    if let Some(here) = cluster.filter(|here| (first..=last).contains(here)) {
-        text.push_str(&format!(
-            "<rect class=\"here\" x=\"{}\" y=\"0\" width=\"{CELL}\" height=\"{height}\"/>",
-            x(here)
-        ));
-    }
-    for minor in span(first, last) {
-        text.push_str(&format!(
-            "<text x=\"{}\" y=\"15\" text-anchor=\"middle\">1.{minor}</text>",
-            x(minor) + CELL / 2
-        ));
-    }
-    for (at, row) in rows.iter().enumerate() {
-        let y = (at + 1) * LINE;
-        let length = (x(row.to) + CELL).saturating_sub(x(row.from));
-        text.push_str(&format!(
-            "<text x=\"0\" y=\"{}\">{}</text><rect class=\"{}\" x=\"{}\" y=\"{}\" width=\"{}\" height=\"12\" rx=\"3\"><title>{}</title></rect>",
-            y + 15,
-            escaped(&row.name),
-            row.class,
-            x(row.from) + 2,
-            y + 5,
-            length.saturating_sub(4),
-            escaped(&format!("{}: Kubernetes 1.{} to 1.{}", row.name, row.from, row.to))
-        ));
-    }
-    text + "</svg>"
+    let (width, height) = (NAME + columns * CELL, (rows.len() + 1) * LINE + 6);
+    let bars = rows.into_iter().enumerate().map(|(at, row)| Bar {
+        x: x(row.from) + 2,
+        y: (at + 1) * LINE,
+        width: (x(row.to) + CELL).saturating_sub(x(row.from)).saturating_sub(4),
+        name: row.name,
+        class: row.class,
+        from: row.from,
+        to: row.to,
+    });
+    Some(Picture {
+        margin: MARGIN,
+        width,
+        height,
+        cell: CELL,
+        here: cluster.filter(|here| (first..=last).contains(here)).map(x),
+        minors: span(first, last).map(|minor| (minor, x(minor) + CELL / 2)).collect(),
+        bars: bars.collect(),
+    })
 }
 
 /// Versions of one minor with the same range and state are one line; the newest come first.
@@ -117,21 +143,4 @@ fn rows(versions: &[VersionView], first: Minor, last: Minor) -> Vec<Row> {
 /// The minor of a version such as `1.34`.
 pub(super) fn minor(version: &str) -> Option<Minor> {
     version.split('.').nth(1)?.parse().ok()
-}
-
-/// A text as it may stand in a page.
-pub(super) fn escaped(text: &str) -> String {
-    let mut out = String::with_capacity(text.len());
-    for c in text.chars() {
-        match c {
-            '&' => out.push_str("&amp;"),
-            '<' => out.push_str("&lt;"),
-            '>' => out.push_str("&gt;"),
-            '"' => out.push_str("&quot;"),
-            '\'' => out.push_str("&#39;"),
-            c if c.is_control() && c != '\n' && c != '\t' => out.push('\u{fffd}'),
-            c => out.push(c),
-        }
-    }
-    out
 }

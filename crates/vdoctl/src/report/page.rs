@@ -3,10 +3,10 @@
 use super::super::support::Facts;
 use super::super::views::doctor::{DoctorView, OfConnection};
 use super::super::views::status::StatusView;
-use super::bars::{escaped, minor, svg};
+use super::bars::{minor, svg};
 use crate::doctor::check::{Finding, Mark};
 use minijinja::value::{Serde, Value};
-use minijinja::{AutoEscape, Environment, Error, UndefinedBehavior};
+use minijinja::{AutoEscape, Environment, Error, UndefinedBehavior, escape_formatter};
 use serde::Serialize;
 use std::collections::BTreeMap;
 use vdo_core::drivers::short;
@@ -74,19 +74,28 @@ struct Stage {
 /// # Errors
 /// When the template is wrong.
 pub(super) fn page(facts: &Facts) -> Result<String, Error> {
-    let mut environment = Environment::new();
-    environment.set_undefined_behavior(UndefinedBehavior::Strict);
-    environment.set_auto_escape_callback(|_| AutoEscape::Html);
-    // Control characters go, too.
-    environment.set_formatter(|out, _, value| match value.is_safe() {
-        true => Ok(out.write_str(&value.to_string())?),
-        false => Ok(out.write_str(&escaped(&value.to_string()))?),
-    });
-    let page = environment.render_str(TEMPLATE, Value::from(Serde(shown(facts))))?;
+    let page = environment().render_str(TEMPLATE, Value::from(Serde(shown(facts)?)))?;
     Ok(page + "\n")
 }
 
-fn shown(facts: &Facts) -> Page {
+/// In which everything that is shown is escaped, and has no control characters.
+pub(super) fn environment() -> Environment<'static> {
+    let mut environment = Environment::new();
+    environment.set_undefined_behavior(UndefinedBehavior::Strict);
+    environment.set_auto_escape_callback(|_| AutoEscape::Html);
+    environment.set_formatter(|out, state, value| match value.as_str().filter(|_| !value.is_safe()) {
+        Some(text) => escape_formatter(out, state, &text.replace(is_control, "\u{fffd}").into()),
+        None => escape_formatter(out, state, value),
+    });
+    environment
+}
+
+/// Whether a character has no place in a page.
+fn is_control(c: char) -> bool {
+    c.is_control() && c != '\n' && c != '\t'
+}
+
+fn shown(facts: &Facts) -> Result<Page, Error> {
     let about = &facts.about;
     let status = facts.status.as_ref();
     let config = status.and_then(|status| status.config.as_ref());
@@ -102,7 +111,7 @@ fn shown(facts: &Facts) -> Page {
     let doctor = facts.doctor.as_ref();
     let matrix = facts.matrix.as_ref();
     let here = minor(about.cluster.version.trim_start_matches('v'));
-    Page {
+    Ok(Page {
         style: STYLE,
         vdoctl: about.vdoctl.clone(),
         taken: about.taken.map(|taken| taken.to_string()).unwrap_or_default(),
@@ -122,11 +131,11 @@ fn shown(facts: &Facts) -> Page {
             .flat_map(|doctor| &doctor.privileges)
             .filter_map(privileges)
             .collect(),
-        picture: matrix.map(|matrix| svg(&matrix.versions, here)).unwrap_or_default(),
+        picture: matrix.map(|matrix| svg(&matrix.versions, here)).transpose()?.unwrap_or_default(),
         stages: stages(facts),
         history: history(facts),
         missing: about.missing.clone(),
-    }
+    })
 }
 
 /// Every failed check with its remedy, and what the status names besides.
@@ -346,7 +355,7 @@ mod tests {
         };
         let matrix = json!({"source": "embedded", "version": 1, "generated": null, "expires": null, "digest": format!("sha256:{}", "0".repeat(64)),
             "decidedBy": "vdoctl", "cluster": null, "kubernetes": {"newest": "1.35", "released": null}, "old": false});
-        let about = json!({"vdoctl": "0.1.0", "taken": "2026-01-01T00:00:00Z", "cluster": {"name": "demo <1>", "version": "v1.34.4"}, "missing": ["plan: no answer"]});
+        let about = json!({"vdoctl": "0.1.0", "taken": "2026-01-01T00:00:00Z", "cluster": {"name": "demo <1>", "version": "v1.34.4"}, "missing": ["plan: no \u{1b} answer"]});
         let document = |verb: &str| {
             Some(match verb {
                 "status" => {
@@ -383,7 +392,8 @@ mod tests {
 
     #[test]
     fn report_page_shows_every_part_and_escapes_all_of_it() {
-        let page = page(&facts()).expect("a page");
+        // As a browser reads a slash.
+        let page = page(&facts()).expect("a page").replace("&#x2f;", "/");
         for part in [
             "demo &lt;1&gt;",
             "a &amp; b",
@@ -397,7 +407,7 @@ mod tests {
             "CPI 1.34.0 → 1.35.1 right after it",
             "no version of vsphere-csi fits",
             "installation",
-            "plan: no answer",
+            "plan: no \u{fffd} answer",
         ] {
             assert!(page.contains(part), "{part} is not in the page");
         }

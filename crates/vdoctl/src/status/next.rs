@@ -55,6 +55,27 @@ pub(super) fn next(picture: &Picture, config: &Config, now: Timestamp) -> Vec<St
         let doctor = "vdoctl doctor checks everything now, without the operator.";
         return vec![silence.remedy.clone(), doctor.into()];
     }
+    let need = match picture.judge(false, now) {
+        Judgement::Person(need) if need.kind != Kind::Deletion => Some(need),
+        _ => None,
+    };
+    let mut lines = doubts(picture, config);
+    lines.extend(need.iter().flat_map(|need| need.remedy.lines()).map(str::to_owned));
+    if picture.has_faults() && need.as_ref().is_none_or(|need| need.kind != Kind::Fault) {
+        let reason = picture.problems().into_iter().next().map(|problem| problem.reason);
+        lines.push(format!(
+            "Fix what is marked ✗: vdoctl doctor checks it again and says how, vdoctl explain {} says more.",
+            reason.unwrap_or_default()
+        ));
+    }
+    lines.extend(of_health(config, picture.has_faults(), need.is_some()));
+    lines.extend(possible(picture, config));
+    lines.extend(not_requested(config));
+    lines
+}
+
+/// Why the rest may not be true any more.
+fn doubts(picture: &Picture, config: &Config) -> Vec<String> {
     let mut lines = Vec::new();
     if let Some(Operator {
         failure: Some(failure), ..
@@ -65,60 +86,44 @@ pub(super) fn next(picture: &Picture, config: &Config, now: Timestamp) -> Vec<St
     if !config.current && config.status.health.is_some() {
         lines.push("The operator has not yet acted on the newest change of the VDOConfig.".into());
     }
-    let faults = picture.has_faults();
-    let need = match picture.judge(false, now) {
-        Judgement::Person(need) if need.kind != Kind::Deletion => Some(need),
-        _ => None,
+    lines
+}
+
+/// What the operator does next. `faults`: whether something is marked as wrong; `person`: whether a person has something to do first.
+fn of_health(config: &Config, faults: bool, person: bool) -> Option<String> {
+    let line = match config.status.health {
+        None => {
+            return Some(format!(
+                "The operator has not looked at VDOConfig {} yet. Does it run? kubectl -n {} get pods",
+                config.id,
+                config.id.split('/').next().unwrap_or_default()
+            ));
+        }
+        Some(Health::Paused) => PAUSED,
+        Some(_) if is_paused(config) => PAUSED,
+        Some(_) if person => "The operator goes on when that is done.",
+        Some(Health::Healthy) => {
+            return config.upgradeable().map(|c| {
+                let word = if c.status == "True" { "Upgradeable" } else { "Not upgradeable" };
+                format!("{word}: {}.", c.message)
+            });
+        }
+        Some(Health::Progressing) if config.deleting => "The drivers are being removed; `vdoctl status --watch` follows it.",
+        Some(Health::Progressing | Health::Blocked) if faults => "The operator then continues by itself.",
+        Some(Health::Progressing) => "Nothing to do: the operator goes on by itself; `vdoctl status --watch` follows it.",
+        Some(Health::Blocked) => "The operator goes on when the above is fixed.",
+        Some(Health::Degraded | Health::Unknown) => "What runs is left as it is; the operator keeps trying.",
     };
-    let person = need.is_some();
-    let covered = need.as_ref().is_some_and(|need| need.kind == Kind::Fault);
-    lines.extend(need.iter().flat_map(|need| need.remedy.lines()).map(str::to_owned));
-    if faults && !covered {
-        let reason = picture
-            .problems()
-            .into_iter()
-            .next()
-            .map(|problem| problem.reason)
-            .unwrap_or_default();
-        lines.push(format!(
-            "Fix what is marked ✗: vdoctl doctor checks it again and says how, vdoctl explain {reason} says more."
-        ));
-    }
-    match config.status.health {
-        None => lines.push(format!(
-            "The operator has not looked at VDOConfig {} yet. Does it run? kubectl -n {} get pods",
-            config.id,
-            config.id.split('/').next().unwrap_or_default()
-        )),
-        Some(Health::Paused) => lines.push(PAUSED.into()),
-        Some(_) if is_paused(config) => lines.push(PAUSED.into()),
-        Some(_) if person => lines.push("The operator goes on when that is done.".into()),
-        Some(Health::Healthy) => lines.extend(config.upgradeable().map(|c| {
-            format!(
-                "{}: {}.",
-                if c.status == "True" { "Upgradeable" } else { "Not upgradeable" },
-                c.message
-            )
-        })),
-        Some(Health::Progressing) if config.deleting => {
-            lines.push("The drivers are being removed; `vdoctl status --watch` follows it.".into())
-        }
-        Some(Health::Progressing | Health::Blocked) if faults => lines.push("The operator then continues by itself.".into()),
-        Some(Health::Progressing) => {
-            lines.push("Nothing to do: the operator goes on by itself; `vdoctl status --watch` follows it.".into())
-        }
-        Some(Health::Blocked) => lines.push("The operator goes on when the above is fixed.".into()),
-        Some(Health::Degraded | Health::Unknown) => lines.push("What runs is left as it is; the operator keeps trying.".into()),
-    }
+    Some(line.to_owned())
+}
+
+/// What a person could do.
+fn possible(picture: &Picture, config: &Config) -> Vec<String> {
     // What a problem says already is not repeated.
     let problems = picture.problems();
     let is_shown = |c: &Condition| problems.iter().any(|problem| problem.reason == c.reason);
-    lines.extend(
-        config
-            .upgrade_available()
-            .filter(|c| !is_shown(c))
-            .map(|c| format!("{}.", c.message)),
-    );
+    let newer = config.upgrade_available().filter(|c| !is_shown(c));
+    let mut lines: Vec<String> = newer.map(|c| format!("{}.", c.message)).into_iter().collect();
     lines.extend(config.unfinished_upgrade());
     lines.extend(config.kept.iter().map(|(driver, revision)| {
         let name = short(driver);
@@ -130,12 +135,18 @@ pub(super) fn next(picture: &Picture, config: &Config, now: Timestamp) -> Vec<St
     if config.status.nodes.as_ref().is_some_and(|nodes| !nodes.waiting.is_empty()) {
         lines.push("`vdoctl doctor nodes` compares every node with its virtual machine.".into());
     }
-    // A driver that the specification does not name, or removes.
-    let reported = [Reason::NotRequested, Reason::Removed].map(Reason::as_str);
-    for kind in [ConditionType::CloudProviderReady, ConditionType::StorageReady] {
-        let found = Conditions::find(&config.status.conditions, kind).filter(|c| reported.contains(&c.reason.as_str()));
-        let installed = |c: &&Condition| c.status != "Unknown" || c.reason == Reason::Removed.as_str();
-        lines.extend(found.filter(installed).map(|c| format!("{}.", c.message)));
-    }
     lines
+}
+
+/// Drivers that the specification does not name, or removes.
+fn not_requested(config: &Config) -> Vec<String> {
+    let reported = [Reason::NotRequested, Reason::Removed].map(Reason::as_str);
+    let found = [ConditionType::CloudProviderReady, ConditionType::StorageReady]
+        .into_iter()
+        .filter_map(|kind| {
+            let found = Conditions::find(&config.status.conditions, kind).filter(|c| reported.contains(&c.reason.as_str()))?;
+            let is_installed = found.status != "Unknown" || found.reason == Reason::Removed.as_str();
+            is_installed.then(|| format!("{}.", found.message))
+        });
+    found.collect()
 }

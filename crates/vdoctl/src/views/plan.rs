@@ -49,13 +49,27 @@ pub(crate) struct PlanView(pub PlannedView);
 #[serde(transparent)]
 pub(crate) struct DiffView(pub PlannedView);
 
+/// What happens to a driver.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum ChangeKind {
+    Install,
+    Upgrade,
+    Downgrade,
+    /// Its objects change, its version does not.
+    Change,
+    Keep,
+    Remove,
+}
+
 /// Which version becomes which.
-#[derive(Debug, Serialize, JsonSchema)]
+#[derive(Debug, Clone, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct DriverChangeView {
     pub driver: DriverName,
     /// `install`, `upgrade`, `downgrade`, `change`, `keep` or `remove`.
-    pub change: String,
+    #[schemars(with = "String")]
+    pub change: ChangeKind,
     pub from: Option<DriverVersion>,
     pub to: Option<DriverVersion>,
     pub because: String,
