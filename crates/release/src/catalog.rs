@@ -53,7 +53,7 @@ pub struct Args {
 }
 
 fn by_image(text: &str) -> Result<(String, PathBuf)> {
-    let (image, folder) = text.rsplit_once('=').context("write IMAGE=DIR")?;
+    let (image, folder) = text.split_once('=').context("write IMAGE=DIR")?;
     Ok((image.to_owned(), PathBuf::from(folder)))
 }
 

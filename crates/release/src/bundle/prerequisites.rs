@@ -34,10 +34,8 @@ fn is_missing(object: &Value) -> bool {
 /// them running without any. OLM's own accounts are let through: at an upgrade they delete the version before.
 fn guard() -> [Value; 2] {
     let labels = json!({"app.kubernetes.io/name": "vdo-operator"});
-    let message = format!(
-        "'VDOConfig ' + params.metadata.namespace + '/' + params.metadata.name + ' needs this operator, which uninstalls its drivers; \
-         first: kubectl delete vdoconfig ' + params.metadata.name + ' --namespace ' + params.metadata.namespace"
-    );
+    let message = "'VDOConfig ' + params.metadata.namespace + '/' + params.metadata.name + ' needs this operator, which uninstalls its drivers; \
+         first: kubectl delete vdoconfig ' + params.metadata.name + ' --namespace ' + params.metadata.namespace";
     let ours = format!(
         "request.resource.group == 'operators.coreos.com' \
          ? request.namespace == '{NAMESPACE}' && oldObject.metadata.name.startsWith('{PACKAGE}.v') \

@@ -12,8 +12,8 @@ const MINORS: std::ops::Range<u64> = 0..100;
 
 /// The versions of a driver that may be chosen, deprecated ones as well.
 fn usable<'a>(index: &'a Index, driver: &str) -> impl Iterator<Item = &'a Entry> {
-    let versions = index.drivers.iter().filter(move |(name, _)| name.to_string() == driver);
-    let versions = versions.flat_map(|(_, driver)| &driver.versions);
+    let versions = index.drivers.get(driver).into_iter();
+    let versions = versions.flat_map(|driver| &driver.versions);
     versions.filter(|entry| !matches!(entry.state, State::Withdrawn(_)) && !entry.version.is_prerelease())
 }
 

@@ -77,7 +77,7 @@ fn bundle_platforms_are_those_of_both_drivers() {
         let version = |range: &str| {
             let (min, max) = range.split_once('-').expect("a range");
             format!(
-                "    versions:\n    - version: 1.0.0\n      chart: {{urls: [a.tgz], sha256: {}}}\n      kubernetes: {{min: '{min}', max: '{max}', confidence: unverified}}\n      vsphere: {{min: null, max: null, confidence: unverified}}\n",
+                "    versions:\n    - version: 1.0.0\n      chart: {{urls: [a.tgz], sha256: '{}'}}\n      kubernetes: {{min: '{min}', max: '{max}', confidence: unverified}}\n      vsphere: {{min: null, max: null, confidence: unverified}}\n",
                 "0".repeat(64)
             )
         };
