@@ -5,6 +5,8 @@ use std::process::Command;
 use std::time::Duration;
 
 use anyhow::{Context, Result, bail, ensure};
+use k8s_openapi::api::core::v1::Pod;
+use kube::api::{Api, ListParams, Patch, PatchParams};
 use serde_json::{Value, json};
 
 use crate::binaries::Binaries;
@@ -21,6 +23,8 @@ pub const OLM_NAMESPACE: &str = "olm";
 pub const CATALOG: &str = "test-catalog";
 /// The account of both operators. Policies tell by it what OLM does from what a user does.
 const ACCOUNT: &str = "olm-operator-serviceaccount";
+/// An image that no node can pull: the Job that unpacks a bundle waits with it for [`Olm::unpack`].
+const NEVER: &str = "test.invalid/opm:v1";
 /// How often catalog-operator looks at everything once more, and backs off meanwhile.
 const INTERVAL: &str = "10s";
 
@@ -80,6 +84,8 @@ impl Olm {
         let catalog = launch(Part::OlmCatalog)
             .flag("kubeconfig", &*text)
             .flag("interval", INTERVAL)
+            .flag("opmImage", NEVER)
+            .flag("util-image", NEVER)
             .spawn()?;
         self.operators = vec![operator, catalog];
         Ok(())
@@ -120,6 +126,39 @@ impl Olm {
             "metadata": {"name": CATALOG, "namespace": OLM_NAMESPACE}, "spec": {"sourceType": "grpc", "address": address, "displayName": "Tests"}});
         cluster.apply_yaml(&source.to_string()).await?;
         Ok(())
+    }
+
+    /// Does what the Job does that OLM makes for a bundle's image: the real opm, with the account of the Job, stores the content of the image,
+    /// which is in this folder. Gives the name of the image.
+    pub async fn unpack(&self, cluster: &Cluster, content: &Path) -> Result<String> {
+        let pods: Api<Pod> = Api::namespaced(cluster.client(), OLM_NAMESPACE);
+        let job = ListParams::default().labels("operatorframework.io/bundle-unpack-ref");
+        let pod = until("a Job that unpacks a bundle to have a pod on a node", PATIENCE, async || {
+            let mut all = pods.list(&job).await?.items;
+            all.retain(|pod| pod.spec.as_ref().is_some_and(|spec| spec.node_name.is_some()));
+            Ok(all.pop().map_or_else(|| Probe::not_yet("there is none"), Probe::Ready))
+        })
+        .await?;
+        let pod = serde_json::to_value(pod)?;
+        let text = |place: &str| pod.pointer(place).and_then(Value::as_str).unwrap_or_default();
+        let (account, image) = (text("/spec/serviceAccountName"), text("/spec/containers/0/env/0/value"));
+        let kubeconfig = cluster.service_account_kubeconfig(OLM_NAMESPACE, account).await?;
+        let mut command = Command::new(self.binaries.path(Part::Opm));
+        // It wants a path that ends with a slash.
+        command
+            .args(["alpha", "bundle", "extract", "-k"])
+            .arg(kubeconfig)
+            .arg("-m")
+            .arg(content.join(""));
+        command
+            .args(["-n", OLM_NAMESPACE, "-c", account, "-z"])
+            .env("CONTAINER_IMAGE", image);
+        let output = command.env("TMPDIR", self.folder.path()).output().context("cannot run opm")?;
+        ensure!(output.status.success(), "opm: {}", String::from_utf8_lossy(&output.stderr));
+        let done = json!({"status": {"phase": "Succeeded"}});
+        pods.patch_status(text("/metadata/name"), &PatchParams::default(), &Patch::Merge(done))
+            .await?;
+        Ok(image.to_owned())
     }
 
     /// What opm makes of a bundle's folder: an entry of a catalog that holds all manifests, so that no image is pulled.
