@@ -118,6 +118,8 @@ check)
     beside faults --test-threads=1
     whole cluster --test-threads=1000
     ended faults
+    # Each test has a control plane with an OLM of its own.
+    whole olm --test-threads=2
     extra
     ;;
 esac
