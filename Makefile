@@ -13,7 +13,7 @@ GO_MIN := 1.26
 
 # Steps share one target folder and two cores.
 .NOTPARALLEL:
-.PHONY: help operator-image demo demo-stop check test test-all test-minors mutants advisories bench generate manifests build image release matrix docs lint clean rust go deploy undeploy deploy-k8s-cluster
+.PHONY: help operator-image demo demo-stop check test test-all test-minors mutants advisories bench generate manifests bundle catalog olm build image release matrix docs lint clean rust go deploy undeploy deploy-k8s-cluster
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / {printf "  %-18s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -46,11 +46,16 @@ check: rust lint ## Check quickly: format, lints, dependencies, unit tests and t
 test: rust go lint advisories ## Check everything: format, lints, dependencies, unit, property, snapshot and cluster tests
 	@echo "== operator, vdoctl and test bed"
 	@$(CARGO) build --workspace
-	@echo "== test bed: programs that are missing are built, the first time for about twenty minutes"
+	@echo "== test bed: programs that are missing are built, the first time for about half an hour"
 	@"$(TESTBED)" build
+	@[ -n "$${VDO_WITHOUT_OLM:-}" ] || $(MAKE) olm
 	@echo "== image of the operator for the test bed"
 	@tests/operator-image.sh "$(TARGET)"
 	@tests/run.sh
+
+olm: rust go ## Build the programs of OLM and OpenShift that the tests need, where they are missing (the first time ten minutes)
+	@$(CARGO) build --workspace
+	@"$(TESTBED)" build opm olm catalog bundlecheck scorecard-test scccheck
 
 operator-image: rust ## Build the operator's image that the test bed runs, where it is out of date; `make test` does it, too
 	@$(CARGO) build --workspace
@@ -76,9 +81,17 @@ bench: rust go ## Print the measurements: requests, memory, wall times beside ku
 generate: manifests ## Write every generated file: definitions, roles, matrix digests, the operator's chart, generated pages and pictures
 	@$(CARGO) run --quiet --package vdo --example generate -- matrix
 	@$(CARGO) run --quiet --package vdo --example generate -- rbac chart docs # built again with the new digests
+	@$(MAKE) bundle
 
 manifests: rust ## Write the CustomResourceDefinitions from the Rust types
 	@$(CARGO) run --quiet --package vdo --example generate -- crds
+
+bundle: rust ## Write the bundle from which OLM installs the operator: bundle
+	@$(CARGO) build --quiet --workspace
+	@"$(TARGET)/debug/vdo-release" bundle
+
+catalog: bundle ## Pack the bundle, and a catalog with it, into OCI image layouts: target/bundle-image, target/catalog, target/catalog-image
+	@crates/release/build.sh catalog
 
 build: rust ## Build vdo-operator and vdoctl, optimised
 	@$(CARGO) build --release

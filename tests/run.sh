@@ -3,6 +3,7 @@
 #
 #   tests/run.sh check    unit tests and the binary `pure`
 #   tests/run.sh          everything
+#   tests/run.sh olm      the tests with OLM and OpenShift's admission code
 #   tests/run.sh skipped  only what the other skips where a program is missing that this machine has now
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -96,7 +97,11 @@ extra() {
     step_done
 }
 
+# Each test has a control plane with an OLM of its own.
+olm() { whole olm --test-threads=2; }
+
 case ${1:-} in
+olm) olm ;;
 skipped)
     # These say themselves which program they miss.
     [[ -z $(type -P skopeo) ]] || whole release
@@ -118,6 +123,8 @@ check)
     beside faults --test-threads=1
     whole cluster --test-threads=1000
     ended faults
+    # VDO_WITHOUT_OLM: its programs take ten minutes to build, and `tests/run.sh olm` is for later.
+    [[ -n ${VDO_WITHOUT_OLM:-} ]] || olm
     extra
     ;;
 esac

@@ -3,9 +3,11 @@
 #
 #   crates/release/build.sh image     target/image, an OCI image layout of the operator
 #   crates/release/build.sh release   target/release-VERSION, and target/image
+#   crates/release/build.sh catalog   target/bundle-image, target/catalog and target/catalog-image: bundle/ as OLM reads it
 #   crates/release/build.sh matrix    target/matrix-VERSION, the matrix with its charts; VERSION is that of the matrix
 #
 # VDO_IMAGE          name and tag of the image (default: the one in deploy/operator.yaml)
+# VDO_BUNDLES        more bundles for the catalog, as IMAGE=FOLDER, separated by spaces: those of earlier versions
 # VDO_ARCHITECTURES  "amd64 arm64", of which those are built that this machine can build
 # VDO_SIGNING_KEY    private key in PEM, or its path: SHA256SUMS, or the matrix, is signed
 set -euo pipefail
@@ -158,6 +160,15 @@ compare() { # architecture
     echo "   linux/$1: buildah builds the same layer from deploy/Containerfile"
 }
 
+# Packs a bundle, and a catalog that holds it.
+build_catalog() { # folder of the bundle
+    local registry=${image%/*} more=() one
+    for one in ${VDO_BUNDLES:-}; do more+=(--bundle "$one"); done
+    release bundle-image --bundle "$1" --output "$target/bundle-image" --reference "$registry/vdo-bundle:v$version"
+    release catalog --bundle "$registry/vdo-bundle:v$version=$1" "${more[@]}" --output "$target/catalog" \
+        --image "$target/catalog-image" --reference "$registry/vdo-catalog:v$version"
+}
+
 build_release() {
     local out="$scratch/release" arch tool krew=() place=$target/release-$version
     mkdir "$out"
@@ -171,6 +182,10 @@ build_release() {
     done
     cp "$scratch/LICENCES.txt" "$out/"
     release install-yaml --image "$image@$digest" --output "$out/install.yaml"
+    # The bundle names the image by its digest, so that it can be mirrored and cannot be replaced.
+    release bundle --image "${image%:*}@$digest" --output "$scratch/bundle"
+    build_catalog "$scratch/bundle"
+    cp "$scratch/bundle/prerequisites.yaml" "$out/"
     if [[ -f deploy/chart/Chart.yaml ]]; then
         release chart --source deploy/chart --version "$version" --output "$out"
     else
@@ -191,10 +206,14 @@ build_release() {
 }
 
 case ${1:-} in
-image | release | matrix) ;;
-*) echo "usage: crates/release/build.sh image|release|matrix" >&2 && exit 2 ;;
+image | release | catalog | matrix) ;;
+*) echo "usage: crates/release/build.sh image|release|catalog|matrix" >&2 && exit 2 ;;
 esac
 "$CARGO" build --quiet --locked --package vdo-release
+if [[ $1 == catalog ]]; then
+    build_catalog bundle
+    exit 0
+fi
 if [[ $1 == matrix ]]; then
     place=$target/matrix-$(sed -nE 's/^version: ([0-9]+)$/\1/p' matrix-index/index.yaml)
     release matrix --output "$scratch/matrix"

@@ -15,7 +15,6 @@ mod follow;
 mod generate;
 mod import;
 mod oci;
-mod openshift;
 mod operator_chart;
 mod packaging;
 mod render;

@@ -38,14 +38,15 @@ pub struct Args {
     created: u64,
 }
 
+/// A name with a tag.
 #[derive(Debug, Clone)]
-struct Reference {
-    whole: String,
-    tag: String,
+pub struct Reference {
+    pub whole: String,
+    pub tag: String,
 }
 
 /// A name with a tag, as the distribution specification spells tags.
-fn reference(text: &str) -> Result<Reference> {
+pub fn reference(text: &str) -> Result<Reference> {
     let (name, tag) = text
         .rsplit_once(':')
         .filter(|(_, tag)| !tag.contains('/'))

@@ -2,6 +2,9 @@
 
 mod archive;
 mod bom;
+mod bundle;
+mod catalog;
+mod data_image;
 mod elf;
 mod image;
 mod install_yaml;
@@ -42,6 +45,12 @@ enum Command {
     Notes(notes::Args),
     /// Writes one file for kubectl from what deploy/kustomization.yaml lists
     InstallYaml(install_yaml::Args),
+    /// Writes the bundle from which OLM installs the operator
+    Bundle(bundle::Args),
+    /// Packs a bundle into an OCI image layout
+    BundleImage(catalog::BundleArgs),
+    /// Writes a catalog of bundles for OLM, and packs it into an OCI image layout
+    Catalog(catalog::Args),
     /// Writes the manifest for krew
     Krew(krew::Args),
     /// Writes the matrix and its charts as a folder, signed with the key in VDO_SIGNING_KEY
@@ -61,6 +70,9 @@ fn run(command: &Command) -> Result<()> {
         Command::Bom(args) => bom::run(args),
         Command::Notes(args) => notes::run(args),
         Command::InstallYaml(args) => install_yaml::run(args),
+        Command::Bundle(args) => bundle::run(args),
+        Command::BundleImage(args) => catalog::pack_bundle(args),
+        Command::Catalog(args) => catalog::run(args),
         Command::Krew(args) => krew::run(args),
         Command::Matrix(args) => matrix::run(args),
         Command::Sums(args) => sums::run(args),

@@ -11,7 +11,9 @@ use anyhow::{Context, Result, bail, ensure};
 use sha2::{Digest, Sha256};
 
 use crate::csi::source::{self, Changed};
-use crate::parts::{Files, KUBERNETES_VERSION, KWOK_STAGES, Minor, OPENSHIFT_DEFINITIONS, Part, REPORTED, SNAPSHOT_DEFINITIONS};
+use crate::parts::{
+    Files, KUBERNETES_VERSION, KWOK_STAGES, Minor, OLM_DEFINITIONS, OPENSHIFT_DEFINITIONS, Part, REPORTED, SNAPSHOT_DEFINITIONS,
+};
 use crate::process::tail;
 
 const NO_GO: &str = "the test bed builds its parts with Go 1.26 or newer, and no `go` program was found on PATH.
@@ -147,24 +149,26 @@ impl Binaries {
 
     /// kwok's stage files: what becomes of nodes and pods.
     pub fn kwok_stages(&self) -> Result<Vec<PathBuf>> {
-        self.files(KWOK_STAGES)
+        self.files(Part::Kwok, KWOK_STAGES)
     }
 
     /// The definitions of snapshots.
     pub fn snapshot_definitions(&self) -> Result<Vec<PathBuf>> {
-        self.files(SNAPSHOT_DEFINITIONS)
+        self.files(Part::SnapshotController, SNAPSHOT_DEFINITIONS)
     }
 
-    fn files(&self, of: Files) -> Result<Vec<PathBuf>> {
-        let mut files: Vec<PathBuf> = of
-            .paths
-            .iter()
-            .map(|path| self.folder.join(of.folder).join(file_name(path)))
-            .collect();
+    /// The definitions of OLM v0.
+    pub fn olm_definitions(&self) -> Result<Vec<PathBuf>> {
+        self.files(Part::OlmOperator, OLM_DEFINITIONS)
+    }
+
+    fn files(&self, part: Part, of: Files) -> Result<Vec<PathBuf>> {
+        let folder = self.folder_of(part);
+        let mut files: Vec<PathBuf> = of.paths.iter().map(|path| folder.join(of.folder).join(file_name(path))).collect();
         files.sort();
         match files.iter().find(|file| !file.is_file()) {
             None => Ok(files),
-            Some(file) => bail!("{} is missing; remove {} and build again", file.display(), self.folder.display()),
+            Some(file) => bail!("{} is missing; remove {} and build again", file.display(), folder.display()),
         }
     }
 
@@ -296,13 +300,23 @@ impl Binaries {
         self.say(&format!("building {}", file.display()));
         let started = Instant::now();
         if let Some(files) = part.files() {
-            copy(files, &self.download(&module, files.module)?, &self.folder, PathBuf::from)?;
+            copy(files, &self.download(&module, files.module)?, self.folder_of(part), PathBuf::from)?;
         }
         let unfinished = file.with_file_name(format!("{name}.part"));
         let out = unfinished.to_string_lossy().into_owned();
         let log = file.with_file_name(format!("{name}.log"));
         let flags = part.ldflags(version);
-        let mut args = vec!["build", "-trimpath", "-buildvcs=false", "-ldflags", &flags, "-o", &out];
+        let mut args = vec![
+            "build",
+            "-trimpath",
+            "-buildvcs=false",
+            "-tags",
+            part.tags(),
+            "-ldflags",
+            &flags,
+            "-o",
+            &out,
+        ];
         let changed = source::changed(part).map(|changed| self.lay_down(changed, &module)).transpose()?;
         args.extend(changed.as_deref());
         args.push(part.package());

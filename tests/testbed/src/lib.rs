@@ -9,6 +9,7 @@
 //! * [`Proxy`]: numbers the writes of a client and makes its requests fail.
 //! * [`RegistryServer`]: real registries of images and charts.
 //! * [`Helm`]: the real one.
+//! * [`Olm`]: the real OLM v0 with a catalog; the validators of bundles.
 //! * [`Binaries`]: builds all that from Go modules, once.
 //!
 //! Nothing of it survives the process that started it, however that ends.
@@ -32,6 +33,7 @@ mod layout;
 mod logs;
 mod mirror;
 mod nodes;
+mod olm;
 mod oracle;
 mod parts;
 mod pki;
@@ -60,11 +62,12 @@ pub use images::{TestImages, crane};
 pub use kubeconfig::client;
 pub use mirror::Mirror;
 pub use nodes::{NodeOptions, UNINITIALIZED};
+pub use olm::{CATALOG, Fault, OLM_NAMESPACE, Olm, bundle_faults, opm, scorecard};
 pub use oracle::{Grammar, admitted, parsed, parsed_many};
 pub use parts::{KUBERNETES_VERSION, MINORS, Minor, Part};
 pub use pki::{Authority, Leaf, Validity};
 pub use process::{Launch, Process};
-pub use programs::{ensure_fresh, vdoctl};
+pub use programs::{ensure_fresh, vdo_release, vdoctl};
 pub use proxy::{Act, Call, Cut, Handled, Proxy};
 pub use registry::{LOGIN, RegistryAuth, RegistryKind, RegistryServer, oras, run};
 pub use stages::{NO_NETWORK, NO_NETWORK_SAYS, TROUBLE};

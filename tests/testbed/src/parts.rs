@@ -70,6 +70,22 @@ pub(crate) const OPENSHIFT_DEFINITIONS: Files = Files {
     ],
 };
 
+/// The definitions of OLM v0.
+pub(crate) const OLM_DEFINITIONS: Files = Files {
+    module: "github.com/operator-framework/operator-lifecycle-manager",
+    folder: "olm-definitions",
+    paths: &[
+        "deploy/chart/crds/0000_50_olm_00-catalogsources.crd.yaml",
+        "deploy/chart/crds/0000_50_olm_00-clusterserviceversions.crd.yaml",
+        "deploy/chart/crds/0000_50_olm_00-installplans.crd.yaml",
+        "deploy/chart/crds/0000_50_olm_00-olmconfigs.crd.yaml",
+        "deploy/chart/crds/0000_50_olm_00-operatorconditions.crd.yaml",
+        "deploy/chart/crds/0000_50_olm_00-operatorgroups.crd.yaml",
+        "deploy/chart/crds/0000_50_olm_00-operators.crd.yaml",
+        "deploy/chart/crds/0000_50_olm_00-subscriptions.crd.yaml",
+    ],
+};
+
 /// One program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Part {
@@ -127,6 +143,16 @@ pub enum Part {
     Cosign,
     /// OpenShift's admission code, which says which of its constraints lets a pod in.
     Scccheck,
+    /// What renders, checks and serves catalogs of operators.
+    Opm,
+    /// olm-operator of OLM v0, which installs what a ClusterServiceVersion lists.
+    OlmOperator,
+    /// catalog-operator of OLM v0, which resolves Subscriptions.
+    OlmCatalog,
+    /// The validators of the operator framework.
+    BundleCheck,
+    /// The tests of operator-sdk's scorecard.
+    Scorecard,
 }
 
 impl Part {
@@ -158,17 +184,32 @@ impl Part {
     pub const CLUSTER: [Self; 5] = [Self::Etcd, Self::Apiserver, Self::ControllerManager, Self::Scheduler, Self::Kwok];
 
     /// Those that are built when a test asks for them, each in a folder of its own.
-    pub const ON_DEMAND: [Self; 6] = [
+    pub const ON_DEMAND: [Self; 11] = [
         Self::Olareg,
         Self::Distribution,
         Self::Oras,
         Self::Crane,
         Self::Cosign,
+        Self::Opm,
+        Self::OlmOperator,
+        Self::OlmCatalog,
+        Self::BundleCheck,
+        Self::Scorecard,
         Self::Scccheck,
     ];
 
     /// What the tests need besides: built before they run, because a build beside them takes the time that they wait for something.
-    pub(crate) const OF_TESTS: [Self; 5] = [Self::Olareg, Self::Distribution, Self::Oras, Self::Crane, Self::Scccheck];
+    pub(crate) const OF_TESTS: [Self; 4] = [Self::Olareg, Self::Distribution, Self::Oras, Self::Crane];
+
+    /// What the tests with OLM and OpenShift need besides.
+    pub(crate) const OF_OLM: [Self; 6] = [
+        Self::Opm,
+        Self::OlmOperator,
+        Self::OlmCatalog,
+        Self::BundleCheck,
+        Self::Scorecard,
+        Self::Scccheck,
+    ];
 
     /// Whether it is one of them.
     pub(crate) fn is_on_demand(self) -> bool {
@@ -205,6 +246,11 @@ impl Part {
             Self::Crane => "crane",
             Self::Cosign => "cosign",
             Self::Scccheck => "scccheck",
+            Self::Opm => "opm",
+            Self::OlmOperator => "olm",
+            Self::OlmCatalog => "catalog",
+            Self::BundleCheck => "bundlecheck",
+            Self::Scorecard => "scorecard-test",
         }
     }
 
@@ -223,6 +269,7 @@ impl Part {
             | Self::CsiLiveness => "csi",
             Self::OldCsiDriver | Self::OldCsiSyncer => "csi-3.3",
             Self::Scccheck => "openshift",
+            Self::Opm | Self::OlmOperator | Self::OlmCatalog | Self::BundleCheck => "olm",
             other => other.file_name(),
         }
     }
@@ -251,7 +298,11 @@ impl Part {
             Self::Oras => "oras.land/oras/cmd/oras",
             Self::Crane => "github.com/google/go-containerregistry/cmd/crane",
             Self::Cosign => "github.com/sigstore/cosign/v3/cmd/cosign",
-            Self::Vcsim | Self::Gcfgcheck | Self::CsiLiveness | Self::Scccheck => ".",
+            Self::Opm => "github.com/operator-framework/operator-registry/cmd/opm",
+            Self::OlmOperator => "github.com/operator-framework/operator-lifecycle-manager/cmd/olm",
+            Self::OlmCatalog => "github.com/operator-framework/operator-lifecycle-manager/cmd/catalog",
+            Self::Scorecard => "github.com/operator-framework/operator-sdk/images/scorecard-test",
+            Self::Vcsim | Self::Gcfgcheck | Self::CsiLiveness | Self::BundleCheck | Self::Scccheck => ".",
         }
     }
 
@@ -270,6 +321,7 @@ impl Part {
         match self {
             Self::Kwok => Some(KWOK_STAGES),
             Self::SnapshotController => Some(SNAPSHOT_DEFINITIONS),
+            Self::OlmOperator => Some(OLM_DEFINITIONS),
             _ => None,
         }
     }
@@ -277,6 +329,14 @@ impl Part {
     /// Whether the field's `KUBEBUILDER_ASSETS` folder holds it.
     pub(crate) fn is_envtest_asset(self) -> bool {
         matches!(self, Self::Etcd | Self::Apiserver | Self::Kubectl)
+    }
+
+    /// Build tags: what needs C libraries is left out.
+    pub(crate) fn tags(self) -> &'static str {
+        match self.module() {
+            "olm" => "containers_image_openpgp,exclude_graphdriver_btrfs,json1",
+            _ => "",
+        }
     }
 
     /// Linker flags; `version` is what a Kubernetes program will say it is.

@@ -16,6 +16,14 @@ pub fn vdoctl() -> &'static str {
     FOUND.get_or_init(|| beside_tests("vdoctl").unwrap_or_else(|error| panic!("{error:#}")))
 }
 
+/// Where vdo-release is, which makes bundles and catalogs.
+///
+/// # Errors
+/// When it was not built, or is older than one of its sources.
+pub fn vdo_release() -> Result<String> {
+    beside_tests("vdo-release")
+}
+
 /// A program in the target folder of the running one.
 fn beside_tests(name: &str) -> Result<String> {
     let own = std::env::current_exe().context("this program")?;

@@ -1,6 +1,7 @@
 //! `vdo-release` as it is called, judged by readers that share nothing with it: the tar and gzip of another crate, openssl, and the
 //! container tools that are installed.
 
+mod bundle;
 mod documents;
 #[path = "../../../../tests/common/follow.rs"]
 mod follow;

@@ -40,12 +40,15 @@ fn built(repository: &Path, base: &Path, name: &str, key: &rcgen::KeyPair) -> (S
     (said, files)
 }
 
-/// The files below `image` and `release-VERSION`, by their paths.
+/// The files below `image`, `bundle-image`, `catalog`, `catalog-image` and `release-VERSION`, by their paths.
 fn read(target: &Path, folder: &Path, files: &mut BTreeMap<String, Vec<u8>>) {
     for entry in fs::read_dir(folder).expect("a folder").flatten() {
         let path = entry.path();
         let name = path.strip_prefix(target).expect("below it").display().to_string();
-        if !name.starts_with("image") && !name.starts_with("release-") {
+        if !["image", "bundle-image", "catalog", "release-"]
+            .iter()
+            .any(|start| name.starts_with(start))
+        {
             continue;
         }
         match path.is_dir() {

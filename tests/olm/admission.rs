@@ -1,7 +1,7 @@
 //! OpenShift's own admission code lets the pods of every version in with exactly the rights that VDO asks for, and the operator's without any.
 #![allow(clippy::unwrap_used, reason = "a failing test should stop where it fails")]
 
-use crate::fixture::root;
+use std::path::Path;
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
 use vdo_core::admission::Allowed;
@@ -190,7 +190,7 @@ fn openshift_lets_the_pods_of_every_version_in_with_their_bindings_and_refuses_t
 /// The operator of deploy/ and of the chart has what every account may use.
 #[test]
 fn openshift_lets_the_operator_in_without_any_right() {
-    let text = std::fs::read_to_string(root().join("deploy/operator.yaml")).unwrap();
+    let text = std::fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("deploy/operator.yaml")).unwrap();
     let operator: Vec<Value> = vdo_api::yaml::load_all(&text).unwrap();
     let pods = pods(&operator);
     assert_eq!(pods.len(), 1);

@@ -1,0 +1,70 @@
+//! Images that hold files and start nothing: bundles, and catalogs of them.
+
+use crate::image::Reference;
+use crate::layer::{self, File};
+use crate::output;
+use anyhow::Result;
+use std::collections::BTreeMap;
+use std::path::Path;
+use vdo_oci::layout::Layout;
+use vdo_oci::oci::{Annotations, ContainerConfig, Descriptor, History, ImageConfig, Index, Manifest, Platform, REF_NAME, RootFs, media};
+
+/// The files are the same on all of them, but those who pull an image look for one of theirs.
+const PLATFORMS: [&str; 2] = ["linux/amd64", "linux/arm64"];
+
+/// Packs files by their paths into an OCI image layout, and gives the digest of the image.
+pub fn pack(place: &Path, files: BTreeMap<String, Vec<u8>>, labels: &Annotations, reference: &Reference, created: u64) -> Result<String> {
+    let files = files
+        .into_iter()
+        .map(|(path, bytes)| (path, File { bytes, executable: false }))
+        .collect();
+    let mut digest = String::new();
+    output::replace(place, "oci-layout", |folder| {
+        let layout = Layout::create(folder)?;
+        let mut blob = layout.blob()?;
+        let unpacked = layer::write(&files, created, &mut blob)?;
+        let layer = blob.finish(media::LAYER_GZIP)?;
+        let images = PLATFORMS.iter().map(|platform| {
+            let platform: Platform = platform.parse()?;
+            let config = ImageConfig {
+                created: Some(output::rfc3339(created)?),
+                architecture: platform.architecture.clone(),
+                os: platform.os.clone(),
+                variant: platform.variant.clone(),
+                config: ContainerConfig {
+                    labels: labels.clone(),
+                    ..ContainerConfig::default()
+                },
+                rootfs: RootFs {
+                    kind: "layers".to_owned(),
+                    diff_ids: vec![unpacked.diff_id.clone()],
+                },
+                history: vec![History {
+                    created: Some(output::rfc3339(created)?),
+                    created_by: "vdo-release".to_owned(),
+                }],
+            };
+            let config = layout.write_json(media::CONFIG, &config)?;
+            let image = layout.write_json(media::MANIFEST, &Manifest::image(config, vec![layer.clone()]))?;
+            Ok(Descriptor {
+                platform: Some(platform),
+                ..image
+            })
+        });
+        let images = images.collect::<Result<Vec<_>>>()?;
+        let mut index = layout.write_json(media::INDEX, &Index::new(images))?;
+        index.annotations = [
+            (REF_NAME, &reference.tag),
+            // containerd and Docker take the whole name from here.
+            ("io.containerd.image.name", &reference.whole),
+        ]
+        .map(|(key, value)| (key.to_owned(), value.clone()))
+        .into();
+        digest = index.digest.to_string();
+        layout.set_index(&Index::new(vec![index]))?;
+        // What was written is what is read.
+        layout.verify().map(|_| ()).map_err(Into::into)
+    })?;
+    output::line(&format!("image {} {digest}", reference.whole))?;
+    Ok(digest)
+}

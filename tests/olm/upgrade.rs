@@ -1,0 +1,168 @@
+//! From one version to the next through a channel: at once, when someone approves, and not while the operator says that it must not be.
+
+use crate::common::{Bed, NS, OPERATOR, PATIENCE};
+use crate::olm_bed::{Approval, OLM, SUBSCRIPTION, run};
+use anyhow::{Context, Result, ensure};
+use kube::api::{Patch, PatchParams};
+use serde_json::{Value, json};
+use vdo_testbed::{Probe, until};
+
+const CONDITIONS: &str = "operators.coreos.com/v2";
+
+/// A field that a newer version has.
+fn with_a_new_field(definition: &mut Value) {
+    let schema = &mut definition["spec"]["versions"][0]["schema"]["openAPIV3Schema"];
+    schema["properties"]["spec"]["properties"]["addedLater"] = json!({"type": "string", "description": "A field of a newer version."});
+}
+
+/// The pods of both drivers and what makes them, by UID.
+async fn workloads(bed: &Bed) -> Result<Vec<String>> {
+    let mut all = Vec::new();
+    for (api_version, kind) in [("apps/v1", "Deployment"), ("apps/v1", "DaemonSet"), ("v1", "Pod")] {
+        let found = bed.list(api_version, kind, "app.kubernetes.io/name!=vdo-operator").await?;
+        all.extend(
+            found
+                .iter()
+                .map(|object| format!("{kind} {} {}", object["metadata"]["name"], object["metadata"]["uid"])),
+        );
+    }
+    all.sort();
+    Ok(all)
+}
+
+#[test]
+fn olm_upgrade_touches_no_driver() -> Result<()> {
+    run(async |world| {
+        let first = world.install("0.1.0", &[NS]).await?;
+        world.bed.apply_samples().await?;
+        world.bed.until_ready().await?;
+        let before = workloads(&world.bed).await?;
+        let mark = world.bed.cluster.audit().mark().await?;
+
+        let second = world.release("0.2.0", with_a_new_field).await?;
+        world.publish(&[&first, &second]).await?;
+        world.until_succeeded("0.2.0").await?;
+        until("the version before to be gone", PATIENCE, async || {
+            Ok(Probe::when(world.csv("0.1.0").await?.is_null(), "it is there"))
+        })
+        .await?;
+        // The new operator leads, reads the new field, and has nothing to write but the status.
+        world
+            .bed
+            .merge(
+                "vdo.vmware.com/v1alpha1",
+                "VDOConfig",
+                NS,
+                "vdo",
+                json!({"spec": {"addedLater": "kept"}}),
+            )
+            .await?;
+        let config = world.bed.until_ready().await?;
+        assert_eq!(config["spec"]["addedLater"], "kept");
+        let pod = world.bed.operator_pod().await?;
+        let lease = world
+            .bed
+            .get("coordination.k8s.io/v1", "Lease", "kube-system", "vdo-operator")
+            .await?;
+        assert_eq!(lease["spec"]["holderIdentity"], pod["metadata"]["name"]);
+
+        assert_eq!(
+            workloads(&world.bed).await?,
+            before,
+            "pods or workloads of the drivers were replaced"
+        );
+        let writes = world.bed.cluster.audit().since(mark).await?.of(OPERATOR).writes();
+        let writes = writes.only(|entry| {
+            entry.subresource != "status"
+                && !matches!(entry.resource.as_str(), "events" | "leases" | "operatorconditions")
+                && entry.name != "vdo-state"
+        });
+        ensure!(writes.is_empty(), "the operator wrote:\n{writes}");
+        Ok(())
+    })
+}
+
+/// What the operator says in its OperatorCondition, under its own account and with no right but what OLM gives it.
+async fn say_upgradeable(bed: &Bed, version: &str, status: &str) -> Result<()> {
+    let client = bed.cluster.service_account_client(NS, "vdo-operator").await?;
+    let (group, version_of) = CONDITIONS.split_once('/').context("a version")?;
+    let resource = kube::api::ApiResource::from_gvk(&kube::api::GroupVersionKind::gvk(group, version_of, "OperatorCondition"));
+    let api: kube::Api<kube::api::DynamicObject> = kube::Api::namespaced_with(client, NS, &resource);
+    let condition = json!({"type": "Upgradeable", "status": status, "reason": "DriversChange", "message": "the CSI driver is being upgraded",
+        "lastTransitionTime": "2026-01-01T00:00:00Z"});
+    let change = json!({"spec": {"conditions": [condition]}});
+    let name = format!("vdo.v{version}");
+    api.patch(&name, &PatchParams::default(), &Patch::Merge(change)).await?;
+    until("OLM to have read the condition", PATIENCE, async || {
+        let object = bed.get(CONDITIONS, "OperatorCondition", NS, &name).await?;
+        let read = crate::common::condition(&object, "Upgradeable")["status"] == status;
+        Ok(Probe::when(read, &object["status"]))
+    })
+    .await
+}
+
+#[test]
+fn olm_upgrade_waits_while_the_operator_is_not_upgradeable() -> Result<()> {
+    run(async |world| {
+        let first = world.install("0.1.0", &[NS]).await?;
+        say_upgradeable(&world.bed, "0.1.0", "False").await?;
+        let second = world.release("0.2.0", with_a_new_field).await?;
+        world.publish(&[&first, &second]).await?;
+        let pending = until("the next version to wait", PATIENCE, async || {
+            let csv = world.csv("0.2.0").await?;
+            let waits = csv["status"]["reason"] == "OperatorConditionNotUpgradeable";
+            Ok(if waits { Probe::Ready(csv) } else { Probe::not_yet(&csv["status"]) })
+        })
+        .await?;
+        assert_eq!(pending["status"]["phase"], "Pending");
+        let message = pending["status"]["message"].to_string();
+        ensure!(message.contains("the CSI driver is being upgraded"), "{message}");
+        let pod = world.bed.operator_pod().await?;
+        let image = pod["spec"]["containers"][0]["image"].as_str().unwrap_or_default();
+        ensure!(image.ends_with(":v0.1.0"), "{image} runs");
+        // The definitions are new already, and the old operator works with them.
+        world.bed.apply_samples().await?;
+        world.bed.until_ready().await?;
+
+        say_upgradeable(&world.bed, "0.1.0", "True").await?;
+        world.until_succeeded("0.2.0").await?;
+        world.bed.until_ready().await.map(|_| ())
+    })
+}
+
+#[test]
+fn olm_manual_approval_keeps_both_versions_waiting_until_it_is_given() -> Result<()> {
+    run(async |world| {
+        let first = world.release("0.1.0", |_| ()).await?;
+        world.publish(&[&first]).await?;
+        world.apply_prerequisites().await?;
+        world.group("vdo", &[NS]).await?;
+        world.subscribe(Approval::Manual).await?;
+        approve(world, "0.1.0").await?;
+        world.until_succeeded("0.1.0").await?;
+        let second = world.release("0.2.0", |_| ()).await?;
+        world.publish(&[&first, &second]).await?;
+        approve(world, "0.2.0").await?;
+        // What is killed in the middle of an upgrade goes on where it was.
+        world.olm.kill();
+        world.olm.start_operators(&world.bed.cluster).await?;
+        world.until_succeeded("0.2.0").await?;
+        until("the Subscription to name it", PATIENCE, async || {
+            let status = &world.bed.get(OLM, "Subscription", NS, SUBSCRIPTION).await?["status"];
+            Ok(Probe::when(status["installedCSV"] == "vdo.v0.2.0", &status["installedCSV"]))
+        })
+        .await
+    })
+}
+
+/// Approves the InstallPlan for a version, of which nothing is there before.
+async fn approve(world: &crate::olm_bed::OlmBed, version: &str) -> Result<()> {
+    let plan = world.until_plan("RequiresApproval").await?;
+    assert_eq!(plan["spec"]["clusterServiceVersionNames"], json!([format!("vdo.v{version}")]));
+    ensure!(world.csv(version).await?.is_null(), "vdo.v{version} is there without approval");
+    let name = plan["metadata"]["name"].as_str().context("a name")?;
+    world
+        .bed
+        .merge(OLM, "InstallPlan", NS, name, json!({"spec": {"approved": true}}))
+        .await
+}
