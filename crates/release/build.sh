@@ -209,7 +209,8 @@ case ${1:-} in
 image | release | catalog | matrix) ;;
 *) echo "usage: crates/release/build.sh image|release|catalog|matrix" >&2 && exit 2 ;;
 esac
-"$CARGO" build --quiet --locked --package vdo-release
+# `make catalog` has built it with the workspace.
+[[ $1 == catalog ]] || "$CARGO" build --quiet --locked --package vdo-release
 if [[ $1 == catalog ]]; then
     build_catalog bundle
     exit 0

@@ -1,7 +1,7 @@
 //! From one version to the next through a channel: at once, when someone approves, and not while the operator says that it must not be.
 
 use crate::common::{Bed, NS, OPERATOR, PATIENCE};
-use crate::olm_bed::{Approval, OLM, SUBSCRIPTION, run};
+use crate::olm_bed::{Approval, OLM, OlmBed, SUBSCRIPTION, run};
 use anyhow::{Context, Result, ensure};
 use kube::api::{Patch, PatchParams};
 use serde_json::{Value, json};
@@ -108,15 +108,7 @@ fn olm_upgrade_waits_while_the_operator_is_not_upgradeable() -> Result<()> {
         say_upgradeable(&world.bed, "0.1.0", "False").await?;
         let second = world.release("0.2.0", with_a_new_field).await?;
         world.publish(&[&first, &second]).await?;
-        let pending = until("the next version to wait", PATIENCE, async || {
-            let csv = world.csv("0.2.0").await?;
-            let waits = csv["status"]["reason"] == "OperatorConditionNotUpgradeable";
-            Ok(if waits { Probe::Ready(csv) } else { Probe::not_yet(&csv["status"]) })
-        })
-        .await?;
-        assert_eq!(pending["status"]["phase"], "Pending");
-        let message = pending["status"]["message"].to_string();
-        ensure!(message.contains("the CSI driver is being upgraded"), "{message}");
+        until_waiting(world, "0.2.0").await?;
         let pod = world.bed.operator_pod().await?;
         let image = pod["spec"]["containers"][0]["image"].as_str().unwrap_or_default();
         ensure!(image.ends_with(":v0.1.0"), "{image} runs");
@@ -126,8 +118,31 @@ fn olm_upgrade_waits_while_the_operator_is_not_upgradeable() -> Result<()> {
 
         say_upgradeable(&world.bed, "0.1.0", "True").await?;
         world.until_succeeded("0.2.0").await?;
-        world.bed.until_ready().await.map(|_| ())
+        world.bed.until_ready().await?;
+
+        // An administrator overrules it.
+        say_upgradeable(&world.bed, "0.2.0", "False").await?;
+        let third = world.release("0.3.0", with_a_new_field).await?;
+        world.publish(&[&first, &second, &third]).await?;
+        until_waiting(world, "0.3.0").await?;
+        let change = json!({"spec": {"overrides": [{"type": "Upgradeable", "status": "True", "reason": "Overruled", "message": "by the administrator"}]}});
+        world.bed.merge(CONDITIONS, "OperatorCondition", NS, "vdo.v0.2.0", change).await?;
+        world.until_succeeded("0.3.0").await.map(|_| ())
     })
+}
+
+/// Waits until a version is there and OLM says that the one before it is not upgradeable, and why.
+async fn until_waiting(world: &OlmBed, version: &str) -> Result<()> {
+    let pending = until(&format!("vdo.v{version} to wait"), PATIENCE, async || {
+        let csv = world.csv(version).await?;
+        let waits = csv["status"]["reason"] == "OperatorConditionNotUpgradeable";
+        Ok(if waits { Probe::Ready(csv) } else { Probe::not_yet(&csv["status"]) })
+    })
+    .await?;
+    assert_eq!(pending["status"]["phase"], "Pending");
+    let message = pending["status"]["message"].to_string();
+    ensure!(message.contains("the CSI driver is being upgraded"), "{message}");
+    Ok(())
 }
 
 #[test]
@@ -156,7 +171,7 @@ fn olm_manual_approval_keeps_both_versions_waiting_until_it_is_given() -> Result
 }
 
 /// Approves the InstallPlan for a version, of which nothing is there before.
-async fn approve(world: &crate::olm_bed::OlmBed, version: &str) -> Result<()> {
+async fn approve(world: &OlmBed, version: &str) -> Result<()> {
     let plan = world.until_plan("RequiresApproval").await?;
     assert_eq!(plan["spec"]["clusterServiceVersionNames"], json!([format!("vdo.v{version}")]));
     ensure!(world.csv(version).await?.is_null(), "vdo.v{version} is there without approval");
