@@ -1,9 +1,9 @@
 //! OpenShift's own admission code lets the pods of every version in with exactly the rights that VDO asks for, and the operator's without any.
 #![allow(clippy::unwrap_used, reason = "a failing test should stop where it fails")]
 
-use std::path::Path;
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
+use std::path::Path;
 use vdo_core::admission::Allowed;
 use vdo_core::chart::{self, Context};
 use vdo_core::manifest::Object;

@@ -17,7 +17,8 @@ async fn may(bed: &crate::common::Bed, verb: &str, resource: &str, namespace: &s
     Ok(serde_json::to_value(answer)?["status"]["allowed"] == true)
 }
 
-/// The prerequisites may come late: OLM has created everything by then, and the operator goes on by itself when they are there.
+/// The prerequisites may come late: the installation succeeds without them, the status says what is missing, and the operator goes on by itself when
+/// they are there. vdoctl knows whose the operator is, and leaves it to OLM.
 #[test]
 fn olm_installs_the_operator_and_the_drivers_become_ready() -> Result<()> {
     run(async |world| {
@@ -29,7 +30,6 @@ fn olm_installs_the_operator_and_the_drivers_become_ready() -> Result<()> {
         world.group("vdo", &[NS]).await?;
         world.subscribe(Approval::Automatic).await?;
         world.until_plan("Complete").await?;
-        world.apply_prerequisites().await?;
         let csv = world.until_succeeded("0.1.0").await?;
         assert_eq!(csv["status"]["reason"], "InstallSucceeded");
         let deployment = world.bed.get("apps/v1", "Deployment", NS, "vdo-operator").await?;
@@ -41,7 +41,25 @@ fn olm_installs_the_operator_and_the_drivers_become_ready() -> Result<()> {
         );
 
         world.bed.apply_samples().await?;
+        let missing = world.bed.until_reason("Ready", "RightsMissing").await?;
+        ensure!(missing["message"].to_string().contains("vdoctl rights --missing"), "{missing}");
+        world.apply_prerequisites().await?;
         let config = world.bed.until_ready().await?;
+        let by = "ClusterServiceVersion vdo.v0.1.0 of Subscription vdo, channel stable";
+        for verb in ["status", "version"] {
+            let (_, screen, reported) = world.bed.vdoctl(&[verb])?;
+            ensure!(screen.contains(by), "{verb}: {screen}{reported}");
+        }
+        let (code, _, refused) = world.bed.vdoctl(&["deploy", "--yes"])?;
+        ensure!(
+            code != 0 && refused.contains("was installed by OLM as ClusterServiceVersion vdo.v0.1.0") && refused.contains("Subscription"),
+            "{code}: {refused}"
+        );
+        let fields = world.bed.get("apps/v1", "Deployment", NS, "vdo-operator").await?;
+        ensure!(
+            !fields["metadata"]["managedFields"].to_string().contains("vdoctl"),
+            "vdoctl wrote the Deployment of OLM"
+        );
         for driver in config["status"]["drivers"].as_array().into_iter().flatten() {
             ensure!(driver["version"] != Value::Null, "{driver}");
         }

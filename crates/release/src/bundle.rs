@@ -75,6 +75,7 @@ impl Source {
                 "operator.yaml",
                 "rbac.yaml",
                 "drivers-rbac.yaml",
+                "openshift-rbac.yaml",
                 "admission-policy.yaml",
                 "service.yaml",
                 "network-policy.yaml",

@@ -174,13 +174,13 @@ impl Binaries {
 
     /// The definitions of OpenShift, from its own module, which is downloaded when they are missing.
     pub fn openshift_definitions(&self) -> Result<Vec<PathBuf>> {
-        if self.files(OPENSHIFT_DEFINITIONS).is_err() {
+        if self.files(Part::Apiserver, OPENSHIFT_DEFINITIONS).is_err() {
             let lock = File::create(self.folder.join("lock")).context("build lock")?;
             lock.lock().context("build lock")?;
             let from = self.download(&module_folder().join("openshift"), OPENSHIFT_DEFINITIONS.module)?;
             copy(OPENSHIFT_DEFINITIONS, &from, &self.folder, PathBuf::from)?;
         }
-        self.files(OPENSHIFT_DEFINITIONS)
+        self.files(Part::Apiserver, OPENSHIFT_DEFINITIONS)
     }
 
     /// The same API server, linked again so that it says it is `version`.

@@ -103,21 +103,12 @@ fn own_role(source: &Source) -> Result<&Value> {
         .context("the manifests hold no ClusterRole vdo-operator")
 }
 
-/// The Deployment as every namespace admits it: which user it runs as is up to the platform, because the image names a number that is not
-/// root and OpenShift has a range for each namespace.
+/// The Deployment, with the image of this bundle.
 fn deployment(source: &Source) -> Result<Value> {
     let mut deployment = source.one("Deployment", NAMESPACE)?.clone();
-    let template = deployment
-        .pointer_mut("/spec/template")
-        .context("a Deployment without a template")?;
-    if let Some(user) = template.pointer_mut("/spec/securityContext").and_then(Value::as_object_mut) {
-        user.shift_remove("runAsUser");
-        user.shift_remove("runAsGroup");
-    }
-    template["metadata"]["annotations"]["openshift.io/required-scc"] = "restricted-v2".into();
     if let Some(image) = &source.image {
-        let place = template
-            .pointer_mut("/spec/containers/0/image")
+        let place = deployment
+            .pointer_mut("/spec/template/spec/containers/0/image")
             .context("a container without an image")?;
         *place = image.as_str().into();
     }
