@@ -24,9 +24,9 @@ pub(super) enum Rule {
 use Rule::{Charts, Filled, Free, Named, Never, Pinned};
 
 /// The fields of a place. Pods, containers, probes and metadata are the same place wherever they are.
-type Place = (&'static str, &'static [(&'static str, Rule)]);
+type FieldRules = (&'static str, &'static [(&'static str, Rule)]);
 
-pub(super) const PLACES: &[Place] = &[
+pub(super) const PLACES: &[FieldRules] = &[
     (
         "metadata",
         &[
