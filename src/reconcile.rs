@@ -82,7 +82,7 @@ pub use served::unserved_kinds;
 pub use uninstall::uninstallation;
 pub use write_status::{Requeue, due, write_status};
 
-use apply::{Place, apply, delete, former};
+use apply::{StateLocation, apply, delete, former};
 use observe::{crash_logs, definitions, recover_inventory};
 use phase::Collect;
 use preconditions::images;
@@ -299,7 +299,7 @@ async fn write(config: &VDOConfig, ports: &Ports, state: &ClusterState, mut step
         return Ok(((), found));
     }
     let mut watch = Stopwatch::start();
-    let outcome = apply(&steps, ports, &Place::of(state, config)).await;
+    let outcome = apply(&steps, ports, &StateLocation::of(state, config)).await;
     if let Some(memory) = &ports.dry_runs {
         if outcome.failures.is_empty() {
             memory.forget(&steps);

@@ -9,14 +9,13 @@ use vdo_core::drivers::CSI;
 use vdo_core::matrix::Index;
 use vdo_source::fetch::embedded;
 
-/// The version of the storage driver that gets more objects.
-const VERSION: &str = "3.7.3";
 /// Objects of one template; a template may only work so much.
 const EACH: usize = 100;
 
-/// Writes the index and the chart into a folder. Half of the objects are ConfigMaps, the others ServiceAccounts.
-pub fn write(folder: &Path, more: usize) -> Result<()> {
-    let version: DriverVersion = VERSION.parse()?;
+/// Writes the index and the chart into a folder. This version of the storage driver gets more objects: half of them are ConfigMaps, the others
+/// ServiceAccounts.
+pub fn write(folder: &Path, version: &str, more: usize) -> Result<()> {
+    let version: DriverVersion = version.parse()?;
     let index = Index::parse(embedded::index())?;
     let entry = index.drivers.get(CSI).and_then(|driver| driver.entry(&version));
     let known = entry.context("the CSI driver in the matrix")?.chart.clone();

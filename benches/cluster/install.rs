@@ -7,6 +7,7 @@ use serde_json::{Value, json};
 use std::collections::BTreeSet;
 use std::path::Path;
 use std::time::Duration;
+use vdo_api::api::STATE;
 use vdo_testbed::{Cluster, ClusterOptions, Entry, Mark, NodeOptions, Probe, Requests, Vcenter, VcenterOptions, until};
 
 /// How many nodes a cluster has; one is of the control plane.
@@ -270,7 +271,7 @@ fn is_status(entry: &Entry) -> bool {
 }
 
 fn is_inventory(entry: &Entry) -> bool {
-    entry.resource == "configmaps" && entry.name == "vdo-inventory"
+    entry.resource == "secrets" && entry.name == STATE
 }
 
 /// An object of a driver, not one that the operator keeps for itself.

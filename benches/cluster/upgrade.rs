@@ -5,6 +5,7 @@ use crate::install::{self, now};
 use crate::report::{Report, seconds};
 use anyhow::{Context, Result, ensure};
 use serde_json::{Value, json};
+use vdo_api::api::STATE;
 use vdo_testbed::{Cluster, Helm, Mark, Part, Probe, Requests, until};
 
 const VDO: &str = "vdo.vmware.com/v1alpha1";
@@ -146,7 +147,7 @@ async fn history(bed: &Bed) -> Result<usize> {
         let kept = driver["revisions"].as_array().map_or(0, Vec::len);
         ensure!(kept >= REVISIONS, "{} has {kept} revisions", driver["name"]);
     }
-    stored(bed, &format!("/api/v1/namespaces/{NS}/configmaps/vdo-inventory")).await
+    stored(bed, &format!("/api/v1/namespaces/{NS}/secrets/{STATE}")).await
 }
 
 /// The size of an object in the form in which it is in etcd.

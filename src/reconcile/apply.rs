@@ -31,7 +31,7 @@ pub struct Outcome {
 }
 
 /// Where the inventory is kept.
-pub struct Place<'a> {
+pub struct StateLocation<'a> {
     /// The namespace of the Secret.
     pub namespace: &'a str,
     /// The identity of the cluster.
@@ -42,7 +42,7 @@ pub struct Place<'a> {
     pub config: &'a VDOConfig,
 }
 
-impl<'a> Place<'a> {
+impl<'a> StateLocation<'a> {
     /// Where it was found, or would be.
     pub(super) fn of(state: &'a ClusterState, config: &'a VDOConfig) -> Self {
         Self {
@@ -57,7 +57,7 @@ impl<'a> Place<'a> {
 /// Makes the writes, each as soon as what it waits for is done. Where one fails, the later waves of its driver are left to the
 /// next run, and so is the narrowing of the inventory; the other drivers do not depend on it and go on. What is under way is always
 /// awaited.
-pub async fn apply(steps: &[Step], ports: &Ports, place: &Place<'_>) -> Outcome {
+pub async fn apply(steps: &[Step], ports: &Ports, place: &StateLocation<'_>) -> Outcome {
     let mut schedule = Schedule::of(steps);
     let mut under_way = FuturesUnordered::new();
     let (mut writes, mut failures) = (0, BTreeMap::new());
@@ -87,7 +87,7 @@ pub async fn apply(steps: &[Step], ports: &Ports, place: &Place<'_>) -> Outcome 
     }
 }
 
-async fn one(step: &Step, ports: &Ports, place: &Place<'_>) -> Result<(), ClusterError> {
+async fn one(step: &Step, ports: &Ports, place: &StateLocation<'_>) -> Result<(), ClusterError> {
     match step {
         Step::Record(inventory) | Step::Commit(inventory) => inventory::store(inventory, ports, place).await?,
         Step::Apply { object, change, take, .. } => {

@@ -32,7 +32,7 @@ pub(super) async fn found(ports: &Ports, steps: &mut Vec<Step>) -> Vec<Drift> {
     let all = stream::iter(repairs.into_iter().take(BLAMED)).map(|(wanted, fields)| async move {
         let id = wanted.id();
         let Some(fields) = fields else {
-            return Ok(Found::Changed(vec![Drift::deleted(id)]));
+            return Ok(LiveDifference::Changed(vec![Drift::deleted(id)]));
         };
         // Without the record the change is still repaired, and no one is named.
         let live = with_managers(&ports.client, wanted.api_version(), &id).await?;
@@ -40,17 +40,17 @@ pub(super) async fn found(ports: &Ports, steps: &mut Vec<Step>) -> Vec<Drift> {
             if let Some(cache) = ports.reader.cache() {
                 cache.in_sync().settle(&wanted, live);
             }
-            return Ok(Found::Spelled(id));
+            return Ok(LiveDifference::Spelled(id));
         }
-        Ok::<_, ClusterError>(Found::Changed(attribute(&id, &fields, live.as_ref().unwrap_or(&wanted))))
+        Ok::<_, ClusterError>(LiveDifference::Changed(attribute(&id, &fields, live.as_ref().unwrap_or(&wanted))))
     });
-    let all: Vec<Result<Found, ClusterError>> = all.buffered(CONCURRENCY).collect().await;
+    let all: Vec<Result<LiveDifference, ClusterError>> = all.buffered(CONCURRENCY).collect().await;
     let mut changed = Vec::new();
     let mut server_normalized = BTreeSet::new();
     for found in all {
         match found {
-            Ok(Found::Changed(drift)) => changed.extend(drift),
-            Ok(Found::Spelled(id)) => {
+            Ok(LiveDifference::Changed(drift)) => changed.extend(drift),
+            Ok(LiveDifference::Spelled(id)) => {
                 server_normalized.insert(id);
             }
             Err(error) => tracing::debug!(%error, "who changed an object is not known"),
@@ -69,7 +69,7 @@ pub(super) async fn found(ports: &Ports, steps: &mut Vec<Step>) -> Vec<Drift> {
     changed
 }
 
-enum Found {
+enum LiveDifference {
     Changed(Vec<Drift>),
     Spelled(ObjectId),
 }

@@ -14,7 +14,7 @@ pub(super) mod recover_inventory;
 pub use recover_inventory::Recovered;
 
 use super::apply::former;
-use super::apply::inventory::{self, Found};
+use super::apply::inventory::{self, StoredInventory};
 use super::cluster_id;
 use super::error::ReconcileError;
 use crate::cluster::{Reader, Select, Watch};
@@ -65,8 +65,8 @@ pub async fn observe(reader: &Reader, config: &VDOConfig, version: KubernetesVer
     let expected = recover_inventory::is_expected(config);
     let found = inventory::find(reader, config, Some(&cluster.uid), expected).await?;
     let (mut inventory, mut recovered) = match found {
-        Found::Stored(found) => (found, None),
-        Found::Nothing | Found::OfAnotherCluster if !expected => (Inventory::default(), None),
+        StoredInventory::Stored(found) => (found, None),
+        StoredInventory::Nothing | StoredInventory::OfAnotherCluster if !expected => (Inventory::default(), None),
         lost => recover_inventory::recover(reader, config, &lost).await?,
     };
     let ids = listed(&inventory);

@@ -1,7 +1,7 @@
 //! Uninstall: everything of ours is deleted, in reverse order, and then the finalizer is removed (effect).
 
 use super::apply::delete::{is_current, outdated};
-use super::apply::{Place, apply};
+use super::apply::{StateLocation, apply};
 use super::dry_run::rightless;
 use super::error::ReconcileError;
 use super::observe::deletion_guards::look_up;
@@ -66,7 +66,7 @@ pub(super) async fn uninstall(input: &ReconcileInput<'_>, ports: &Ports) -> Phas
             return Ok(((), found));
         }
     }
-    let outcome = apply(&steps, ports, &Place::of(&state, config)).await;
+    let outcome = apply(&steps, ports, &StateLocation::of(&state, config)).await;
     found.failures.extend(outcome.failures.iter().map(Failure::from));
     if finishes && outcome.failures.is_empty() {
         found.gone = true;

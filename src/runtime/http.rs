@@ -34,10 +34,10 @@ const LEADERLESS: Duration = Duration::from_secs(30);
 
 /// Whether the operator is ready: its caches are filled, and it leads or knows that another one does. Cheap to clone and share.
 #[derive(Debug, Clone, Default)]
-pub struct Readiness(Arc<Mutex<Known>>);
+pub struct Readiness(Arc<Mutex<ReadinessState>>);
 
 #[derive(Debug, Default)]
-struct Known {
+struct ReadinessState {
     synced: bool,
     /// When it was last known that an operator leads.
     led: Option<Instant>,
@@ -55,7 +55,7 @@ pub enum NotReady {
 }
 
 impl Readiness {
-    fn known(&self) -> MutexGuard<'_, Known> {
+    fn known(&self) -> MutexGuard<'_, ReadinessState> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -78,7 +78,7 @@ impl Readiness {
     }
 }
 
-impl Known {
+impl ReadinessState {
     fn judge(&self, now: Instant) -> Result<(), NotReady> {
         match (self.synced, self.led) {
             (false, _) => Err(NotReady::Caches),

@@ -29,11 +29,11 @@ use vdo_api::types::{ObjectId, Remedy};
 pub const NAME: &str = "vdo-operator";
 
 /// An object by its kind, namespace and name; `*` is any name.
-type Place = String;
+type ObjectKey = String;
 
 /// The content that objects may have, by object.
 #[derive(Debug, Clone, Default)]
-pub struct Allowed(BTreeMap<Place, Shape>);
+pub struct Allowed(BTreeMap<ObjectKey, Shape>);
 
 /// An object has a content that no chart gives it.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -51,7 +51,7 @@ impl Remedy for ContentRefused {
     }
 }
 
-fn place(kind: &str, namespace: &str, name: &str) -> Place {
+fn place(kind: &str, namespace: &str, name: &str) -> ObjectKey {
     format!("{kind}/{namespace}/{name}")
 }
 

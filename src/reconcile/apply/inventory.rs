@@ -3,7 +3,7 @@
 use super::{delete, former};
 use crate::cluster::{ClusterError, Reader};
 use crate::reconcile::Ports;
-use crate::reconcile::apply::{Place, remember};
+use crate::reconcile::apply::{StateLocation, remember};
 use crate::reconcile::error::ReconcileError;
 use crate::reconcile::observe::cluster::{apply_set, by_name, texts};
 use kube::ResourceExt;
@@ -17,8 +17,8 @@ use vdo_core::plan::{Inventory, Stored};
 /// By which an inventory says of which VDOConfig it is.
 pub(super) const APPLY_SET_LABEL: &str = "applyset.kubernetes.io/id";
 
-/// What is in the place of the inventory.
-pub(in crate::reconcile) enum Found {
+/// Whose inventory is stored.
+pub(in crate::reconcile) enum StoredInventory {
     /// The inventory of this VDOConfig.
     Stored(Inventory),
     /// That of another cluster: a backup was restored here.
@@ -37,7 +37,7 @@ pub(in crate::reconcile) async fn find(
     config: &VDOConfig,
     cluster: Option<&str>,
     expected: bool,
-) -> Result<Found, ReconcileError> {
+) -> Result<StoredInventory, ReconcileError> {
     let namespace = config.namespace().unwrap_or_default();
     let watch = by_name("Secret", &namespace, STATE);
     let found = match reader.load([watch.clone()]).await?.one(&watch) {
@@ -46,14 +46,14 @@ pub(in crate::reconcile) async fn find(
     };
     let apply_set = apply_set(config);
     let Some(found) = found.filter(|found| found.label(APPLY_SET_LABEL) == Some(&apply_set)) else {
-        return Ok(Found::Nothing);
+        return Ok(StoredInventory::Nothing);
     };
     let of = found.annotation(CLUSTER_ANNOTATION);
     if cluster.is_some_and(|cluster| of.is_some_and(|of| of != cluster)) {
-        return Ok(Found::OfAnotherCluster);
+        return Ok(StoredInventory::OfAnotherCluster);
     }
     let data = Stored::of_secret(texts(&found, "/data"));
-    Ok(Found::Stored(Inventory::parse(&format!("Secret {STATE}"), &data)?))
+    Ok(StoredInventory::Stored(Inventory::parse(&format!("Secret {STATE}"), &data)?))
 }
 
 /// The inventory of a VDOConfig as it is stored; `None` when it is not.
@@ -62,13 +62,13 @@ pub(in crate::reconcile) async fn find(
 /// When it cannot be read.
 pub async fn inventory(reader: &Reader, config: &VDOConfig) -> Result<Option<Inventory>, ReconcileError> {
     Ok(match find(reader, config, None, false).await? {
-        Found::Stored(inventory) => Some(inventory),
-        Found::OfAnotherCluster | Found::Nothing => None,
+        StoredInventory::Stored(inventory) => Some(inventory),
+        StoredInventory::OfAnotherCluster | StoredInventory::Nothing => None,
     })
 }
 
 /// Stores the inventory. Keys that another manager has added to the Secret are removed: an apply leaves them, and they would be read as ours.
-pub(in crate::reconcile) async fn store(inventory: &Inventory, ports: &Ports, place: &Place<'_>) -> Result<(), ClusterError> {
+pub(in crate::reconcile) async fn store(inventory: &Inventory, ports: &Ports, place: &StateLocation<'_>) -> Result<(), ClusterError> {
     let wanted = stored(inventory, place);
     let mut live = ports.writer.apply(&wanted, true).await?;
     let own = texts(&wanted, "/data");
@@ -93,7 +93,7 @@ pub(in crate::reconcile) async fn store(inventory: &Inventory, ports: &Ports, pl
 ///
 /// # Errors
 /// When the delete fails.
-pub(in crate::reconcile) async fn forget(ports: &Ports, place: &Place<'_>) -> Result<(), ClusterError> {
+pub(in crate::reconcile) async fn forget(ports: &Ports, place: &StateLocation<'_>) -> Result<(), ClusterError> {
     let id = ObjectId::new("", "Secret", place.namespace, STATE);
     let is_ours = |live: &Object| live.label(APPLY_SET_LABEL) == Some(place.apply_set);
     delete::delete_if(ports, "v1", &id, false, is_ours).await?;
@@ -101,7 +101,7 @@ pub(in crate::reconcile) async fn forget(ports: &Ports, place: &Place<'_>) -> Re
 }
 
 /// The Secret with the inventory, which is the parent of the apply set (KEP-3659).
-fn stored(inventory: &Inventory, place: &Place<'_>) -> Object {
+fn stored(inventory: &Inventory, place: &StateLocation<'_>) -> Object {
     let mut kinds: Vec<String> = inventory.objects.keys().map(|id| id.group_kind().to_string()).collect();
     kinds.sort();
     kinds.dedup();

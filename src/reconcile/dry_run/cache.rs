@@ -19,10 +19,10 @@ pub(in crate::reconcile) type Refusals = BTreeMap<DriverName, Vec<Refusal>>;
 /// The steps that the server has accepted in a dry run, so that a plan of several increments has one dry run, and the drivers of
 /// which it has refused something, so that the others do not ask for them with every step of their own.
 #[derive(Debug, Default)]
-pub struct DryRunCache(Mutex<Known>);
+pub struct DryRunCache(Mutex<CachedAnswers>);
 
 #[derive(Debug, Default)]
-struct Known {
+struct CachedAnswers {
     /// The UID of the VDOConfig that was asked for.
     config: String,
     accepted: BTreeMap<ObjectId, (Digest, Instant)>,
@@ -31,7 +31,7 @@ struct Known {
 }
 
 impl DryRunCache {
-    fn lock(&self) -> MutexGuard<'_, Known> {
+    fn lock(&self) -> MutexGuard<'_, CachedAnswers> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -40,9 +40,9 @@ impl DryRunCache {
     pub(in crate::reconcile) fn only_of(&self, config: &str) {
         let mut known = self.lock();
         if known.config != config {
-            *known = Known {
+            *known = CachedAnswers {
                 config: config.to_owned(),
-                ..Known::default()
+                ..CachedAnswers::default()
             };
         }
     }

@@ -3,8 +3,8 @@
 use crate::cluster::{ClusterError, Reader, Select, Watch};
 use crate::reconcile::Ports;
 use crate::reconcile::apply::delete::{is_current, outdated};
-use crate::reconcile::apply::inventory::Found;
-use crate::reconcile::apply::{Place, apply, former};
+use crate::reconcile::apply::inventory::StoredInventory;
+use crate::reconcile::apply::{StateLocation, apply, former};
 use crate::reconcile::error::ReconcileError;
 use crate::reconcile::observe::ClusterState;
 use crate::reconcile::observe::cluster::apply_set;
@@ -116,16 +116,16 @@ impl Recovered {
 pub(in crate::reconcile) async fn recover(
     reader: &Reader,
     config: &VDOConfig,
-    lost: &Found,
+    lost: &StoredInventory,
 ) -> Result<(Inventory, Option<Recovered>), ReconcileError> {
     let found = scan(reader, config, &apply_set(config)).await?;
     let former = match lost {
-        Found::OfAnotherCluster => None,
+        StoredInventory::OfAnotherCluster => None,
         _ => former::find(reader, config).await?,
     };
     let (inventory, how) = match (former, lost) {
         (Some(former), _) => (former::believed(former, found, config), Recovered::Former),
-        (None, Found::OfAnotherCluster) => (found, Recovered::OfAnotherCluster),
+        (None, StoredInventory::OfAnotherCluster) => (found, Recovered::OfAnotherCluster),
         (None, _) => (found, Recovered::Lost),
     };
     let how = (!inventory.objects.is_empty()).then_some(how);
@@ -155,7 +155,7 @@ pub(in crate::reconcile) async fn record(config: &VDOConfig, ports: &Ports, stat
     let steps = [Step::SetFinalizer, Step::Record(state.inventory.clone())];
     let finalizer = config.finalizers().iter().any(|f| f == FINALIZER);
     let steps = if finalizer { &steps[1..] } else { &steps[..] };
-    let outcome = apply(steps, ports, &Place::of(state, config)).await;
+    let outcome = apply(steps, ports, &StateLocation::of(state, config)).await;
     let recorded = match outcome.failures.iter().any(ClusterError::is_terminating) {
         true => Recorded::Terminating,
         false => Recorded::Stored,

@@ -16,8 +16,8 @@ use vdo_core::matrix::Index;
 /// The precondition that [`crate::reconcile::preconditions::shared_volumes`] looks at when an upgrade is due.
 pub(in crate::reconcile) const SHARED_DETACHED: &str = "NoRwxAttachments";
 
-/// What is known for the checks.
-struct Known<'a> {
+/// What the preconditions of an upgrade are checked against.
+struct UpgradeFacts<'a> {
     /// Node and the name that the CSI driver gave it, of every node on which it is registered.
     registered: &'a [(String, String)],
     /// By connection, which nodes are which machines; `None` where the vCenter was not asked yet.
@@ -60,7 +60,7 @@ pub async fn hold_upgrades(
         .filter(|object| asked.connections.contains(&object.name_any()))
         .map(|object| (object.name_any(), object.status.as_ref().and_then(|status| status.machines.clone())))
         .collect();
-    let known = Known {
+    let known = UpgradeFacts {
         registered: &registered,
         machines: &machines,
         limit: state.live.values().find_map(limit),
@@ -71,12 +71,12 @@ pub async fn hold_upgrades(
 }
 
 /// Every precondition of the index that is not known to hold.
-fn unmet(index: &Index, known: &Known<'_>) -> BTreeMap<String, String> {
+fn unmet(index: &Index, known: &UpgradeFacts<'_>) -> BTreeMap<String, String> {
     let names = index.preconditions.keys();
     names.filter_map(|name| Some((name.clone(), check(name, known).err()?))).collect()
 }
 
-fn check(name: &str, known: &Known<'_>) -> Checked {
+fn check(name: &str, known: &UpgradeFacts<'_>) -> Checked {
     match name {
         "CsiNodeIds" => node_ids(known),
         "NodeVmsFound" => machines_found(known),
@@ -105,7 +105,7 @@ fn limit(object: &Object) -> Option<&str> {
     limits.find_map(|variable| variable.get("value").and_then(Value::as_str))
 }
 
-fn node_ids(known: &Known<'_>) -> Checked {
+fn node_ids(known: &UpgradeFacts<'_>) -> Checked {
     let is_uuid = |text: &str| {
         let groups: Vec<&str> = text.split('-').collect();
         groups.iter().map(|group| group.len()).eq([8, 4, 4, 4, 12]) && groups.concat().chars().all(|c| c.is_ascii_hexdigit())
@@ -119,7 +119,7 @@ fn node_ids(known: &Known<'_>) -> Checked {
     }
 }
 
-fn machines_found(known: &Known<'_>) -> Checked {
+fn machines_found(known: &UpgradeFacts<'_>) -> Checked {
     let asked: Vec<&MachinesStatus> = known.machines.iter().filter_map(|(_, machines)| machines.as_ref()).collect();
     let waiting = known.machines.iter().find(|(_, machines)| machines.is_none()).map(|(name, _)| name);
     let complete = |machines: &&MachinesStatus| i32::try_from(machines.list.len()).is_ok_and(|listed| listed >= machines.nodes);
@@ -161,7 +161,7 @@ fn machines_found(known: &Known<'_>) -> Checked {
     }
 }
 
-fn volume_limit(known: &Known<'_>) -> Checked {
+fn volume_limit(known: &UpgradeFacts<'_>) -> Checked {
     /// What the driver does without the variable, and with its feature state.
     const DEFAULT: u32 = 59;
     const MANY: u32 = 255;
@@ -205,7 +205,7 @@ mod tests {
             .enumerate()
             .map(|(i, seen)| (format!("vc{}", i + 1), seen.clone()))
             .collect();
-        let known = Known {
+        let known = UpgradeFacts {
             registered: &registered,
             machines: &machines,
             limit,
@@ -219,7 +219,7 @@ mod tests {
     #[test]
     fn upgrade_preconditions_every_matrix_name_is_known() {
         let index = Index::parse(vdo_source::fetch::embedded::index()).expect("an index");
-        let nothing = Known {
+        let nothing = UpgradeFacts {
             registered: &[],
             machines: &[],
             limit: None,

@@ -222,6 +222,6 @@ fn ready_operator_is_not_when_no_one_leads_for_longer_than_a_lease() {
         (true, ago(29), Ok(())),
         (true, ago(30), Err(NotReady::Leaderless)),
     ] {
-        assert_eq!(Known { synced, led }.judge(now), expected, "{synced} {led:?}");
+        assert_eq!(ReadinessState { synced, led }.judge(now), expected, "{synced} {led:?}");
     }
 }

@@ -24,9 +24,6 @@ pub(super) enum Rule {
 use crate::openshift::constraint::REQUIRED;
 use Rule::{Charts, Filled, Free, Named, Never, Pinned};
 
-/// The fields of a place. Pods, containers, probes and metadata are the same place wherever they are.
-type Place = (&'static str, &'static [(&'static str, Rule)]);
-
 /// The constraints that the operator names in pods, as JSON.
 const CONSTRAINTS: &[&str] = &[
     "\"anyuid\"",
@@ -36,7 +33,10 @@ const CONSTRAINTS: &[&str] = &[
     "\"restricted-v2\"",
 ];
 
-pub(super) const PLACES: &[Place] = &[
+/// The fields of a place. Pods, containers, probes and metadata are the same place wherever they are.
+type FieldRules = (&'static str, &'static [(&'static str, Rule)]);
+
+pub(super) const PLACES: &[FieldRules] = &[
     (
         "metadata",
         &[

@@ -29,7 +29,7 @@ pub fn differences(wanted: &Value, found: &Value) -> Vec<Difference> {
     let mut all = Vec::new();
     if let Some(map) = wanted.as_object() {
         for (key, value) in map.iter().filter(|(key, _)| !matches!(key.as_str(), "apiVersion" | "kind")) {
-            walk(value, found.get(key).unwrap_or(&Value::Null), Place::of(key), &mut all);
+            walk(value, found.get(key).unwrap_or(&Value::Null), FieldPath::of(key), &mut all);
         }
     }
     all
@@ -43,8 +43,8 @@ pub fn object_differences(wanted: &Object, found: &Object) -> Vec<Difference> {
 
 /// A place in an object. It is written out only where something differs: nearly all places of nearly all objects are in sync.
 #[derive(Clone, Copy)]
-struct Place<'a> {
-    parent: Option<&'a Place<'a>>,
+struct FieldPath<'a> {
+    parent: Option<&'a FieldPath<'a>>,
     step: Step<'a>,
 }
 
@@ -54,7 +54,7 @@ enum Step<'a> {
     Item(usize),
 }
 
-impl<'a> Place<'a> {
+impl<'a> FieldPath<'a> {
     fn of(key: &'a str) -> Self {
         let step = Step::Key(key);
         Self { parent: None, step }
@@ -71,7 +71,7 @@ impl<'a> Place<'a> {
     }
 }
 
-impl fmt::Display for Place<'_> {
+impl fmt::Display for FieldPath<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match (self.parent, self.step) {
             (None, Step::Key(key)) => f.write_str(key),
@@ -83,7 +83,7 @@ impl fmt::Display for Place<'_> {
     }
 }
 
-fn walk(wanted: &Value, found: &Value, place: Place<'_>, all: &mut Vec<Difference>) {
+fn walk(wanted: &Value, found: &Value, place: FieldPath<'_>, all: &mut Vec<Difference>) {
     match (wanted, found) {
         (Value::Object(map), Value::Object(_) | Value::Null) => {
             for (key, value) in map {

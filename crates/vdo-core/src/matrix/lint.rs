@@ -30,14 +30,14 @@ pub struct Finding {
 
 /// A place in an index: a version, a driver, or the top.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Place {
+pub struct IndexPath {
     /// For people.
     name: String,
     /// As keys, and numbers in lists.
     path: Vec<String>,
 }
 
-impl Place {
+impl IndexPath {
     fn new(name: impl Into<String>, path: &[&str]) -> Self {
         Self {
             name: name.into(),
@@ -59,7 +59,7 @@ impl Place {
 #[derive(Debug, Clone, PartialEq)]
 pub struct Promise {
     /// The place in the index.
-    pub place: Place,
+    pub place: IndexPath,
     /// The driver.
     pub driver: DriverName,
     /// The version.
@@ -81,7 +81,7 @@ pub struct Report {
 
 impl Report {
     /// Adds a mistake.
-    pub fn add(&mut self, at: &Place, field: &str, problem: impl Into<String>) {
+    pub fn add(&mut self, at: &IndexPath, field: &str, problem: impl Into<String>) {
         let parts = field.split('.').filter(|part| !part.is_empty()).map(str::to_owned);
         self.findings.push(Finding {
             line: None,
@@ -119,7 +119,7 @@ pub fn lint(text: &str, lender: &Index) -> Report {
     let index = match yaml::load_long(text) {
         Ok(index) => index,
         Err(error) => {
-            report.add(&Place::default(), "", error.to_string());
+            report.add(&IndexPath::default(), "", error.to_string());
             if let (YamlError::Read { line, column, message }, Some(finding)) = (error, report.findings.first_mut()) {
                 finding.line = NonZero::new(line).map(NonZero::get);
                 finding.problem = format!("{message} (column {column})");
@@ -147,13 +147,13 @@ fn drivers(index: &Value) -> impl Iterator<Item = (&String, &Value)> {
 }
 
 /// The entries of a driver, each with its place.
-fn entries<'a>(name: &'a str, driver: &'a Value) -> impl Iterator<Item = (Place, &'a Value)> {
+fn entries<'a>(name: &'a str, driver: &'a Value) -> impl Iterator<Item = (IndexPath, &'a Value)> {
     let all = driver["versions"].as_array().into_iter().flatten();
-    all.enumerate().map(move |(i, entry)| (Place::entry(name, i, entry), entry))
+    all.enumerate().map(move |(i, entry)| (IndexPath::entry(name, i, entry), entry))
 }
 
 fn top(index: &Value, report: &mut Report) {
-    let here = Place::default();
+    let here = IndexPath::default();
     let time = |field: &str| index[field].as_str().and_then(|text| text.parse::<jiff::Timestamp>().ok());
     for field in ["generated", "expires"] {
         if index[field].is_string() && time(field).is_none() {
@@ -197,7 +197,7 @@ fn circles(index: &Value, report: &mut Report) {
         if reached.contains(start) {
             let way = reached.join(", ");
             report.add(
-                &Place::driver(start),
+                &IndexPath::driver(start),
                 "requires",
                 format!("it needs itself in a circle (through {way}); one of them has to do without"),
             );
@@ -206,7 +206,7 @@ fn circles(index: &Value, report: &mut Report) {
 }
 
 /// What an entry says about its chart, where that can be read.
-fn promise(place: &Place, driver: &str, version: &DriverVersion, entry: &Value) -> Option<Promise> {
+fn promise(place: &IndexPath, driver: &str, version: &DriverVersion, entry: &Value) -> Option<Promise> {
     let digest: Digest = format!("sha256:{}", entry["chart"]["sha256"].as_str()?).parse().ok()?;
     let urls = entry["chart"]["urls"].as_array()?.iter().filter_map(Value::as_str);
     Some(Promise {

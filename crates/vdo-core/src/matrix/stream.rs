@@ -64,7 +64,7 @@ struct Reader {
     /// Where it stands: keys, and numbers in lists.
     path: Vec<String>,
     entries: BTreeMap<DriverName, Vec<Entry>>,
-    known: Known,
+    known: SharedFacts,
     unknown: Vec<String>,
     /// Those of the version that is being read: its name may come behind them.
     pending: Vec<(Vec<String>, Option<String>)>,
@@ -81,7 +81,7 @@ impl Default for Reader {
         Self {
             path: Vec::new(),
             entries: BTreeMap::new(),
-            known: Known::default(),
+            known: SharedFacts::default(),
             unknown: Vec::new(),
             pending: Vec::new(),
             wrong: None,
@@ -291,9 +291,9 @@ impl<'de> Visitor<'de> for Node<'_> {
 
 /// What is known of versions, each once.
 #[derive(Default)]
-struct Known(HashSet<Arc<Facts>>);
+struct SharedFacts(HashSet<Arc<Facts>>);
 
-impl Known {
+impl SharedFacts {
     /// Lets an entry have what another one has, if it is the same.
     fn share(&mut self, entry: &mut Entry) {
         match self.0.get(&entry.facts) {

@@ -107,7 +107,7 @@ pub fn topology(
 }
 
 /// What the tags of one category between the host of a node and the root say.
-pub(super) struct Found<'a> {
+pub(super) struct CategoryTag<'a> {
     /// The object with the nearest tag, and that tag.
     pub(super) nearest: Option<(&'a str, &'a str)>,
     /// Why another one may be taken instead.
@@ -115,7 +115,7 @@ pub(super) struct Found<'a> {
 }
 
 /// Looks for the tag of a category. The nearest counts; a farther one that differs may be taken instead by a driver.
-pub(super) fn find_tag<'a>(way: &[&'a str], category: &str, inventory: &Inventory, tagging: &'a Tagging) -> Found<'a> {
+pub(super) fn find_tag<'a>(way: &[&'a str], category: &str, inventory: &Inventory, tagging: &'a Tagging) -> CategoryTag<'a> {
     let (mut nearest, mut ambiguous) = (None, None);
     for id in way.iter().copied() {
         let attached = tagging.attached.get(id).into_iter().flatten().filter(|(of, _)| of == category);
@@ -139,7 +139,7 @@ pub(super) fn find_tag<'a>(way: &[&'a str], category: &str, inventory: &Inventor
             }
         }
     }
-    Found { nearest, ambiguous }
+    CategoryTag { nearest, ambiguous }
 }
 
 /// The tag of a category that counts for machines on a host, if there is one.

@@ -4,7 +4,7 @@ use super::super::args::ChartAddRelease;
 use super::super::context::now;
 use super::super::digests::{Digests, Resolved};
 use super::super::{Answer, CliError, Exit, matrix, save, text_diff};
-use super::compare::{self, Found};
+use super::compare::{self, DeviationReport};
 use super::{file, folder, manifests};
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
@@ -52,7 +52,7 @@ pub(in super::super) async fn run(args: &ChartAddRelease) -> Result<Answer, CliE
     // first: a version without a release is nothing that the index takes up
     let (facts, change) = facts(args, driver, &added)?;
     changes.splice(0..0, change);
-    let found = Found {
+    let found = DeviationReport {
         differences: added.differences.clone(),
         stale: added.stale.clone(),
     };
@@ -157,7 +157,7 @@ fn facts(args: &ChartAddRelease, driver: &str, added: &Added) -> Result<(Facts, 
 }
 
 /// What nothing but a person can do.
-fn left_to_do(args: &ChartAddRelease, added: &Added, found: &Found, facts: &Facts, missing: &[String]) -> String {
+fn left_to_do(args: &ChartAddRelease, added: &Added, found: &DeviationReport, facts: &Facts, missing: &[String]) -> String {
     let mut steps = Vec::new();
     if !found.is_intended() {
         let left = count(found.unexpected() + found.stale.len(), "difference");

@@ -10,15 +10,15 @@ use vdo_api::types::count;
 use vdo_core::chart::compare::{self, Deviation, Difference, Kind};
 use vdo_core::chart::{self, Chart};
 
-/// What was found.
-pub(super) struct Found {
+/// How a chart differs from the manifests of its publisher.
+pub(super) struct DeviationReport {
     /// Every difference, with the deviation that intends it.
     pub(super) differences: Vec<(Difference, Option<Deviation>)>,
     /// Listed deviations that are not there.
     pub(super) stale: Vec<Deviation>,
 }
 
-impl Found {
+impl DeviationReport {
     fn intended(&self) -> usize {
         self.differences.len() - self.unexpected()
     }
@@ -55,13 +55,13 @@ pub(in super::super) async fn run(args: &ChartCompare, global: &Global) -> Resul
         .exit(if found.is_intended() { Exit::Ok } else { Exit::Differences }))
 }
 
-fn found(chart: &Chart, values: &Value, original: &[Value], objects: &[Value]) -> Result<Found, CliError> {
+fn found(chart: &Chart, values: &Value, original: &[Value], objects: &[Value]) -> Result<DeviationReport, CliError> {
     let differences = compare::compare(original, objects).map_err(|error| CliError::of(Exit::Refused, &error))?;
     let effective = chart::accepted(chart, values).map_err(|error| CliError::of(Exit::Refused, &error))?;
     let listed = compare::applicable(&chart.deviations, &chart.metadata.version, &effective);
     let stale = compare::judge(&differences, &listed).stale;
     let intention = |difference: &Difference| listed.iter().find(|deviation| deviation.intends(difference)).cloned();
-    Ok(Found {
+    Ok(DeviationReport {
         differences: differences
             .into_iter()
             .map(|difference| {
@@ -74,7 +74,7 @@ fn found(chart: &Chart, values: &Value, original: &[Value], objects: &[Value]) -
 }
 
 /// Each difference, and each deviation that is not there.
-pub(super) fn text(found: &Found) -> String {
+pub(super) fn text(found: &DeviationReport) -> String {
     let mut out = String::new();
     for (difference, deviation) in &found.differences {
         let (object, path) = (&difference.object, &difference.path);
@@ -108,7 +108,7 @@ pub(super) fn text(found: &Found) -> String {
     out
 }
 
-fn view(chart: &Chart, found: &Found) -> ChartComparisonView {
+fn view(chart: &Chart, found: &DeviationReport) -> ChartComparisonView {
     let difference = |(difference, deviation): &(Difference, Option<Deviation>)| DifferenceView {
         object: difference.object.clone(),
         path: difference.path.clone(),

@@ -47,7 +47,7 @@ async fn rounds(
         let found = match round(context, target, namespace, plain, fence).await {
             Ok(None) => return Ok(()),
             Ok(Some(found)) => found,
-            Err(error) if transient(&error) => Found::waits(error.what),
+            Err(error) if transient(&error) => Obstacles::waits(error.what),
             Err(error) => return Err(error),
         };
         if fence.is_open() && !std::mem::replace(&mut reported, true) {
@@ -63,16 +63,16 @@ async fn rounds(
     }
 }
 
-/// What a round has found.
+/// Why the removal has not ended after a round.
 #[derive(Debug, Default)]
-struct Found {
+struct Obstacles {
     /// What stands in the way.
     failures: Vec<String>,
     /// What is waited for.
     waits: Vec<String>,
 }
 
-impl Found {
+impl Obstacles {
     fn waits(what: String) -> Self {
         Self {
             failures: Vec::new(),
@@ -82,7 +82,7 @@ impl Found {
 }
 
 /// One step further: what is waited for, or `None` when no VDOConfig is left.
-async fn round(context: &Context, target: &Target, namespace: &str, plain: &Writer, fence: &Fence) -> Result<Option<Found>, CliError> {
+async fn round(context: &Context, target: &Target, namespace: &str, plain: &Writer, fence: &Fence) -> Result<Option<Obstacles>, CliError> {
     let mut all = match configs(&context.ports.reader, namespace).await {
         Err(ClusterError::NotServed { .. }) => return Ok(None),
         found => found?,
@@ -120,18 +120,18 @@ async fn delete(config: &Arc<VDOConfig>, scope: Scope, writer: &Writer) -> Resul
 }
 
 /// What the operator has published.
-fn published(config: &VDOConfig) -> Found {
+fn published(config: &VDOConfig) -> Obstacles {
     let status = config.status.as_ref();
     let current = status.is_some_and(|status| status.observed_generation == config.metadata.generation);
     let ready = status.and_then(|status| Conditions::find(&status.conditions, ConditionType::Ready));
-    Found::waits(match ready.filter(|_| current) {
+    Obstacles::waits(match ready.filter(|_| current) {
         Some(ready) if ready.status != "True" => format!("VDOConfig {}: {}", id(config), ready.message),
         _ => format!("VDOConfig {} is being deleted", id(config)),
     })
 }
 
 /// What this process has found itself.
-fn found(report: &Report, config: &VDOConfig) -> Found {
+fn found(report: &Report, config: &VDOConfig) -> Obstacles {
     let unique = |messages: Vec<&String>| {
         let mut all: Vec<String> = Vec::new();
         for message in messages {
@@ -146,5 +146,5 @@ fn found(report: &Report, config: &VDOConfig) -> Found {
     if waits.is_empty() {
         waits.push(format!("VDOConfig {} is being deleted", id(config)));
     }
-    Found { failures, waits }
+    Obstacles { failures, waits }
 }

@@ -12,8 +12,8 @@ use vdo_api::api::ConditionType;
 use vdo_core::manifest::Object;
 use vdo_source::fetch::{MatrixSource, Named, Origin, named_source, settings};
 
-/// A place that may name a source, in the order in which they count.
-struct Place {
+/// A setting that may name a source; the first that does counts.
+struct SourceSetting {
     place: String,
     source: Option<String>,
     /// Whether it may name one.
@@ -80,20 +80,20 @@ fn text(view: &MatrixSourceView, fresh: Option<&Condition>) -> String {
     text + &style::table(&["", "WHERE", "SOURCE"], &rows.collect::<Vec<_>>())
 }
 
-fn places(flag: Option<String>, named: &Named) -> Vec<Place> {
-    let of_flag = Place {
+fn places(flag: Option<String>, named: &Named) -> Vec<SourceSetting> {
+    let of_flag = SourceSetting {
         place: format!("{} of the operator", Origin::Flag),
         source: flag,
         may: true,
     };
-    let of_cluster = named.places().into_iter().map(|naming| Place {
+    let of_cluster = named.places().into_iter().map(|naming| SourceSetting {
         place: naming.origin.to_string(),
         may: naming.may,
         source: naming
             .text
             .map(|text| named_source(&text).map_or_else(|problem| problem, |source| source.to_string())),
     });
-    let own = Place {
+    let own = SourceSetting {
         place: "the operator itself".into(),
         source: Some(MatrixSource::Embedded.to_string()),
         may: true,

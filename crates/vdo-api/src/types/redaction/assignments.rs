@@ -94,7 +94,7 @@ fn named(text: &str) -> String {
         };
         out.push_str(&text[from..all.end()]);
         from = all.end();
-        let place = Place {
+        let place = NameContext {
             before: &text[..name.start()],
             quoted: found.get(2).is_some(),
             sign: &found[3],
@@ -114,14 +114,14 @@ fn named(text: &str) -> String {
 }
 
 /// Where a name stands.
-struct Place<'a> {
+struct NameContext<'a> {
     before: &'a str,
     quoted: bool,
     sign: &'a str,
     spaced: bool,
 }
 
-impl Place<'_> {
+impl NameContext<'_> {
     /// Whether it is the key of a line of YAML or of a header.
     fn is_line(&self) -> bool {
         self.sign == ":" && !self.quoted && self.before.trim_start_matches([' ', '\t', '-', '#', '>', '<', '*', '+']).is_empty()

@@ -110,10 +110,12 @@ impl Learner<'_> {
     }
 
     /// Every place of a render, with the same place of the manifests.
-    fn places(&self, rendered: &BTreeMap<ObjectId, Value>, mut visit: impl FnMut(&Value, Place<'_>)) {
+    fn places(&self, rendered: &BTreeMap<ObjectId, Value>, mut visit: impl FnMut(&Value, OriginalField<'_>)) {
         for (id, object) in rendered {
             if let Some(original) = self.original.get(id) {
-                walk(object, &mut Vec::new(), &mut |value, path| visit(value, Place { original, path }));
+                walk(object, &mut Vec::new(), &mut |value, path| {
+                    visit(value, OriginalField { original, path })
+                });
             }
         }
     }
@@ -295,12 +297,12 @@ impl Learner<'_> {
 }
 
 /// A place of the manifests that corresponds to one of a render.
-struct Place<'a> {
+struct OriginalField<'a> {
     original: &'a Value,
     path: &'a [Step],
 }
 
-impl Place<'_> {
+impl OriginalField<'_> {
     fn value(&self) -> Option<&Value> {
         at(self.original, self.path)
     }

@@ -1,7 +1,7 @@
 //! Mistakes in a file of the original operator: all of them, where reading it stops at the first.
 
 use super::reachable::{Candidate, Need};
-use super::{Place, Report};
+use super::{IndexPath, Report};
 use crate::matrix::index::Index;
 use crate::matrix::legacy_format::{TABLES, required_driver};
 use serde_json::Value;
@@ -13,7 +13,7 @@ const BOUNDS: [&str; 3] = ["min", "max", "skewVersion"];
 pub(super) fn check(index: &Value, lender: &Index, report: &mut Report) {
     let mut candidates = Vec::new();
     for (table, versions) in index.as_object().into_iter().flatten() {
-        let at = Place::new(table, &[table]);
+        let at = IndexPath::new(table, &[table]);
         let Some(known) = TABLES.into_iter().find(|driver| driver.short == table) else {
             report.add(&at, "", unknown(table, &TABLES.map(|driver| driver.short)));
             continue;
@@ -23,14 +23,14 @@ pub(super) fn check(index: &Value, lender: &Index, report: &mut Report) {
             continue;
         };
         for (name, entry) in versions {
-            let at = Place::new(format!("{table}.{name}"), &[table, name]);
+            let at = IndexPath::new(format!("{table}.{name}"), &[table, name]);
             candidates.extend(version(at, known.name, name, entry, lender, report));
         }
     }
     super::reachable::check(candidates, report);
 }
 
-fn version(at: Place, driver: &str, name: &str, entry: &Value, lender: &Index, report: &mut Report) -> Option<Candidate> {
+fn version(at: IndexPath, driver: &str, name: &str, entry: &Value, lender: &Index, report: &mut Report) -> Option<Candidate> {
     let parsed = name.parse::<DriverVersion>();
     if let Err(error) = &parsed {
         report.add(&at, "", error.to_string());
@@ -76,7 +76,7 @@ fn version(at: Place, driver: &str, name: &str, entry: &Value, lender: &Index, r
 }
 
 /// A range that some version lies in, or what is wrong with it.
-fn bounds(at: &Place, field: &str, entry: &Value, report: &mut Report) -> Option<VersionRange> {
+fn bounds(at: &IndexPath, field: &str, entry: &Value, report: &mut Report) -> Option<VersionRange> {
     let Some(fields) = entry[field].as_object() else {
         report.add(at, field, "it is missing; write min and max, or for a cloud provider skewVersion");
         return None;

@@ -1,11 +1,11 @@
 //! Versions that can never be chosen, whatever the platform: what they need is not there, or never goes together with them.
 
-use super::{Place, Report};
+use super::{IndexPath, Report};
 use vdo_api::types::{DriverName, DriverVersion, VersionRange};
 
 /// A version as far as it matters here.
 pub(super) struct Candidate {
-    pub place: Place,
+    pub place: IndexPath,
     pub driver: DriverName,
     pub version: DriverVersion,
     pub kubernetes: VersionRange,

@@ -1,6 +1,6 @@
 //! What the schema says of an index: unknown fields, missing ones, wrong kinds of values.
 
-use super::{Place, Report};
+use super::{IndexPath, Report};
 use crate::matrix::schema::{self, Unknown};
 use jsonschema::JsonType;
 use jsonschema::error::{TypeKind, ValidationErrorKind as Kind};
@@ -8,7 +8,7 @@ use serde_json::Value;
 
 pub(super) fn check(index: &Value, report: &mut Report) {
     let Ok(validator) = jsonschema::validator_for(schema::published()) else {
-        report.add(&Place::default(), "", "the schema of this build is broken");
+        report.add(&IndexPath::default(), "", "the schema of this build is broken");
         return;
     };
     for unknown in schema::unknown(index) {
@@ -67,16 +67,16 @@ fn allows_text(kind: &TypeKind) -> bool {
 }
 
 /// The entry, the driver or the top that a path leads into, and the rest of the path.
-fn place(index: &Value, path: &[String]) -> (Place, String) {
+fn place(index: &Value, path: &[String]) -> (IndexPath, String) {
     let names: Vec<&str> = path.iter().map(String::as_str).collect();
     match names.as_slice() {
         ["drivers", driver, "versions", i, rest @ ..] => {
             let number = i.parse::<usize>().unwrap_or(0);
             let entry = &index["drivers"][*driver]["versions"][number];
-            (Place::entry(driver, number, entry), rest.join("."))
+            (IndexPath::entry(driver, number, entry), rest.join("."))
         }
-        ["drivers", driver, rest @ ..] => (Place::driver(driver), rest.join(".")),
-        all => (Place::default(), all.join(".")),
+        ["drivers", driver, rest @ ..] => (IndexPath::driver(driver), rest.join(".")),
+        all => (IndexPath::default(), all.join(".")),
     }
 }
 

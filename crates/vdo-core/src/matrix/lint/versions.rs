@@ -1,7 +1,7 @@
 //! Mistakes in the entries of one driver.
 
 use super::reachable::{Candidate, Need, disjoint};
-use super::{Place, Report, entries, promise};
+use super::{IndexPath, Report, entries, promise};
 use serde_json::Value;
 use std::collections::BTreeSet;
 use vdo_api::types::{DriverVersion, VersionRange};
@@ -40,7 +40,7 @@ fn preconditions(entry: &Value) -> impl Iterator<Item = &str> {
 }
 
 /// `None` for what was reported already.
-fn candidate(driver: &str, place: Place, version: DriverVersion, entry: &Value, needs: Option<Vec<Need>>) -> Option<Candidate> {
+fn candidate(driver: &str, place: IndexPath, version: DriverVersion, entry: &Value, needs: Option<Vec<Need>>) -> Option<Candidate> {
     let good = |field: &str| range(&entry[field]).filter(|range| !range.is_empty());
     Some(Candidate {
         place,
@@ -63,7 +63,7 @@ fn range(value: &Value) -> Option<VersionRange> {
     VersionRange::new(value["min"].as_str(), value["max"].as_str()).ok()
 }
 
-fn ranges(index: &Value, at: &Place, entry: &Value, report: &mut Report) {
+fn ranges(index: &Value, at: &IndexPath, entry: &Value, report: &mut Report) {
     for field in ["kubernetes", "vsphere"] {
         let support = &entry[field];
         if let Some(range) = range(support).filter(VersionRange::is_empty) {
@@ -93,7 +93,7 @@ fn ranges(index: &Value, at: &Place, entry: &Value, report: &mut Report) {
     }
 }
 
-pub(super) fn evidence(index: &Value, at: &Place, field: &str, holder: &Value, report: &mut Report) {
+pub(super) fn evidence(index: &Value, at: &IndexPath, field: &str, holder: &Value, report: &mut Report) {
     let named = holder["evidence"].as_array().into_iter().flatten().enumerate();
     for (i, name) in named.filter_map(|(i, name)| Some((i, name.as_str()?))) {
         if index["sources"].get(name).is_none() {
@@ -103,7 +103,7 @@ pub(super) fn evidence(index: &Value, at: &Place, field: &str, holder: &Value, r
     }
 }
 
-fn edges(at: &Place, entry: &Value, version: &DriverVersion, known: &BTreeSet<DriverVersion>, report: &mut Report) {
+fn edges(at: &IndexPath, entry: &Value, version: &DriverVersion, known: &BTreeSet<DriverVersion>, report: &mut Report) {
     const FIELD: &str = "upgradesFrom.min";
     let min = entry["upgradesFrom"]["min"].as_str();
     let Some(min) = min.and_then(|text| text.parse::<DriverVersion>().ok()) else {
@@ -116,7 +116,7 @@ fn edges(at: &Place, entry: &Value, version: &DriverVersion, known: &BTreeSet<Dr
     }
 }
 
-fn state(name: &str, driver: &Value, at: &Place, entry: &Value, version: &DriverVersion, report: &mut Report) {
+fn state(name: &str, driver: &Value, at: &IndexPath, entry: &Value, version: &DriverVersion, report: &mut Report) {
     const FIELD: &str = "state.use";
     let replacement = |entry: &Value| entry["state"]["use"].as_str()?.parse::<DriverVersion>().ok();
     let find = |wanted: &DriverVersion| {
@@ -142,7 +142,7 @@ fn state(name: &str, driver: &Value, at: &Place, entry: &Value, version: &Driver
 }
 
 /// What the entry needs whatever is asked of it; `None` when one of its needs makes no sense.
-fn needs(index: &Value, own: &str, at: &Place, entry: &Value, report: &mut Report) -> Option<Vec<Need>> {
+fn needs(index: &Value, own: &str, at: &IndexPath, entry: &Value, report: &mut Report) -> Option<Vec<Need>> {
     let mut needs = Some(Vec::new());
     for (i, required) in entry["requires"].as_array().into_iter().flatten().enumerate() {
         evidence(index, at, &format!("requires.{i}"), required, report);

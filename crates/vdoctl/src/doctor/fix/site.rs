@@ -55,7 +55,7 @@ impl Site {
     }
 }
 
-struct Found {
+struct FixSite {
     endpoint: Endpoint,
     nodes: Vec<Arc<Node>>,
     requirements: Requirements,
@@ -63,7 +63,7 @@ struct Found {
     record: PathBuf,
 }
 
-async fn look(args: &Args, global: &Global) -> Result<(UsersVcenter, Found), CliError> {
+async fn look(args: &Args, global: &Global) -> Result<(UsersVcenter, FixSite), CliError> {
     let context = Context::open(global).await?;
     let reader = &context.ports.reader;
     let nodes = vdo::reconcile::nodes(reader).await?;
@@ -95,7 +95,7 @@ async fn look(args: &Args, global: &Global) -> Result<(UsersVcenter, Found), Cli
         _ => Requirements::default(),
     };
     let default = || PathBuf::from(format!("vdo-fixes-{}.json", word(&context.name)));
-    let found = Found {
+    let found = FixSite {
         endpoint,
         nodes,
         requirements,
