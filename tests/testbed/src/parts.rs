@@ -201,16 +201,6 @@ impl Part {
     /// What the tests need besides: built before they run, because a build beside them takes the time that they wait for something.
     pub(crate) const OF_TESTS: [Self; 4] = [Self::Olareg, Self::Distribution, Self::Oras, Self::Crane];
 
-    /// What the tests with OLM and OpenShift need besides.
-    pub(crate) const OF_OLM: [Self; 6] = [
-        Self::Opm,
-        Self::OlmOperator,
-        Self::OlmCatalog,
-        Self::BundleCheck,
-        Self::Scorecard,
-        Self::Scccheck,
-    ];
-
     /// Whether it is one of them.
     pub(crate) fn is_on_demand(self) -> bool {
         Self::ON_DEMAND.contains(&self)
