@@ -1,4 +1,4 @@
-//! What OLM is told about upgrades of this operator: the condition `Upgradeable` of its OperatorCondition (operators.coreos.com/v2).
+//! What OLM reads of upgrades of this operator: the condition `Upgradeable` of its OperatorCondition (operators.coreos.com/v2).
 //!
 //! OLM names the object in `OPERATOR_CONDITION_NAME`, creates it, and gives the operator's account the rights to get and patch it. While the
 //! condition is False, OLM keeps the next version of the operator waiting. Without that variable no one has to know.
@@ -76,7 +76,7 @@ impl Verdict {
         }
     }
 
-    /// The conditions of an OperatorCondition with this one among them; `None` where it says so already.
+    /// The conditions of an OperatorCondition with this one among them; `None` where it is there already.
     fn among(&self, live: &Value, now: Timestamp) -> Option<Vec<Value>> {
         let mut conditions = live
             .pointer("/spec/conditions")
@@ -146,7 +146,8 @@ async fn write(id: &ObjectId, verdict: &Verdict, client: &Client, writer: &Write
         // Not by apply: the list has no keys, and what others wrote there stays.
         let change = json!({"metadata": {"resourceVersion": live.resource_version()}, "spec": {"conditions": conditions}});
         writer.merge(API_VERSION, id, &change, false).await?;
-        tracing::info!(object = %id, upgradeable = verdict.upgradeable, reason = verdict.reason, "OLM knows whether this operator may be upgraded");
+        let status = if verdict.upgradeable { "True" } else { "False" };
+        tracing::info!(object = %id, reason = verdict.reason, "Upgradeable is {status} for OLM");
     }
     Ok(true)
 }

@@ -76,7 +76,7 @@ pub struct Args {
     #[arg(long, env = "VDO_IDENTITY")]
     pub identity: Option<String>,
 
-    /// The OperatorCondition by which OLM is told whether this operator may be upgraded; OLM sets it
+    /// The OperatorCondition in which OLM reads whether this operator may be upgraded; OLM sets it
     #[arg(long, env = "OPERATOR_CONDITION_NAME", value_name = "NAME")]
     pub operator_condition: Option<String>,
 

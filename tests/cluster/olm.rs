@@ -102,7 +102,7 @@ async fn until_condition(bed: &Bed, status: &str) -> Result<Value> {
 }
 
 /// The condition is False while drivers change or a pin keeps them from the next minor of Kubernetes, and is written on change only. Without
-/// rights on the object the drivers are looked after all the same.
+/// rights on the object the drivers are still looked after.
 #[test]
 fn operator_condition_of_olm_follows_the_drivers() -> Result<()> {
     alone(async || {
@@ -152,7 +152,7 @@ fn operator_condition_of_olm_follows_the_drivers() -> Result<()> {
         })
         .await?;
         let asked = bed.operator_requests(mark).await?.only(|e| e.resource == "operatorconditions");
-        ensure!(asked.len() <= 3, "a refusal is asked for again and again:\n{asked}");
+        ensure!(asked.len() <= 3, "a refusal is asked for repeatedly:\n{asked}");
         Ok(())
     })
 }

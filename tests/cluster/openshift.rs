@@ -1,7 +1,7 @@
 //! OpenShift, played with its own definitions: what it runs itself is left to it, and what it asks of pods is given to the drivers.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::print_stdout, reason = "tests")]
 
-use crate::common::{Bed, NS, PATIENCE, condition};
+use crate::common::{Bed, NODES, NS, PATIENCE, condition};
 use crate::fixture::{INSTALLED, alone, written};
 use anyhow::{Context, Result, ensure};
 use kube::api::{Patch, PatchParams};
@@ -80,6 +80,15 @@ async fn its_storage_driver(bed: &Bed) -> Result<()> {
     .await
 }
 
+/// What OpenShift's cloud provider does to the nodes.
+async fn initialised(bed: &Bed) -> Result<()> {
+    for (name, _) in NODES {
+        let change = json!({"spec": {"providerID": format!("vsphere://{name}"), "taints": []}});
+        bed.merge("v1", "Node", "", name, change).await?;
+    }
+    Ok(())
+}
+
 async fn switch(bed: &Bed, state: &str) -> Result<()> {
     let spec = json!({"managementState": state, "logLevel": "Normal", "operatorLogLevel": "Normal"});
     bed.apply(&json!({"apiVersion": OPERATOR, "kind": "ClusterCSIDriver", "metadata": {"name": CSI}, "spec": spec}))
@@ -110,6 +119,7 @@ fn openshift_storage_driver_is_left_alone_until_it_is_removed_and_gone() -> Resu
         let mut bed = cluster().await?;
         platform(&bed, json!({"type": "VSphere", "vsphere": {}})).await?;
         version(&bed, "4.18.3").await?;
+        initialised(&bed).await?;
         switch(&bed, "Managed").await?;
         its_storage_driver(&bed).await?;
         bed.start_operator().await?;
@@ -215,7 +225,7 @@ fn openshift_cloud_provider_is_installed_only_where_one_is_expected() -> Result<
 }
 
 /// Pods that the API server refuses, as one of OpenShift does without a constraint, are reported in its words: also those of a DaemonSet, which has
-/// no condition that says so.
+/// no condition that has the cause.
 #[test]
 fn pods_that_are_refused_are_reported_in_the_words_of_the_api_server() -> Result<()> {
     const ADMISSION: &str = "admissionregistration.k8s.io/v1";

@@ -4,8 +4,8 @@ use std::path::Path;
 
 use serde_json::Value;
 
-/// Beside it, and applied by itself.
-const APART: [&str; 2] = ["kustomization.yaml", "namespace.yaml"];
+/// Beside it, and applied by themselves; the rights for OpenShift on OpenShift alone.
+const APART: [&str; 3] = ["kustomization.yaml", "namespace.yaml", "openshift-rbac.yaml"];
 
 #[test]
 fn kustomization_lists_every_manifest_but_the_namespaces() {

@@ -17,19 +17,22 @@ fn embedded_files_are_those_of_the_kustomization_and_the_namespace() {
         .unwrap()
         .iter()
         .map(|file| file.as_str().unwrap());
-    let wanted: BTreeSet<&str> = listed.chain(["namespace.yaml"]).collect();
+    let wanted: BTreeSet<&str> = listed.chain(["namespace.yaml", "openshift-rbac.yaml"]).collect();
     assert_eq!(FILES.iter().map(|(file, _)| *file).collect::<BTreeSet<_>>(), wanted);
 }
 
 #[test]
 fn objects_by_default_are_as_written_in_deploy() {
-    let written: Vec<Value> = FILES.iter().flat_map(|(_, text)| load_all(text).unwrap()).collect();
-    let made: Vec<Value> = objects(&Settings::default())
-        .unwrap()
-        .iter()
-        .map(|object| object.value().clone())
-        .collect();
-    assert_eq!(made, written);
+    for openshift in [false, true] {
+        let files = FILES.iter().filter(|(file, _)| openshift || *file != "openshift-rbac.yaml");
+        let written: Vec<Value> = files.flat_map(|(_, text)| load_all(text).unwrap()).collect();
+        let settings = Settings {
+            openshift,
+            ..Settings::default()
+        };
+        let made: Vec<Value> = objects(&settings).unwrap().iter().map(|object| object.value().clone()).collect();
+        assert!(made == written, "with OpenShift: {openshift}");
+    }
 }
 
 #[test]
