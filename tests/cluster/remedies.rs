@@ -9,7 +9,7 @@ use std::collections::BTreeSet;
 
 /// How a command begins in the source or in docs/errors.md, and how it is run here: as it stands, with names of what is in the test bed, and
 /// tried by the API server only where it would change something.
-const RUN: [(&str, &str); 36] = [
+const RUN: [(&str, &str); 38] = [
     (
         "kubectl apply --server-side --force-conflicts -f -",
         "vdoctl rights | kubectl apply --server-side --force-conflicts -f - --dry-run=server",
@@ -46,6 +46,14 @@ const RUN: [(&str, &str); 36] = [
         "kubectl -n NS annotate --overwrite vdoconfig vdo vdo.vmware.com/take-over-cluster-id=x --dry-run=server",
     ),
     ("kubectl -n {} get pods", "kubectl -n NS get pods"),
+    (
+        "kubectl -n {DRIVERS} delete --ignore-not-found",
+        "kubectl -n NS delete --ignore-not-found deployment/a daemonset/b --dry-run=server",
+    ),
+    (
+        "kubectl delete csidriver",
+        "kubectl delete csidriver csi.vsphere.vmware.com --dry-run=server",
+    ),
     ("kubectl create namespace {}", "kubectl create namespace another --dry-run=server"),
     (
         "kubectl annotate --overwrite -n NAMESPACE vdoconfig NAME vdo.vmware.com/accept-matrix-version=",
@@ -128,8 +136,14 @@ const RUN: [(&str, &str); 36] = [
     ),
 ];
 
-/// Where the program is only named, and a command of which the test bed lacks the kind.
-const NAMED: [&str; 8] = [
+/// Where the program is only named, and a command of which the test bed lacks the kind: that for OpenShift is run in `openshift.rs`.
+const NAMED: [&str; 14] = [
+    "kubectl patch clustercsidriver",
+    "kubectl -n {namespace} get subscriptions.operators.coreos.com,installplans",
+    "kubectl -n {namespace} delete clusterserviceversion {name}",
+    "kubectl -n {namespace} delete subscriptions.operators.coreos.com/{subscription}",
+    "kubectl edit clusterextension",
+    "kubectl delete clusterextension",
     "kubectl vdo",
     "kubectl takes them",
     "kubectl apply",

@@ -31,12 +31,15 @@ fn definition(name: &str) -> Watch {
     named("apiextensions.k8s.io/v1", "CustomResourceDefinition", name)
 }
 
-/// Looks; `None` in a cluster that is not OpenShift.
+/// Looks; `None` in a cluster that is not OpenShift. A person who may not read definitions plans without: the operator decides with them.
 ///
 /// # Errors
 /// When something cannot be read.
 pub(in crate::reconcile) async fn openshift(reader: &Reader) -> Result<Option<OpenShift>, ClusterError> {
-    let view = reader.load(DEFINITIONS.map(definition)).await?;
+    let view = match reader.load(DEFINITIONS.map(definition)).await {
+        Err(ClusterError::Forbidden { .. }) if reader.cache().is_none() => return Ok(None),
+        found => found?,
+    };
     let served = |name: &str| view.one(&definition(name)).is_some_and(|found| holds(&found, "Established"));
     let (config, storage, constraints) = (served(CONFIG), served(STORAGE), served(CONSTRAINTS));
     if !config && !storage && !constraints {

@@ -78,15 +78,12 @@ func run() error {
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
-	var namespaces, constraints []runtime.Object
+	var namespaces []runtime.Object
 	for i := range asked.Namespaces {
 		namespaces = append(namespaces, &asked.Namespaces[i])
 	}
-	for i := range asked.Constraints {
-		constraints = append(constraints, &asked.Constraints[i])
-	}
 	core := informers.NewSharedInformerFactory(kubefake.NewSimpleClientset(namespaces...), 0)
-	security := securityinformers.NewSharedInformerFactory(securityfake.NewSimpleClientset(constraints...), 0)
+	security := securityinformers.NewSharedInformerFactory(securityfake.NewSimpleClientset(), 0)
 	plugin := sccadmission.NewConstraint()
 	plugin.SetExternalKubeInformerFactory(core)
 	plugin.SetSecurityInformers(security.Security().V1().SecurityContextConstraints())
@@ -98,6 +95,13 @@ func run() error {
 	security.Start(ctx.Done())
 	core.WaitForCacheSync(ctx.Done())
 	security.WaitForCacheSync(ctx.Done())
+	// Not by the client: it takes the plural of the kind for another word.
+	known := security.Security().V1().SecurityContextConstraints().Informer().GetIndexer()
+	for i := range asked.Constraints {
+		if err := known.Add(&asked.Constraints[i]); err != nil {
+			return err
+		}
+	}
 	answers := make([]answer, 0, len(asked.Pods))
 	for i := range asked.Pods {
 		one, err := admit(ctx, plugin, &asked.Pods[i])
