@@ -60,7 +60,7 @@ const RUN: [(&str, &str); 38] = [
         "kubectl annotate --overwrite -n NS vdoconfig vdo vdo.vmware.com/accept-matrix-version=3 --dry-run=server",
     ),
     (
-        "kubectl label node {} {key}=VALUE",
+        "kubectl label node {} {}=VALUE",
         "kubectl label node w-1 example.com/zone=VALUE --dry-run=server",
     ),
     (
