@@ -3,7 +3,6 @@
 use crate::common::{Bed, NS, OPERATOR, PATIENCE};
 use crate::olm_bed::{Approval, OLM, OlmBed, SUBSCRIPTION, run};
 use anyhow::{Context, Result, ensure};
-use kube::api::{Patch, PatchParams};
 use serde_json::{Value, json};
 use vdo_testbed::{Probe, until};
 
@@ -82,46 +81,35 @@ fn olm_upgrade_touches_no_driver() -> Result<()> {
     })
 }
 
-/// What the operator says in its OperatorCondition, under its own account and with no right but what OLM gives it.
-async fn say_upgradeable(bed: &Bed, version: &str, status: &str) -> Result<()> {
-    let client = bed.cluster.service_account_client(NS, "vdo-operator").await?;
-    let (group, version_of) = CONDITIONS.split_once('/').context("a version")?;
-    let resource = kube::api::ApiResource::from_gvk(&kube::api::GroupVersionKind::gvk(group, version_of, "OperatorCondition"));
-    let api: kube::Api<kube::api::DynamicObject> = kube::Api::namespaced_with(client, NS, &resource);
-    let condition = json!({"type": "Upgradeable", "status": status, "reason": "DriversChange", "message": "the CSI driver is being upgraded",
-        "lastTransitionTime": "2026-01-01T00:00:00Z"});
-    let change = json!({"spec": {"conditions": [condition]}});
-    let name = format!("vdo.v{version}");
-    api.patch(&name, &PatchParams::default(), &Patch::Merge(change)).await?;
-    until("OLM to have read the condition", PATIENCE, async || {
-        let object = bed.get(CONDITIONS, "OperatorCondition", NS, &name).await?;
-        let read = crate::common::condition(&object, "Upgradeable")["status"] == status;
-        Ok(Probe::when(read, &object["status"]))
-    })
-    .await
+/// Asks for a version of the storage driver, or for none. A pin that keeps the drivers from the next Kubernetes minor is what the operator passes on.
+async fn pin(world: &OlmBed, version: Option<&str>) -> Result<()> {
+    let storage = version.map_or_else(|| json!({}), |version| json!({"version": version}));
+    let spec = json!({"storageProvider": storage, "cloudProvider": {}});
+    world.bed.apply(&world.bed.config(spec)).await
 }
 
 #[test]
 fn olm_upgrade_waits_while_the_operator_is_not_upgradeable() -> Result<()> {
     run(async |world| {
         let first = world.install("0.1.0", &[NS]).await?;
-        say_upgradeable(&world.bed, "0.1.0", "False").await?;
+        world.bed.apply(&world.bed.secret(world.bed.vcenter.password())).await?;
+        world.bed.apply(&world.bed.connection("vc1")).await?;
+        pin(world, Some("3.6.3")).await?;
+        world.bed.until_ready().await?;
         let second = world.release("0.2.0", with_a_new_field).await?;
         world.publish(&[&first, &second]).await?;
         until_waiting(world, "0.2.0").await?;
         let pod = world.bed.operator_pod().await?;
         let image = pod["spec"]["containers"][0]["image"].as_str().unwrap_or_default();
         ensure!(image.ends_with(":v0.1.0"), "{image} runs");
-        // The definitions are new already, and the old operator works with them.
-        world.bed.apply_samples().await?;
-        world.bed.until_ready().await?;
-
-        say_upgradeable(&world.bed, "0.1.0", "True").await?;
+        // The definitions are new already, and the old operator works with them: it takes the pin away.
+        pin(world, None).await?;
         world.until_succeeded("0.2.0").await?;
         world.bed.until_ready().await?;
 
         // An administrator overrules it.
-        say_upgradeable(&world.bed, "0.2.0", "False").await?;
+        pin(world, Some("3.6.3")).await?;
+        world.bed.until_reason("Upgradeable", "IncompatiblePin").await?;
         let third = world.release("0.3.0", with_a_new_field).await?;
         world.publish(&[&first, &second, &third]).await?;
         until_waiting(world, "0.3.0").await?;
@@ -141,7 +129,7 @@ async fn until_waiting(world: &OlmBed, version: &str) -> Result<()> {
     .await?;
     assert_eq!(pending["status"]["phase"], "Pending");
     let message = pending["status"]["message"].to_string();
-    ensure!(message.contains("the CSI driver is being upgraded"), "{message}");
+    ensure!(message.contains("CSI is pinned to 3.6.3"), "{message}");
     Ok(())
 }
 

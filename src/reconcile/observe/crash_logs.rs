@@ -24,8 +24,17 @@ const LASTS: Duration = Duration::from_secs(60);
 #[derive(Debug, Default)]
 pub struct CrashLogs {
     ends: Mutex<BTreeMap<End, Option<String>>>,
-    /// Of workloads without pods, by UID: since when, and what was answered when.
-    unmade: Mutex<BTreeMap<String, (Instant, Option<(Instant, Option<String>)>)>>,
+    /// Of workloads without pods, by UID.
+    unmade: Mutex<BTreeMap<String, Refusals>>,
+}
+
+/// Why pods of a workload are not made.
+#[derive(Debug)]
+struct Refusals {
+    /// Since when it lacks some.
+    since: Instant,
+    /// When it was asked last, and the answer.
+    answer: Option<(Instant, Option<String>)>,
 }
 
 /// The report, with the last words of the container that fails in what it says of its driver.
@@ -63,10 +72,10 @@ async fn refusal(ports: &Ports, health: &DriverHealth) -> Option<String> {
     let now = Instant::now();
     {
         let mut known = lock(&ports.evidence.unmade);
-        let (since, answer) = known.entry(unmade.uid.clone()).or_insert((now, None));
-        match answer {
+        let known = known.entry(unmade.uid.clone()).or_insert(Refusals { since: now, answer: None });
+        match &known.answer {
             Some((at, why)) if now.duration_since(*at) < LASTS => return why.clone(),
-            _ if now.duration_since(*since) < PATIENCE => return None,
+            _ if now.duration_since(known.since) < PATIENCE => return None,
             _ => {}
         }
     }
@@ -77,8 +86,8 @@ async fn refusal(ports: &Ports, health: &DriverHealth) -> Option<String> {
             None
         }
     };
-    if let Some((_, answer)) = lock(&ports.evidence.unmade).get_mut(&unmade.uid) {
-        *answer = Some((now, why.clone()));
+    if let Some(known) = lock(&ports.evidence.unmade).get_mut(&unmade.uid) {
+        known.answer = Some((now, why.clone()));
     }
     why
 }
