@@ -22,7 +22,11 @@ fn operator_without_rights_on_its_lease_names_the_command_and_goes_on_with_it() 
         bed.delete(RBAC, "RoleBinding", "kube-system", "vdo-operator").await?;
         bed.start_operator().await?;
         // It is ready: what it has to say is in the status, and OLM waits for no one.
-        let readiness = bed.fetch("/readyz").await?;
+        until("the operator to be ready", PATIENCE, async || {
+            let answer = bed.fetch("/readyz").await?;
+            Ok(Probe::when(answer.starts_with("HTTP/1.1 200"), answer))
+        })
+        .await?;
         bed.apply(&bed.secret(bed.vcenter.password())).await?;
         bed.apply(&bed.connection("vc1")).await?;
         bed.apply(&bed.config(json!({}))).await?;
@@ -33,7 +37,6 @@ fn operator_without_rights_on_its_lease_names_the_command_and_goes_on_with_it() 
             message.contains("Lease kube-system/vdo-operator") && message.contains(command),
             "{message}"
         );
-        ensure!(readiness.starts_with("HTTP/1.1 200"), "{readiness}");
         let (_, screen, _) = bed.vdoctl(&["status"])?;
         ensure!(screen.contains("RightsMissing"), "{screen}");
         let mark = bed.cluster.audit().mark().await?;
