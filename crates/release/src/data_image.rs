@@ -1,13 +1,13 @@
 //! Images that hold files and start nothing: bundles, and catalogs of them.
 
-use crate::image::Reference;
+use crate::image::{self, Reference};
 use crate::layer::{self, File};
 use crate::output;
 use anyhow::Result;
 use std::collections::BTreeMap;
 use std::path::Path;
 use vdo_oci::layout::Layout;
-use vdo_oci::oci::{Annotations, ContainerConfig, Descriptor, History, ImageConfig, Index, Manifest, Platform, REF_NAME, RootFs, media};
+use vdo_oci::oci::{Annotations, ContainerConfig, Index, media};
 
 /// The files are the same on all of them, but those who pull an image look for one of theirs.
 const PLATFORMS: [&str; 2] = ["linux/amd64", "linux/arm64"];
@@ -24,42 +24,18 @@ pub fn pack(place: &Path, files: BTreeMap<String, Vec<u8>>, labels: &Annotations
         let mut blob = layout.blob()?;
         let unpacked = layer::write(&files, created, &mut blob)?;
         let layer = blob.finish(media::LAYER_GZIP)?;
+        let created = output::rfc3339(created)?;
         let images = PLATFORMS.iter().map(|platform| {
-            let platform: Platform = platform.parse()?;
-            let config = ImageConfig {
-                created: Some(output::rfc3339(created)?),
-                architecture: platform.architecture.clone(),
-                os: platform.os.clone(),
-                variant: platform.variant.clone(),
-                config: ContainerConfig {
-                    labels: labels.clone(),
-                    ..ContainerConfig::default()
-                },
-                rootfs: RootFs {
-                    kind: "layers".to_owned(),
-                    diff_ids: vec![unpacked.diff_id.clone()],
-                },
-                history: vec![History {
-                    created: Some(output::rfc3339(created)?),
-                    created_by: "vdo-release".to_owned(),
-                }],
+            let container = ContainerConfig {
+                labels: labels.clone(),
+                ..ContainerConfig::default()
             };
-            let config = layout.write_json(media::CONFIG, &config)?;
-            let image = layout.write_json(media::MANIFEST, &Manifest::image(config, vec![layer.clone()]))?;
-            Ok(Descriptor {
-                platform: Some(platform),
-                ..image
-            })
+            let content = (layer.clone(), unpacked.diff_id.clone());
+            image::of_layer(&layout, &platform.parse()?, content, container, (&created, "vdo-release"))
         });
         let images = images.collect::<Result<Vec<_>>>()?;
         let mut index = layout.write_json(media::INDEX, &Index::new(images))?;
-        index.annotations = [
-            (REF_NAME, &reference.tag),
-            // containerd and Docker take the whole name from here.
-            ("io.containerd.image.name", &reference.whole),
-        ]
-        .map(|(key, value)| (key.to_owned(), value.clone()))
-        .into();
+        index.annotations = reference.annotations();
         digest = index.digest.to_string();
         layout.set_index(&Index::new(vec![index]))?;
         // What was written is what is read.

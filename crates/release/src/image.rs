@@ -5,6 +5,7 @@ use crate::{elf, layer, output, rootfs};
 use anyhow::{Context, Result, anyhow, bail};
 use std::collections::BTreeMap;
 use std::path::PathBuf;
+use vdo_api::types::Digest;
 use vdo_oci::layout::Layout;
 use vdo_oci::oci::{Annotations, ContainerConfig, Descriptor, History, ImageConfig, Index, Manifest, Platform, REF_NAME, RootFs, media};
 
@@ -43,6 +44,19 @@ pub struct Args {
 pub struct Reference {
     pub whole: String,
     pub tag: String,
+}
+
+impl Reference {
+    /// What names an image in the index of a layout.
+    pub fn annotations(&self) -> Annotations {
+        [
+            (REF_NAME, &self.tag),
+            // containerd and Docker take the whole name from here.
+            ("io.containerd.image.name", &self.whole),
+        ]
+        .map(|(key, value)| (key.to_owned(), value.clone()))
+        .into()
+    }
 }
 
 /// A name with a tag, as the distribution specification spells tags.
@@ -91,13 +105,7 @@ pub fn run(args: &Args) -> Result<()> {
         {
             attached.push(attach(&layout, &output::read(path)?, platform, &index)?);
         }
-        index.annotations = [
-            (REF_NAME, &args.reference.tag),
-            // containerd and Docker take the whole name from here.
-            ("io.containerd.image.name", &args.reference.whole),
-        ]
-        .map(|(key, value)| (key.to_owned(), value.clone()))
-        .into();
+        index.annotations = args.reference.annotations();
         output::line(&format!("image {} {}", args.reference.whole, index.digest))?;
         let all = [vec![index], attached].concat();
         layout.set_index(&Index::new(all))?;
@@ -119,26 +127,6 @@ fn one(args: &Args, layout: &Layout, platform: &Platform, program: Vec<u8>, cert
     let unpacked = layer::write(&files, args.created, &mut blob)?;
     let layer = blob.finish(media::LAYER_GZIP)?;
     let diff_id = unpacked.diff_id;
-    let config = ImageConfig {
-        created: Some(created.to_owned()),
-        architecture: platform.architecture.clone(),
-        os: platform.os.clone(),
-        variant: platform.variant.clone(),
-        config: ContainerConfig {
-            user: rootfs::USER.to_owned(),
-            env: Vec::new(),
-            entrypoint: vec![format!("/{}", rootfs::PROGRAM)],
-            labels: labels(args, created),
-        },
-        rootfs: RootFs {
-            kind: "layers".to_owned(),
-            diff_ids: vec![diff_id.clone()],
-        },
-        history: vec![History {
-            created: Some(created.to_owned()),
-            created_by: "vdo-release image".to_owned(),
-        }],
-    };
     // crates/release/build.sh reads these lines.
     output::line(&format!(
         "  {platform}: program {}, layer {} {}, unpacked {diff_id} {}",
@@ -147,6 +135,38 @@ fn one(args: &Args, layout: &Layout, platform: &Platform, program: Vec<u8>, cert
         output::size(layer.size),
         output::size(unpacked.size),
     ))?;
+    let container = ContainerConfig {
+        user: rootfs::USER.to_owned(),
+        env: Vec::new(),
+        entrypoint: vec![format!("/{}", rootfs::PROGRAM)],
+        labels: labels(args, created),
+    };
+    of_layer(layout, platform, (layer, diff_id), container, (created, "vdo-release image"))
+}
+
+/// The image of one platform with this layer, which has the second digest when it is unpacked; and when it was made, by what.
+pub fn of_layer(
+    layout: &Layout,
+    platform: &Platform,
+    (layer, diff_id): (Descriptor, Digest),
+    container: ContainerConfig,
+    (created, created_by): (&str, &str),
+) -> Result<Descriptor> {
+    let config = ImageConfig {
+        created: Some(created.to_owned()),
+        architecture: platform.architecture.clone(),
+        os: platform.os.clone(),
+        variant: platform.variant.clone(),
+        config: container,
+        rootfs: RootFs {
+            kind: "layers".to_owned(),
+            diff_ids: vec![diff_id],
+        },
+        history: vec![History {
+            created: Some(created.to_owned()),
+            created_by: created_by.to_owned(),
+        }],
+    };
     let config = layout.write_json(media::CONFIG, &config)?;
     let mut image = layout.write_json(media::MANIFEST, &Manifest::image(config, vec![layer]))?;
     image.platform = Some(platform.clone());

@@ -7,7 +7,7 @@
 pub mod constraint;
 mod version;
 
-pub use version::OpenShiftVersion;
+pub use version::{FIRST, OpenShiftVersion};
 
 use crate::drivers::CSI_DRIVER;
 use crate::manifest::Object;

@@ -4,9 +4,8 @@ use anyhow::{Context, Result};
 use serde_json::{Value, json};
 use vdo_core::drivers::KNOWN;
 use vdo_core::matrix::{Entry, Index, State};
+use vdo_core::openshift;
 
-/// OpenShift 4.20 is Kubernetes 1.33.
-const OPENSHIFT_IS_BEHIND: u64 = 13;
 /// Minors of Kubernetes that are looked at; 1.99 is decades away.
 const MINORS: std::ops::Range<u64> = 0..100;
 
@@ -34,9 +33,7 @@ pub(super) fn oldest_kubernetes(index: &Index) -> Result<String> {
 pub(super) fn newest_openshift(index: &Index) -> Result<String> {
     let minors = minors(index);
     let newest = minors.last().context("the matrix supports no Kubernetes")?;
-    let minor = newest
-        .checked_sub(OPENSHIFT_IS_BEHIND)
-        .context("the matrix ends before OpenShift 4")?;
+    let minor = newest.checked_sub(openshift::FIRST).context("the matrix ends before OpenShift 4")?;
     Ok(format!("4.{minor}"))
 }
 

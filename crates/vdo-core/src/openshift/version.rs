@@ -9,8 +9,8 @@ pub struct OpenShiftVersion {
     kubernetes: KubernetesVersion,
 }
 
-/// The minor of Kubernetes that OpenShift 4.0 would have.
-const FIRST: u64 = 13;
+/// The minor of Kubernetes that OpenShift 4.0 would have: 4.20 is 1.33.
+pub const FIRST: u64 = 13;
 /// 5.0, as a minor of 4.
 const FIVE: u64 = 23;
 
