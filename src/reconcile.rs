@@ -74,7 +74,7 @@ pub use planned::Planned;
 pub use preconditions::shared_volumes::hold_attached;
 pub use preconditions::snapshots;
 pub use preconditions::upgrade::hold_upgrades;
-pub use prerequisites::lacking;
+pub use prerequisites::{add_missing, lacking};
 pub use render::RenderCache;
 pub use requests::asked;
 pub use rights::{Permitted, Rights, RightsError, Versions, more_rights, rights, rights_without_policy};

@@ -9,7 +9,7 @@ use k8s_openapi::jiff::Timestamp;
 use kube::Client;
 use serde_json::{Value, json};
 use std::sync::Mutex;
-use vdo_api::api::{ConditionType, Reason, VDOConfigStatus, chain};
+use vdo_api::api::{ConditionType, Conditions, Reason, VDOConfigStatus, chain};
 use vdo_api::types::ObjectId;
 
 const API_VERSION: &str = "operators.coreos.com/v2";
@@ -53,7 +53,7 @@ impl Verdict {
     /// A driver that is being changed is finished first, and a pin that keeps the drivers from the next Kubernetes minor is a person's
     /// decision that is passed on. That the matrix has no version for that minor is no reason to wait: a newer operator may bring one.
     pub(super) fn of(status: &VDOConfigStatus) -> Self {
-        let condition = |kind: ConditionType| status.conditions.iter().find(|c| c.type_ == kind.as_str());
+        let condition = |kind| Conditions::find(&status.conditions, kind);
         if let Some(changing) = condition(ConditionType::Reconciling).filter(|c| c.status == "True") {
             // The message counts pods, and each count would be a write.
             return Self {
@@ -76,6 +76,10 @@ impl Verdict {
         }
     }
 
+    fn status(&self) -> &'static str {
+        if self.upgradeable { "True" } else { "False" }
+    }
+
     /// The conditions of an OperatorCondition with this one among them; `None` where it is there already.
     fn among(&self, live: &Value, now: Timestamp) -> Option<Vec<Value>> {
         let mut conditions = live
@@ -83,7 +87,7 @@ impl Verdict {
             .and_then(Value::as_array)
             .cloned()
             .unwrap_or_default();
-        let status = if self.upgradeable { "True" } else { "False" };
+        let status = self.status();
         let own = conditions.iter().position(|condition| condition["type"] == UPGRADEABLE);
         let old = own.map(|at| conditions.remove(at)).unwrap_or_default();
         if old["status"] == status && old["reason"] == *self.reason && old["message"] == *self.message {
@@ -146,8 +150,7 @@ async fn write(id: &ObjectId, verdict: &Verdict, client: &Client, writer: &Write
         // Not by apply: the list has no keys, and what others wrote there stays.
         let change = json!({"metadata": {"resourceVersion": live.resource_version()}, "spec": {"conditions": conditions}});
         writer.merge(API_VERSION, id, &change, false).await?;
-        let status = if verdict.upgradeable { "True" } else { "False" };
-        tracing::info!(object = %id, reason = verdict.reason, "Upgradeable is {status} for OLM");
+        tracing::info!(object = %id, reason = verdict.reason, "Upgradeable is {} for OLM", verdict.status());
     }
     Ok(true)
 }

@@ -5,7 +5,7 @@
 
 use super::state::newest;
 use super::{Context, now};
-use crate::reconcile::write_status;
+use crate::reconcile::{add_missing, write_status};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use kube::ResourceExt;
 use vdo_api::api::{Class, Reason, VDOConfig, chain};
@@ -14,13 +14,12 @@ use vdo_core::status::{Failure, Report, fold};
 
 /// That rights are missing, in the words of the API server, and the command that brings them.
 pub(super) fn failure(error: &crate::cluster::ClusterError, namespace: &str) -> Failure {
-    let namespace = shell_word(namespace);
+    let command = add_missing(&format!(" -n {}", shell_word(namespace)));
     Failure {
         reason: Reason::RightsMissing,
         class: Class::Retry,
         message: format!(
-            "{error}, by which one operator of several acts, so it does nothing. As administrator, add the rights that it lacks: \
-             vdoctl rights --missing -n {namespace} | kubectl apply --server-side --force-conflicts -f -"
+            "{error}, by which one operator of several acts, so it does nothing. As administrator, add the rights that it lacks: {command}"
         ),
     }
 }

@@ -1,3 +1,4 @@
+use super::prerequisites::add_missing;
 use crate::cluster::ClusterError;
 use std::borrow::Cow;
 use vdo_api::api::{Class, Classify, Reason};
@@ -223,9 +224,8 @@ impl Remedy for ReconcileError {
             Self::ChartRepository(error) => return error.remedy(),
             Self::Render(error) => return error.remedy(),
             Self::RightsMissing { matrix, .. } => {
-                let command = format!("vdoctl rights --missing --matrix {}", shell_word(matrix));
-                let apply = "kubectl apply --server-side --force-conflicts -f -";
-                return Some(format!("As administrator, run {command} | {apply} to add them.").into());
+                let command = add_missing(&format!(" --matrix {}", shell_word(matrix)));
+                return Some(format!("As administrator, run {command} to add them.").into());
             }
             Self::Content(error) => return error.remedy(),
             Self::Setup(error) => return error.remedy(),

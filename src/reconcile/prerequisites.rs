@@ -47,6 +47,15 @@ pub async fn lacking(reader: &Reader, objects: Vec<Object>) -> Result<Vec<(Objec
     Ok(objects.into_iter().filter_map(lacking).collect())
 }
 
+/// The command that prints them.
+const MISSING: &str = "vdoctl rights --missing";
+
+/// The command by which an administrator adds the rights that are missing, with more flags for vdoctl.
+#[must_use]
+pub fn add_missing(flags: &str) -> String {
+    format!("{MISSING}{flags} | kubectl apply --server-side --force-conflicts -f -")
+}
+
 fn watch(object: &Object) -> Watch {
     let select = Select::Name(object.name().to_owned());
     Watch::new(object.api_version(), object.kind(), object.namespace(), select)
@@ -58,9 +67,7 @@ fn wait(desired: &[Desired], view: &View) -> Option<Wait> {
         let what = rbac::lacking(&d.object, view.one(&watch(&d.object)).as_ref())?;
         let driver = d.driver.to_string();
         Some(Wait {
-            message: format!(
-                "{driver} waits for its rights: {what}; add what is missing: vdoctl rights --missing | kubectl apply --server-side --force-conflicts -f -"
-            ),
+            message: format!("{driver} waits for its rights: {what}; add what is missing: {}", add_missing("")),
             driver,
             reason: Reason::RightsMissing,
         })

@@ -1,8 +1,7 @@
 //! What is there of OpenShift (effect). In other clusters none of its definitions is, and nothing else is asked for.
 
 use super::cluster::holds;
-use crate::cluster::{ClusterError, Reader, Select, Watch};
-use std::collections::BTreeSet;
+use crate::cluster::{ClusterError, Reader, Select, View, Watch};
 use vdo_core::drivers::CSI_DRIVER;
 use vdo_core::manifest::Object;
 use vdo_core::openshift::{DRIVERS, INFRASTRUCTURE, OpenShift, VERSION, WORKLOADS};
@@ -40,41 +39,34 @@ pub(in crate::reconcile) async fn openshift(reader: &Reader) -> Result<Option<Op
         Err(ClusterError::Forbidden { .. }) if reader.cache().is_none() => return Ok(None),
         found => found?,
     };
-    let served = |name: &str| view.one(&definition(name)).is_some_and(|found| holds(&found, "Established"));
-    let (config, storage, constraints) = (served(CONFIG), served(STORAGE), served(CONSTRAINTS));
+    let served = |view: &View, name: &str| view.one(&definition(name)).is_some_and(|found| holds(&found, "Established"));
+    let (config, storage, constraints) = (served(&view, CONFIG), served(&view, STORAGE), served(&view, CONSTRAINTS));
     if !config && !storage && !constraints {
         return Ok(None);
     }
-    let infrastructure = named("config.openshift.io/v1", "Infrastructure", INFRASTRUCTURE);
-    let version = named("config.openshift.io/v1", "ClusterVersion", VERSION);
-    let switch = named("operator.openshift.io/v1", "ClusterCSIDriver", CSI_DRIVER);
-    let csi_driver = named("storage.k8s.io/v1", "CSIDriver", CSI_DRIVER);
+    let versions = served(&reader.load([definition(VERSIONS)]).await?, VERSIONS);
+    // Of a kind that is not served there is nothing.
+    let each = async |served: bool, watches: Vec<Watch>| {
+        if !served {
+            return Ok(Vec::new());
+        }
+        let view = reader.load(watches.clone()).await?;
+        Ok::<Vec<Object>, ClusterError>(watches.iter().flat_map(|watch| view.list(watch)).collect())
+    };
+    let infrastructure = each(config, vec![named("config.openshift.io/v1", "Infrastructure", INFRASTRUCTURE)]).await?;
+    let version = each(versions, vec![named("config.openshift.io/v1", "ClusterVersion", VERSION)]).await?;
+    let switch = each(storage, vec![named("operator.openshift.io/v1", "ClusterCSIDriver", CSI_DRIVER)]).await?;
+    let csi_driver = each(storage, vec![named("storage.k8s.io/v1", "CSIDriver", CSI_DRIVER)]).await?;
     let workloads = WORKLOADS.map(|(kind, name)| named("apps/v1", kind, name));
-    let mut watches = BTreeSet::from([definition(VERSIONS)]);
-    watches.extend(config.then(|| infrastructure.clone()));
-    if storage {
-        watches.extend([switch.clone(), csi_driver.clone()]);
-        watches.extend(workloads.clone());
-    }
-    let view = reader.load(watches).await?;
-    let versions = view.one(&definition(VERSIONS)).is_some_and(|found| holds(&found, "Established"));
-    let of_version = match versions {
-        true => reader.load([version.clone()]).await?.one(&version),
-        false => None,
-    };
-    let one = |served: bool, watch: &Watch| if served { view.one(watch) } else { None };
-    let workloads: Vec<Object> = match storage {
-        true => workloads.iter().flat_map(|watch| view.list(watch)).collect(),
-        false => Vec::new(),
-    };
-    let workloads: Vec<Object> = workloads.into_iter().filter(|object| object.namespace() == DRIVERS).collect();
+    let mut workloads = each(storage, workloads.to_vec()).await?;
+    workloads.retain(|object| object.namespace() == DRIVERS);
     Ok(Some(OpenShift {
         constraints,
         ..OpenShift::of(
-            one(config, &infrastructure).as_ref(),
-            of_version.as_ref(),
-            one(storage, &switch).as_ref(),
-            one(storage, &csi_driver).as_ref(),
+            infrastructure.first(),
+            version.first(),
+            switch.first(),
+            csi_driver.first(),
             &workloads,
         )
     }))
