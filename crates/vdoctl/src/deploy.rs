@@ -23,6 +23,7 @@ use super::doctor::check::Check;
 use super::matrix::Choice;
 use super::printer::Printer;
 use super::progress::{Mark, Progress};
+use super::rights::serves_constraints;
 use super::{Answer, CliError, Exit, prompt};
 use configuration::{Configuration, logins};
 use installed::Installed;
@@ -34,7 +35,6 @@ use vdo_api::types::count;
 use vdo_core::drivers::short;
 use vdo_core::install::{Change, HostNetwork, Mounts, Settings, objects};
 use vdo_core::manifest::Object;
-use vdo_core::openshift::CONSTRAINTS;
 use write::Fate;
 
 const VERSION: &str = env!("CARGO_PKG_VERSION");
@@ -211,12 +211,7 @@ impl Served {
         let policies = policies.map(|kind| (format!("{ADMISSION}/v1"), kind.to_owned()));
         Ok(Self {
             admission_policies: unserved(&context.ports.client, &policies).await?.is_empty(),
-            constraints: unserved(
-                &context.ports.client,
-                &[CONSTRAINTS].map(|(version, kind)| (version.to_owned(), kind.to_owned())),
-            )
-            .await?
-            .is_empty(),
+            constraints: serves_constraints(context).await?,
         })
     }
 }

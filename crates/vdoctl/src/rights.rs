@@ -65,7 +65,7 @@ pub(super) async fn run(args: &Args, global: &Global) -> Result<Answer, CliError
 }
 
 /// Whether pods need SecurityContextConstraints, as on OpenShift.
-async fn serves_constraints(context: &Context) -> Result<bool, CliError> {
+pub(super) async fn serves_constraints(context: &Context) -> Result<bool, CliError> {
     let kinds = [CONSTRAINTS].map(|(version, kind)| (version.to_owned(), kind.to_owned()));
     Ok(unserved(&context.ports.client, &kinds).await?.is_empty())
 }
