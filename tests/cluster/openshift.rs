@@ -95,6 +95,13 @@ async fn switch(bed: &Bed, state: &str) -> Result<()> {
         .await
 }
 
+/// A connection, and a VDOConfig with this specification.
+async fn ask(bed: &Bed, spec: Value) -> Result<()> {
+    bed.apply(&bed.secret(bed.vcenter.password())).await?;
+    bed.apply(&bed.connection("vc1")).await?;
+    bed.apply(&bed.config(spec)).await
+}
+
 /// Waits until the condition says that OpenShift is in the way, with these words.
 async fn until_refused(bed: &Bed, words: &[&str]) -> Result<()> {
     until(&format!("NoForeignDriver to say {words:?}"), PATIENCE, async || {
@@ -124,9 +131,7 @@ fn openshift_storage_driver_is_left_alone_until_it_is_removed_and_gone() -> Resu
         its_storage_driver(&bed).await?;
         bed.start_operator().await?;
         let mark = bed.cluster.audit().mark().await?;
-        bed.apply(&bed.secret(bed.vcenter.password())).await?;
-        bed.apply(&bed.connection("vc1")).await?;
-        bed.apply(&bed.config(json!({"storageProvider": {}}))).await?;
+        ask(&bed, json!({"storageProvider": {}})).await?;
         until_refused(
             &bed,
             &[
@@ -198,9 +203,7 @@ fn openshift_cloud_provider_is_installed_only_where_one_is_expected() -> Result<
         version(&bed, "4.18.3").await?;
         bed.start_operator().await?;
         let mark = bed.cluster.audit().mark().await?;
-        bed.apply(&bed.secret(bed.vcenter.password())).await?;
-        bed.apply(&bed.connection("vc1")).await?;
-        bed.apply(&bed.config(json!({"cloudProvider": {}}))).await?;
+        ask(&bed, json!({"cloudProvider": {}})).await?;
         until_refused(
             &bed,
             &[

@@ -45,23 +45,27 @@ fn sorted(value: &Value) -> String {
     all.join(", ")
 }
 
+/// The catalog of our bundle, and its image.
+fn pack_catalog(catalog: &Path, image: &Path) -> Result<String> {
+    let bundle = format!("{IMAGE}={}", bundle().display());
+    release(&[
+        "catalog",
+        "--bundle",
+        &bundle,
+        "--output",
+        text(catalog),
+        "--image",
+        text(image),
+        "--reference",
+        "ghcr.io/vdo-project/vdo-catalog:v1",
+    ])
+}
+
 #[test]
 fn catalog_is_valid_and_says_of_the_bundle_what_opm_reads_in_it() -> Result<()> {
     let folder = tempfile::tempdir()?;
     let (catalog, image) = (folder.path().join("catalog"), folder.path().join("image"));
-    let argument = format!("{IMAGE}={}", bundle().display());
-    let reference = "ghcr.io/vdo-project/vdo-catalog:v1";
-    release(&[
-        "catalog",
-        "--bundle",
-        &argument,
-        "--output",
-        text(&catalog),
-        "--image",
-        text(&image),
-        "--reference",
-        reference,
-    ])?;
+    pack_catalog(&catalog, &image)?;
     opm(&["validate", text(&catalog)])?;
     let ours: Vec<Value> = vdo_api::yaml::load_all(&std::fs::read_to_string(catalog.join("vdo/catalog.yaml"))?)?;
     let ours = ours.iter().find(|one| one["schema"] == "olm.bundle").context("a bundle")?;
@@ -132,7 +136,6 @@ fn catalog_images_hold_the_files_and_their_labels() -> Result<()> {
         folder.path().join("image"),
         folder.path().join("bundle"),
     );
-    let argument = format!("{IMAGE}={}", bundle().display());
     release(&[
         "bundle-image",
         "--bundle",
@@ -142,18 +145,7 @@ fn catalog_images_hold_the_files_and_their_labels() -> Result<()> {
         "--reference",
         IMAGE,
     ])?;
-    let reference = "ghcr.io/vdo-project/vdo-catalog:v1";
-    release(&[
-        "catalog",
-        "--bundle",
-        &argument,
-        "--output",
-        text(&catalog),
-        "--image",
-        text(&image),
-        "--reference",
-        reference,
-    ])?;
+    pack_catalog(&catalog, &image)?;
     let (labels, files) = unpacked(&bundle_image)?;
     let annotations = vdo_api::yaml::load_value(&std::fs::read_to_string(bundle().join("metadata/annotations.yaml"))?)?;
     assert_eq!(labels, annotations["annotations"], "every annotation is a label");

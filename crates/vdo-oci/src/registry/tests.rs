@@ -69,19 +69,25 @@ type Body = UnsyncBoxBody<Bytes, Broken>;
 #[error("the connection breaks")]
 struct Broken;
 
+impl Step {
+    fn of(request: &Request<()>) -> Self {
+        let is_manifest = request.uri().path().contains("/manifests/");
+        match (request.method(), request.uri().path().contains("/uploads/")) {
+            (&Method::PUT, _) if is_manifest => Self::Manifest,
+            (&Method::GET, _) if is_manifest => Self::Tag,
+            (&Method::POST, _) => Self::Begin,
+            (&Method::PATCH, _) => Self::Piece,
+            (&Method::PUT, _) => Self::End,
+            (&Method::GET, true) => Self::State,
+            (&Method::GET, false) => Self::Read,
+            _ => Self::Look,
+        }
+    }
+}
+
 impl Fake {
     fn answer(&mut self, request: &Request<()>, body: &[u8]) -> Answer {
-        let is_manifest = request.uri().path().contains("/manifests/");
-        let step = match (request.method(), request.uri().path().contains("/uploads/")) {
-            (&Method::PUT, _) if is_manifest => Step::Manifest,
-            (&Method::GET, _) if is_manifest => Step::Tag,
-            (&Method::POST, _) => Step::Begin,
-            (&Method::PATCH, _) => Step::Piece,
-            (&Method::PUT, _) => Step::End,
-            (&Method::GET, true) => Step::State,
-            (&Method::GET, false) => Step::Read,
-            _ => Step::Look,
-        };
+        let step = Step::of(request);
         self.asked.push(step);
         let next = self.wrong.iter().position(|(at, _)| *at == step);
         let wrong = next.map(|next| self.wrong.remove(next).1);
