@@ -23,6 +23,7 @@ pub fn reason_not_to_try(right: &Right) -> Option<&'static str> {
         ("delete", "configmaps") if right.namespace.as_deref() == Some(NS) => {
             Some("only what operators before this one kept there is deleted")
         }
+        ("create", "subjectaccessreviews") => Some("it is asked only about a driver that another namespace has"),
         ("list", "events") => Some("pods would have to be refused, and only the words for it would be missing"),
         ("patch", "events") => Some("the second event of a series comes five minutes after the first"),
         ("watch", resource) if BEFORE_REMOVAL.contains(&resource) => Some("it only brings the news that the last one is gone"),

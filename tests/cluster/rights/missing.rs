@@ -202,9 +202,9 @@ impl Right {
         self.verb == "delete" && self.namespace.as_deref() == Some(NS)
     }
 
-    /// Whether it is needed to write an object of a driver, the inventory or the finalizer.
+    /// Whether it is needed to write an object of a driver, the inventory or the finalizer. A review is a question, and makes no object.
     fn is_for_making(&self) -> bool {
-        let elsewhere = ["events", "leases", "vdoconfigs/status", "vspherecloudconfigs/status"];
+        let elsewhere = ["events", "leases", "subjectaccessreviews", "vdoconfigs/status", "vspherecloudconfigs/status"];
         matches!(self.verb.as_str(), "create" | "patch") && !elsewhere.contains(&self.resource.as_str())
     }
 
