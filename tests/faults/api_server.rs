@@ -8,6 +8,7 @@ use crate::stale_reads::{deleted, identities};
 use anyhow::{Result, ensure};
 use serde_json::json;
 use std::collections::BTreeSet;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use vdo_testbed::{Act, Call, Cut, Probe, until};
@@ -68,6 +69,44 @@ fn api_server_losing_answers_of_writes_ends_in_same_state() -> Result<()> {
             run.took.as_secs_f64()
         );
         Ok(())
+    })
+}
+
+/// The record of a login is stored, and the answer is lost: no password was sent, so the connection does not wait the five minutes after a
+/// login of which the outcome is not known.
+#[test]
+fn api_server_losing_answer_of_login_record_does_not_delay_login() -> Result<()> {
+    run(true, true, async |lab, _| {
+        const SOON: Duration = Duration::from_secs(120);
+        let lost = AtomicBool::new(false);
+        lab.proxy.begin(move |call| {
+            let records = call.verb == "patch" && call.resource == "vspherecloudconfigs";
+            if records && !lost.swap(true, Ordering::Relaxed) {
+                Act::LoseAnswer
+            } else {
+                Act::Pass
+            }
+        });
+        let mut secret = lab.bed.secret(lab.bed.vcenter.password());
+        secret["stringData"]["note"] = "another version of the same login".into();
+        lab.bed.apply(&secret).await?;
+        let stored = lab.bed.get("v1", "Secret", NS, "vc1-credentials").await?;
+        until("the new version of the login to be verified", SOON, async || {
+            let connection = lab.bed.get("vdo.vmware.com/v1alpha1", "VsphereCloudConfig", NS, "vc1").await?;
+            let credential = &connection["status"]["credential"];
+            Ok(Probe::when(
+                credential["verified"] == stored["metadata"]["resourceVersion"],
+                credential,
+            ))
+        })
+        .await?;
+        let handled = lab.proxy.handled();
+        let record = handled.iter().find(|h| h.act == Act::LoseAnswer);
+        ensure!(
+            record.is_some_and(|h| h.call.line().contains("vspherecloudconfigs")),
+            "no answer was lost"
+        );
+        lab.quiet().await
     })
 }
 

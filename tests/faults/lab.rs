@@ -198,7 +198,8 @@ impl Lab {
                     // What may be upgraded to depends on the machines of the nodes, which are looked for meanwhile.
                     let drivers = config["status"]["drivers"].to_string();
                     if drivers.contains("is not known") {
-                        return Ok(Probe::not_yet(drivers));
+                        let connection = self.bed.get("vdo.vmware.com/v1alpha1", "VsphereCloudConfig", NS, "vc1").await?;
+                        return Ok(Probe::not_yet(format!("{drivers}, connection: {}", connection["status"])));
                     }
                     let map = self.bed.state().await?;
                     let objects: Vec<Value> = serde_json::from_str(map["data"]["objects"].as_str().unwrap_or("[]"))?;

@@ -204,7 +204,13 @@ impl Right {
 
     /// Whether it is needed to write an object of a driver, the inventory or the finalizer. A review is a question, and makes no object.
     fn is_for_making(&self) -> bool {
-        let elsewhere = ["events", "leases", "subjectaccessreviews", "vdoconfigs/status", "vspherecloudconfigs/status"];
+        let elsewhere = [
+            "events",
+            "leases",
+            "subjectaccessreviews",
+            "vdoconfigs/status",
+            "vspherecloudconfigs/status",
+        ];
         matches!(self.verb.as_str(), "create" | "patch") && !elsewhere.contains(&self.resource.as_str())
     }
 

@@ -87,15 +87,19 @@ pub enum Decision {
 /// Decides from everything that is known of this login.
 #[must_use]
 pub fn decide(key: &Key, records: &[CredentialStatus], now: Timestamp) -> Decision {
-    let tried = records
-        .iter()
-        .filter(|r| r.attempts > 0)
-        .max_by_key(|r| (r.attempts, r.last_tried.clone()));
+    let tried = tried(records);
     match tried {
         Some(record) if !next(record).is_due(now) => Decision::Wait(record.clone()),
         None if records.iter().any(|r| r.verified.as_ref() == Some(&key.version)) => Decision::Proceed,
         _ => Decision::RecordFirst(begun(key, tried, now)),
     }
+}
+
+/// The record that counts: that of the last attempt, if there was one.
+#[must_use]
+pub fn tried(records: &[CredentialStatus]) -> Option<&CredentialStatus> {
+    let tried = records.iter().filter(|r| r.attempts > 0);
+    tried.max_by_key(|r| (r.attempts, r.last_tried.clone()))
 }
 
 /// The record of a login that is about to be made.
