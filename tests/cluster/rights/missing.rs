@@ -13,6 +13,8 @@ use vdo_testbed::{Probe, until};
 
 const CSI: &str = "vmware-system-csi";
 const CONTROLLER: &str = "vsphere-csi-controller";
+/// The Secret with the inventory.
+const STATE: &str = vdo_api::api::STATE;
 
 /// The rights that are needed to make something.
 pub fn to_install(roles: &Roles) -> Vec<Right> {
@@ -63,8 +65,8 @@ fn install_without_a_right_names_its_rule_and_makes_nothing() -> Result<()> {
         let cloud = lab.cloud_provider().await?;
         // What is written besides the objects is not tried in a dry run; by then that has been remembered.
         let stage = |right: &Right| match (right.resource.as_str(), right.namespace.as_deref()) {
-            // The certificate of the webhook, which only the storage driver waits for.
-            ("secrets", Some(NS)) => 2,
+            // The certificate of the webhook, which only the storage driver waits for. The inventory is a Secret, too.
+            ("secrets", Some(NS)) if right.name.as_deref() != Some(STATE) => 2,
             // The finalizer comes first of these, and stays.
             ("vdoconfigs", _) => 3,
             (_, Some(NS)) => 4,
