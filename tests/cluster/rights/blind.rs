@@ -38,7 +38,7 @@ fn start_without_a_right_to_see_names_its_rule_and_touches_nothing() -> Result<(
             let begun = Instant::now();
             // Where Ready is not touched, the condition that is stays until there is another look.
             let mut all: Vec<Right> = to_see(&lab.roles, verb).into_iter().collect();
-            all.sort_by_key(|right| right.name.as_ref().is_some_and(|name| name.ends_with(".snapshot.storage.k8s.io")));
+            all.sort_by_key(Right::is_of_snapshots);
             let rights = super::some(verb, &all, COUNT);
             for right in &rights {
                 // No operator runs in between that could see neither of two rights missing.

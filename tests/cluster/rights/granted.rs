@@ -20,6 +20,11 @@ pub struct Right {
 }
 
 impl Right {
+    /// Whether it is about the definitions of snapshots, without which the drivers run.
+    pub fn is_of_snapshots(&self) -> bool {
+        self.name.as_ref().is_some_and(|name| name.ends_with(".snapshot.storage.k8s.io"))
+    }
+
     /// Whether a request makes use of it.
     pub fn allows(&self, entry: &Entry) -> bool {
         let resource = match entry.subresource.as_str() {

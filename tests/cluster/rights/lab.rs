@@ -198,7 +198,7 @@ impl<'a> Lab<'a> {
             let named = named(&config);
             // Snapshots are not needed: without a look at their definitions the drivers run, and a condition of theirs shows that. Other
             // definitions are: a newer operator may have brought ours, and OpenShift may run the drivers itself.
-            let needed = right.name.as_ref().is_some_and(|name| !name.ends_with(".snapshot.storage.k8s.io"));
+            let needed = right.name.is_some() && !right.is_of_snapshots();
             let stops = needed || !(right.resource == "customresourcedefinitions" && matches!(right.verb.as_str(), "list" | "watch"));
             let said = (ready["reason"] == "Forbidden") == stops && (stops || ready["status"] == "True");
             let one = match stops {

@@ -9,12 +9,11 @@ use crate::rights::lab::{BEFORE_REMOVAL, Lab, everything, storage};
 use anyhow::{Context, Result, ensure};
 use serde_json::{Value, json};
 use std::time::Instant;
+use vdo_api::api::STATE;
 use vdo_testbed::{Probe, until};
 
 const CSI: &str = "vmware-system-csi";
 const CONTROLLER: &str = "vsphere-csi-controller";
-/// The Secret with the inventory.
-const STATE: &str = vdo_api::api::STATE;
 
 /// The rights that are needed to make something.
 pub fn to_install(roles: &Roles) -> Vec<Right> {
