@@ -13,18 +13,18 @@ GO_MIN := 1.26
 
 # Steps share one target folder and two cores.
 .NOTPARALLEL:
-.PHONY: help operator-image demo demo-stop check test test-all test-minors mutants advisories bench generate manifests bundle catalog olm build image release matrix docs lint clean rust go deploy undeploy deploy-k8s-cluster
+.PHONY: help operator-image demo demo-stop check test test-all test-minors conformance real-vcenter mutants advisories bench generate manifests bundle catalog olm build image release matrix docs lint clean rust go deploy undeploy deploy-k8s-cluster
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / {printf "  %-18s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
-demo: rust go ## Start a control plane, nodes and a vCenter on this machine and install the drivers into them
+demo: rust go ## Start a control plane, nodes and a vCenter on this machine and install the drivers into them (FROM=manifests, helm or rancher: take them over)
 	@echo "== operator, vdoctl and test bed: the first time this takes some minutes"
 	@$(CARGO) build --workspace
 	@echo "== image of the operator"
 	@tests/operator-image.sh "$(TARGET)"
 	@echo "== demonstration"
-	@"$(TESTBED)" demo --dir $(DEMO)
+	@"$(TESTBED)" demo --dir $(DEMO) $(if $(FROM),--from $(FROM))
 
 demo-stop: rust ## End what `make demo` started
 	@if [ -x "$(TESTBED)" ]; then "$(TESTBED)" down --dir $(DEMO); else echo "nothing was started"; fi
@@ -53,9 +53,9 @@ test: rust go lint advisories ## Check everything: format, lints, dependencies, 
 	@tests/operator-image.sh "$(TARGET)"
 	@tests/run.sh
 
-olm: rust go ## Build the programs of OLM and OpenShift that the tests need, where they are missing (the first time ten minutes)
+olm: rust go ## Build the programs of OLM and OpenShift that the tests need, where they are missing (the first time twenty minutes)
 	@$(CARGO) build --workspace
-	@"$(TESTBED)" build opm olm catalog bundlecheck scorecard-test scccheck
+	@"$(TESTBED)" build opm olm catalog catalogd operator-controller bundlecheck scorecard-test scccheck
 
 operator-image: rust ## Build the operator's image that the test bed runs, where it is out of date; `make test` does it, too
 	@$(CARGO) build --workspace
@@ -67,6 +67,13 @@ test-all: ## The same with every kill point and every right instead of a sample,
 test-minors: rust go ## Run the whole installation on real control planes of Kubernetes 1.33 and 1.35 (the first time a quarter of an hour)
 	@$(CARGO) build --workspace
 	@$(CARGO) test --test cluster -- --ignored --nocapture real_csi::minors
+
+conformance: rust go ## Run csi-sanity of kubernetes-csi against the CSI driver as the operator installs it (VDO_CONFORMANCE=write records other results)
+	@$(CARGO) build --workspace
+	@$(CARGO) test --workspace --test cluster -- conformance
+
+real-vcenter: rust ## Run the tests that need a real vCenter, which VDO_TEST_VCENTER names: docs/testing-real-vcenter.md
+	@tests/real-vcenter.sh
 
 mutants: rust go ## Change the pure core line by line and see that a test fails (hours)
 	@cargo mutants --version >/dev/null 2>&1 || { echo "cargo-mutants is missing: cargo install --locked cargo-mutants" >&2; exit 1; }

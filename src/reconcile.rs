@@ -54,6 +54,7 @@ mod stopwatch;
 mod uninstall;
 mod upgrade_available;
 mod upgradeable;
+mod volume_guard;
 pub mod webhook;
 mod write_status;
 
@@ -71,16 +72,18 @@ pub use observe::crash_logs::CrashLogs;
 pub use observe::{ClusterState, Recovered, observe};
 pub use phase::{Phase, Stopped};
 pub use planned::Planned;
+pub use preconditions::foreign_drivers::rivals;
 pub use preconditions::shared_volumes::hold_attached;
 pub use preconditions::snapshots;
 pub use preconditions::upgrade::hold_upgrades;
 pub use prerequisites::{add_missing, lacking};
 pub use render::RenderCache;
 pub use requests::asked;
-pub use rights::{Permitted, Rights, RightsError, Versions, more_rights, rights, rights_without_policy};
+pub use rights::{Account, Permitted, Rights, RightsError, Versions, more_rights, rights, rights_without_policy};
 pub use served::unserved_kinds;
 pub use uninstall::uninstallation;
-pub use write_status::{Requeue, due, write_status};
+pub use volume_guard::endangered;
+pub use write_status::{Requeue, due, longest_pause, write_status};
 
 use apply::{StateLocation, apply, delete, former};
 use observe::{crash_logs, definitions, recover_inventory};
@@ -90,7 +93,7 @@ use render::RenderInput;
 use stopwatch::Stopwatch;
 
 use crate::cluster::{Reader, Writer};
-use k8s_openapi::jiff::Timestamp;
+use k8s_openapi::jiff::{SignedDuration, Timestamp};
 use kube::{Client, ResourceExt};
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -175,6 +178,7 @@ pub async fn reconcile(input: &ReconcileInput<'_>, ports: &Ports) -> Report {
     };
     let mut report = result.map_or_else(Stopped::into_report, |((), found)| found);
     report.generation = generation;
+    report.deadline = SignedDuration::try_from(config.spec.deadline()).ok();
     report.gone &= config.metadata.deletion_timestamp.is_some();
     crash_logs::added(ports, report).await // effect: reads logs
 }
@@ -249,7 +253,7 @@ pub async fn plan_drivers(input: &ReconcileInput<'_>, ports: &Ports, state: &Clu
     found.stages.push(watch.lap("fetch"));
     let (webhook, precondition) = webhook::serve(input, ports, state, &mut runs).await;
     found.preconditions.extend(precondition);
-    let render_input = RenderInput::of(config, state, &site, &choice, webhook.as_ref());
+    let render_input = RenderInput::of(state, &site, &choice, webhook.as_ref());
     let random = render::render(&render_input, &mut runs, &ports.renders);
     found.ignored = Some(
         runs.iter()
@@ -287,7 +291,9 @@ async fn attempt(input: &ReconcileInput<'_>, ports: &Ports, state: &ClusterState
     let tried = found.check(dry_run(ports, state, planned, Scope::Transitions(input)).await)?;
     let refusals = tried.refusals.iter().map(|(_, refusal)| Failure::from(refusal.as_ref()));
     found.failures.extend(refusals);
-    found.plan = approval::approve(input.config, state, planned);
+    let endangered = endangered(&ports.reader, input.config, state, planned).await;
+    let endangered = found.check(endangered.map_err(ReconcileError::from))?;
+    found.plan = approval::approve(input.config, state, planned, &endangered);
     Ok((Some(tried), found))
 }
 

@@ -16,14 +16,16 @@ const END: &str = "<!-- end of values -->\n";
 const DRIVERS: &str = "drivers-rbac.yaml";
 
 /// The files of deploy/ that the chart renders, and what each is called in its folder `files`.
-const COPIES: [(&str, &str); 7] = [
+const COPIES: [(&str, &str); 9] = [
     ("deploy/drivers-rbac.yaml", DRIVERS),
     ("deploy/rbac.yaml", "rbac.yaml"),
     ("deploy/openshift-rbac.yaml", "openshift-rbac.yaml"),
+    ("deploy/openshift-trusted-ca.yaml", "openshift-trusted-ca.yaml"),
     ("deploy/admission-policy.yaml", "admission-policy.yaml"),
     ("deploy/monitoring/metrics-auth.yaml", "metrics-auth.yaml"),
     ("deploy/monitoring/alerts.yaml", "alerts.yaml"),
     ("deploy/monitoring/dashboard.json", "dashboard.json"),
+    ("deploy/monitoring/drivers.yaml", "drivers-monitor.yaml"),
 ];
 
 type Failure = Box<dyn Error>;

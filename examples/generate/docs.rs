@@ -28,6 +28,7 @@ pub(crate) fn files(root: &Path) -> Result<Vec<(String, String)>, Failure> {
     let mut all = super::kinds::files()?;
     all.push(super::conditions::file()?);
     all.push(super::commands::file()?);
+    all.push(super::conformance::file(root)?);
     all.extend(super::pictures::files(root)?);
     let schemas = vdoctl::schemas().into_iter();
     all.extend(schemas.map(|(kind, schema)| (format!("{SCHEMAS}/{kind}.json"), format!("{schema:#}\n"))));

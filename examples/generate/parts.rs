@@ -4,6 +4,7 @@
 pub mod chart;
 pub mod commands;
 pub mod conditions;
+pub mod conformance;
 pub mod crds;
 pub mod docs;
 pub mod kinds;

@@ -53,7 +53,7 @@ fn way(index: &Index) -> Result<String, Failure> {
         return Err("the index names no Kubernetes".into());
     };
     let vcenters: Vec<(String, VcenterVersion)> = vec![("vc".to_owned(), VCENTER.parse()?)];
-    let drivers = index.drivers.keys().map(|name| (name.clone(), Default::default())).collect();
+    let drivers = index.usual().map(|name| (name.clone(), Default::default())).collect();
     let query = Query {
         kubernetes: first,
         vcenters: &vcenters,
@@ -61,7 +61,7 @@ fn way(index: &Index) -> Result<String, Failure> {
         installed: &BTreeMap::new(),
         policy: UpdatePolicy::Compatible,
     };
-    Ok(drawn(&outlook(index, &query, Some(last), &[]), index.drivers.keys()))
+    Ok(drawn(&outlook(index, &query, Some(last), &[]), index.usual()))
 }
 
 fn drawn<'a>(outlook: &Outlook, drivers: impl Iterator<Item = &'a DriverName>) -> String {

@@ -2,7 +2,7 @@
 
 use std::error::Error;
 use std::path::Path;
-use vdo::reconcile::{Versions, rights};
+use vdo::reconcile::{Account, Versions, rights};
 use vdo_api::api::OPERATOR_NAMESPACE;
 use vdo_api::yaml;
 use vdo_source::fetch::{ChartRepository, MatrixSource, Records};
@@ -28,7 +28,7 @@ pub fn files() -> Result<Vec<(&'static str, String)>, Failure> {
         .build()?
         .block_on(async {
             let index = library.index(&Records::default()).await?.index;
-            rights(&library, &index, OPERATOR_NAMESPACE, Versions::All).await
+            rights(&library, &index, Account::usual(OPERATOR_NAMESPACE), Versions::Usual(&[])).await
         })?;
     let (namespaces, drivers): (Vec<_>, Vec<_>) = rights.drivers.into_iter().partition(|object| object["kind"] == "Namespace");
     brought(&namespaces)?;

@@ -1,6 +1,10 @@
 //! Objects as they arrive from the API server. Anyone who may create pods may create megabytes of them, so of each no more is built than is
 //! looked at, and that within a limit of memory.
 
+mod table;
+
+pub(super) use table::{APPLIED, CLASS, MANAGED, METADATA, SMALL, TABLE, WHOLE, for_kind, place};
+
 use super::Watch;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kube::Resource;
@@ -10,142 +14,9 @@ use serde::de::{Deserialize, DeserializeSeed, Deserializer, IgnoredAny, MapAcces
 use serde_json::{Map, Value};
 use std::borrow::Cow;
 use std::fmt;
+use table::Fields;
+use vdo_api::types::ObjectId;
 use vdo_core::manifest::Object;
-
-/// What is read of a kind.
-pub(super) struct Fields {
-    /// The kind; empty for what is not about one.
-    pub kind: &'static str,
-    /// The fields, as JSON pointers that pass through lists; none: all but the record of field managers.
-    pub fields: &'static [&'static str],
-    /// How much memory they may take, in bytes by [`weight`].
-    pub most: usize,
-}
-
-/// Everything but the record of field managers, which is as large as the object.
-pub(super) const WHOLE: usize = 0;
-/// Everything.
-pub(super) const MANAGED: usize = 1;
-/// The metadata.
-pub(super) const METADATA: usize = 2;
-/// The metadata, and who wrote it.
-pub(super) const APPLIED: usize = 3;
-/// Which storage class a claim or a volume has.
-pub(super) const CLASS: usize = 4;
-/// From here on what the cache keeps of a kind.
-pub(super) const KINDS: usize = 5;
-
-/// Kinds with many objects, or with objects that many may write (controller-runtime calls this a transform).
-pub(super) const TABLE: [Fields; 12] = [
-    fields("", &[], 8 << 20),
-    fields("", &[], 24 << 20),
-    fields(
-        "",
-        &["/metadata/labels", "/metadata/annotations", "/metadata/ownerReferences"],
-        SMALL,
-    ),
-    fields(
-        "",
-        &[
-            "/metadata/labels",
-            "/metadata/annotations",
-            "/metadata/ownerReferences",
-            "/metadata/managedFields/manager",
-            "/metadata/managedFields/operation",
-        ],
-        SMALL,
-    ),
-    fields(
-        "",
-        &[
-            "/spec/storageClassName",
-            "/metadata/annotations/volume.beta.kubernetes.io~1storage-class",
-        ],
-        SMALL,
-    ),
-    fields(
-        "Node",
-        &[
-            "/metadata/labels",
-            "/spec/taints",
-            "/spec/providerID",
-            "/status/nodeInfo/systemUUID",
-            "/status/nodeInfo/kubeletVersion",
-            "/status/addresses",
-            "/status/conditions",
-        ],
-        SMALL,
-    ),
-    fields(
-        "Pod",
-        &[
-            "/metadata/labels",
-            "/spec/nodeName",
-            "/status/phase",
-            "/status/containerStatuses",
-            "/status/initContainerStatuses",
-            "/status/conditions",
-        ],
-        SMALL,
-    ),
-    fields("CSINode", &["/metadata/labels", "/spec/drivers"], SMALL),
-    // Its status is written by the operator, which need not be woken by it, but for whether the connections have to ask for volumes.
-    fields("VDOConfig", &["/metadata/labels", "/spec", "/status/clusterId"], 2 * SMALL),
-    fields(
-        "PersistentVolume",
-        &[
-            "/metadata/labels",
-            "/spec/csi",
-            "/spec/vsphereVolume",
-            "/spec/claimRef",
-            "/spec/accessModes",
-        ],
-        SMALL,
-    ),
-    fields(
-        "VolumeAttachment",
-        &["/metadata/labels", "/spec/attacher", "/spec/nodeName", "/spec/source"],
-        SMALL,
-    ),
-    fields(
-        "VolumeSnapshotContent",
-        &["/metadata/labels", "/spec/driver", "/spec/source", "/spec/volumeSnapshotRef"],
-        SMALL,
-    ),
-];
-
-/// Of an object of which a few fields are read. A pod of the CSI driver with the status of its containers has 140 KiB.
-pub(super) const SMALL: usize = 256 << 10;
-
-const fn fields(kind: &'static str, fields: &'static [&'static str], most: usize) -> Fields {
-    Fields { kind, fields, most }
-}
-
-/// The place of a kind in [`TABLE`]; [`WHOLE`] for one that is not there.
-pub(super) fn place(kind: &str) -> usize {
-    let known = TABLE.iter().skip(KINDS).position(|fields| fields.kind == kind);
-    known.map_or(WHOLE, |at| KINDS + at)
-}
-
-/// Evaluates an expression with the place of a kind in [`TABLE`] as a constant.
-macro_rules! for_kind {
-    ($kind:expr, $fields:ident => $evaluated:expr) => {
-        for_kind!(@ $kind, $fields, $evaluated, 5, 6, 7, 8, 9, 10, 11)
-    };
-    (@ $kind:expr, $fields:ident, $evaluated:expr, $($at:literal),*) => {
-        match crate::cluster::arrived::place($kind) {
-            $($at => {
-                const $fields: usize = $at;
-                $evaluated
-            })*
-            _ => {
-                const $fields: usize = crate::cluster::arrived::WHOLE;
-                $evaluated
-            }
-        }
-    };
-}
-pub(super) use for_kind;
 
 /// What identifies an object and its state; read always, and all that is left of one that is too large.
 const IDENTITY: [&str; 7] = [
@@ -193,6 +64,13 @@ impl<const FIELDS: usize> Arrived<FIELDS> {
     pub(super) fn object(self, watch: &Watch) -> Option<Object> {
         let types = watch.types();
         self.typed(&types.api_version, &types.kind)
+    }
+
+    /// Which object it is.
+    pub(super) fn id(&self, watch: &Watch) -> ObjectId {
+        let text = |text: &Option<String>| text.clone().unwrap_or_default();
+        let group = watch.id().group().to_owned();
+        ObjectId::new(group, &watch.kind, text(&self.meta.namespace), text(&self.meta.name))
     }
 
     /// The object, of this kind unless it says another.

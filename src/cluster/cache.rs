@@ -192,8 +192,9 @@ impl Cache {
     fn run<const FIELDS: usize>(&self, watch: &Watch) -> Running {
         let content: Arc<Mutex<Content>> = Arc::default();
         let config = match &watch.select {
-            Select::All => watcher::Config::default(),
+            Select::All | Select::Drivers => watcher::Config::default(),
             Select::Labels(selector) => watcher::Config::default().labels(selector),
+            Select::Fields(selector) => watcher::Config::default().fields(selector),
             Select::Name(name) => watcher::Config::default().fields(&format!("metadata.name={name}")),
         };
         let config = config.page_size(PAGE);
@@ -233,17 +234,11 @@ impl Cache {
     /// An object by its id, if any watch shows it or we have just written it.
     #[must_use]
     pub fn get(&self, id: &ObjectId) -> Option<Object> {
-        let shown = {
-            let watches = lock(&self.watches);
-            watches
-                .values()
-                .filter(|running| covers(&running.id, id))
-                .find_map(|running| lock(&running.content).objects.get(id)?.object())
-        };
-        corrected(&mut lock(&self.written), &lock(&self.gone), id, shown)
+        self.all([id]).swap_remove(id)
     }
 
-    /// The objects of these ids, as [`Self::get`] gives each: thousands of them, looked for at once.
+    /// The objects of these ids: thousands of them, looked for at once. Where several watches show one, the newest state counts: one watch
+    /// may be behind another.
     #[must_use]
     pub fn all<'a>(&self, ids: impl IntoIterator<Item = &'a ObjectId>) -> ById<Object> {
         let watches = lock(&self.watches);
@@ -251,8 +246,10 @@ impl Cache {
         let (mut written, gone) = (lock(&self.written), lock(&self.gone));
         let mut found = ById::default();
         for id in ids {
-            let mut covering = contents.iter().filter(|(own, _)| covers(own, id));
-            let shown = covering.find_map(|(_, content)| content.objects.get(id)?.object());
+            let covering = contents.iter().filter(|(own, _)| covers(own, id));
+            let shown = covering
+                .filter_map(|(_, content)| content.objects.get(id)?.object())
+                .max_by_key(version);
             if let Some(object) = corrected(&mut written, &gone, id, shown) {
                 found.insert(id.clone(), object);
             }

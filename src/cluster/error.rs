@@ -1,6 +1,7 @@
 //! What the API server refused or did not answer, sorted by what can be done about it.
 
 use super::access_review::{denied, rule};
+use super::client::ProxyError;
 use super::message::without_values;
 use kube::core::Status;
 use kube::runtime::watcher;
@@ -9,6 +10,7 @@ use std::fmt;
 use std::time::Duration;
 use vdo_api::api::{Class, Classify, Reason};
 use vdo_api::types::{ObjectId, Remedy};
+use vdo_core::health::admission_remedy;
 
 /// The message of the API server.
 #[derive(Debug, Clone, thiserror::Error)]
@@ -109,6 +111,15 @@ pub enum ClusterError {
         #[source]
         source: ApiMessage,
     },
+    /// Admission control lets the workload in, and refuses its pods.
+    #[error("admission control of the cluster refused a pod of {workload}")]
+    PodDenied {
+        /// The workload.
+        workload: ObjectId,
+        /// What the server said.
+        #[source]
+        source: ApiMessage,
+    },
     /// A field differs that cannot be changed.
     #[error("{id} has fields that cannot be changed once it exists")]
     Immutable {
@@ -145,7 +156,7 @@ pub enum ClusterError {
         source: Box<dyn std::error::Error + Send + Sync>,
     },
     /// The API server did not answer in time.
-    #[error("the API server did not answer the request to {verb} {what} within {} s", after.as_secs())]
+    #[error("the API server did not answer the request to {verb} {what} within {} s", after.as_secs_f64())]
     TimedOut {
         /// The verb.
         verb: String,
@@ -160,13 +171,23 @@ impl Remedy for ClusterError {
     fn remedy(&self) -> Option<Cow<'static, str>> {
         match self {
             Self::Forbidden { rule, .. } => Some(format!("Add this rule to its role: {rule}.").into()),
-            Self::Conflict { .. } => Some("Remove them there, or delete the object to have it recreated.".into()),
+            Self::Conflict { id, fields } if fields.iter().any(|field| is_selector(id, field)) => Some(
+                format!(
+                    "The selector of a workload cannot be changed; delete the workload to have it recreated: {}. Volumes that are mounted stay so.",
+                    id.deletion()
+                )
+                .into(),
+            ),
+            Self::Conflict { id, .. } => {
+                Some(format!("Remove them there, or delete the object to have it recreated: {}.", id.deletion()).into())
+            }
             Self::NotOurs { .. } => Some("Remove it there, so that it is ours to write.".into()),
             Self::NotServed { .. } => Some("Choose a driver version that fits this Kubernetes.".into()),
-            Self::Denied { .. } => Some("Change the policy it names, or the settings of the driver so that they meet it.".into()),
-            Self::Immutable { id, .. } => Some(of_immutable(id.kind()).into()),
+            Self::Denied { id, source } | Self::PodDenied { workload: id, source } => Some(of_admission(id, &source.message).into()),
+            Self::Immutable { id, .. } => Some(of_immutable(id)),
+            Self::Unavailable { source, .. } => ProxyError::among(source.as_ref())?.remedy(),
             // The answer of the API server names the field; time or the Lease helps the others.
-            Self::Refused { .. } | Self::NotLeading { .. } | Self::Unavailable { .. } | Self::TimedOut { .. } => None,
+            Self::Refused { .. } | Self::NotLeading { .. } | Self::TimedOut { .. } => None,
         }
     }
 }
@@ -178,7 +199,7 @@ impl Classify for ClusterError {
             Self::Conflict { .. } => Reason::Conflict,
             Self::NotOurs { .. } => Reason::NotOurs,
             Self::NotServed { .. } => Reason::ApiNotServed,
-            Self::Denied { .. } => Reason::AdmissionDenied,
+            Self::Denied { .. } | Self::PodDenied { .. } => Reason::AdmissionDenied,
             Self::Immutable { .. } => Reason::ImmutableField,
             Self::Refused { .. } => Reason::ApplyFailed,
             Self::NotLeading { .. } | Self::Unavailable { .. } | Self::TimedOut { .. } => Reason::ApiUnavailable,
@@ -335,15 +356,29 @@ fn forbids_change(message: &str) -> bool {
     WORDS.iter().any(|words| message.contains(words))
 }
 
+/// Whether a field is the selector of a workload, which is fixed when that is created.
+fn is_selector(id: &ObjectId, field: &FieldConflict) -> bool {
+    let is_workload = matches!(id.kind(), "DaemonSet" | "Deployment" | "StatefulSet");
+    is_workload && (field.path == ".spec.selector" || field.path.starts_with(".spec.selector."))
+}
+
+/// What a person does about an object that is not let in, as a sentence.
+fn of_admission(id: &ObjectId, message: &str) -> String {
+    let remedy = admission_remedy(id, message);
+    let (first, rest) = remedy.split_at(remedy.chars().next().map_or(0, char::len_utf8));
+    format!("{}{rest}.", first.to_uppercase())
+}
+
 /// How a person gets a field changed that cannot be.
-fn of_immutable(kind: &str) -> &'static str {
-    match kind {
+fn of_immutable(id: &ObjectId) -> Cow<'static, str> {
+    match id.kind() {
         "StorageClass" => {
             "Give the StorageClass another name in the VDOConfig, or delete it to have it recreated: volumes that exist do not need it."
+                .into()
         }
-        "PersistentVolume" | "PersistentVolumeClaim" => "Write the old value again: what holds data is never recreated.",
-        "Namespace" | "CustomResourceDefinition" => "Write the old value again: what is in it would be deleted with it.",
-        _ => "Delete it to have it recreated.",
+        "PersistentVolume" | "PersistentVolumeClaim" => "Write the old value again: what holds data is never recreated.".into(),
+        "Namespace" | "CustomResourceDefinition" => "Write the old value again: what is in it would be deleted with it.".into(),
+        _ => format!("Delete it to have it recreated: {}.", id.deletion()).into(),
     }
 }
 

@@ -8,34 +8,42 @@ use serde_json::Value;
 use std::ops::ControlFlow;
 use vdo_api::types::ObjectId;
 
-/// What depends on a storage class or a definition, in words that follow the name of the object; `None` when
+/// What depends on a class or a definition, in words that follow the name of the object; `None` when
 /// nothing does. Asked only before such an object is deleted.
 ///
 /// # Errors
 /// When it cannot be found out: then the object must stay.
 pub async fn holder(client: &Client, id: &ObjectId) -> Result<Option<String>, ClusterError> {
     match id.kind() {
-        "StorageClass" => user(client, &id.name).await,
+        "StorageClass" => user(client, &[("v1", "PersistentVolume"), ("v1", "PersistentVolumeClaim")], &id.name).await,
+        "VolumeSnapshotClass" => user(client, &[("snapshot.storage.k8s.io/v1", "VolumeSnapshotContent")], &id.name).await,
         "CustomResourceDefinition" => instance(client, &id.name).await,
         _ => Ok(None),
     }
 }
 
-/// A claim or a volume of a storage class.
-async fn user(client: &Client, class: &str) -> Result<Option<String>, ClusterError> {
-    for kind in ["PersistentVolume", "PersistentVolumeClaim"] {
+/// An object of these API versions and kinds that names a class.
+async fn user(client: &Client, kinds: &[(&str, &str)], class: &str) -> Result<Option<String>, ClusterError> {
+    for (api_version, kind) in kinds {
         let mut user = None;
-        let watch = Watch::new("v1", kind, "", Select::All);
-        read::pages::<CLASS>(client, &watch, &ListParams::default(), |object| {
-            let uses = object.text("/spec/storageClassName") == class
+        let watch = Watch::new(*api_version, *kind, "", Select::All);
+        let params = ListParams::default().limit(read::PAGE);
+        let found = read::pages::<CLASS>(client, &watch, &params, |object| {
+            let uses = ["/spec/storageClassName", "/spec/volumeSnapshotClassName"]
+                .map(|field| object.text(field))
+                .contains(&class)
                 || object.annotation("volume.beta.kubernetes.io/storage-class") == Some(class);
             if uses {
                 user = Some(format!("{object} uses it"));
                 return ControlFlow::Break(());
             }
             ControlFlow::Continue(())
-        })
-        .await?;
+        });
+        match found.await {
+            // Snapshots are served only where their definitions are.
+            Err(ClusterError::NotServed { .. }) => {}
+            found => found?,
+        }
         if user.is_some() {
             return Ok(user);
         }

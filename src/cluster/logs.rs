@@ -1,7 +1,9 @@
 use super::{ClusterError, read};
+use futures::AsyncRead;
 use k8s_openapi::api::core::v1::Pod;
 use kube::Client;
 use kube::api::{Api, LogParams};
+use std::pin::Pin;
 use std::time::Duration;
 use vdo_api::types::ObjectId;
 
@@ -11,6 +13,9 @@ const LINES: i64 = 40;
 
 /// A log is behind a kubelet, which may be away; nothing waits long for it.
 const DEADLINE: Duration = Duration::from_secs(3);
+
+/// The bytes of a log.
+pub type Log = Pin<Box<dyn AsyncRead + Send>>;
 
 /// The end of the log of a container: of the one that is there, or, unless `current`, of the one before it.
 ///
@@ -45,11 +50,39 @@ pub async fn pod_log_tail(
     // The rule for logs names no pod: they get new names each time.
     let any = ObjectId::new("", "Pod", namespace, "");
     let request = read::timed("get", "v1", &any, api.logs(pod, &params));
-    tokio::time::timeout(DEADLINE, request).await.unwrap_or(Err(ClusterError::TimedOut {
+    let deadline = read::deadline(DEADLINE);
+    tokio::time::timeout(deadline, request).await.unwrap_or(Err(ClusterError::TimedOut {
         verb: "get".into(),
         what: format!("the log of {id}"),
-        after: DEADLINE,
+        after: deadline,
     }))
+}
+
+/// The log of a container as it grows, from this many of its last lines on, or from its beginning. It ends with the container.
+///
+/// # Errors
+/// When it cannot be opened, or not within three seconds.
+pub async fn pod_log_stream(client: &Client, namespace: &str, pod: &str, container: &str, lines: Option<i64>) -> Result<Log, ClusterError> {
+    let api: Api<Pod> = Api::namespaced(client.clone(), namespace);
+    let params = LogParams {
+        container: Some(container.to_owned()),
+        follow: true,
+        tail_lines: lines,
+        ..LogParams::default()
+    };
+    // The rule for logs names no pod: they get new names each time.
+    let any = ObjectId::new("", "Pod", namespace, "");
+    let deadline = read::deadline(DEADLINE);
+    let opened = tokio::time::timeout(deadline, api.log_stream(pod, &params)).await;
+    match opened {
+        Ok(Ok(log)) => Ok(Box::pin(log)),
+        Ok(Err(error)) => Err(ClusterError::of("get", "v1", &any, error)),
+        Err(_) => Err(ClusterError::TimedOut {
+            verb: "get".into(),
+            what: format!("the log of {}", ObjectId::new("", "Pod", namespace, pod)),
+            after: deadline,
+        }),
+    }
 }
 
 /// What a pod of the operator counts, through the API server.
@@ -66,11 +99,12 @@ pub async fn metrics_of(client: &Client, namespace: &str, pod: &str) -> Result<S
             .request_text(request.map_err(|error| kube::Error::Service(error.into()))?)
             .await
     };
-    tokio::time::timeout(DEADLINE, read::timed("get", "v1", &id, request))
+    let deadline = read::deadline(DEADLINE);
+    tokio::time::timeout(deadline, read::timed("get", "v1", &id, request))
         .await
         .unwrap_or(Err(ClusterError::TimedOut {
             verb: "get".into(),
             what: format!("the metrics of {id}"),
-            after: DEADLINE,
+            after: deadline,
         }))
 }

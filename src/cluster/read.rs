@@ -8,6 +8,7 @@ use kube::api::{Api, ListParams, ObjectList};
 use kube::core::Request as ApiRequest;
 use serde_json::Value;
 use std::ops::ControlFlow;
+use std::sync::OnceLock;
 use std::time::Duration;
 use vdo_api::types::{FIELD_MANAGER, KubernetesVersion, ObjectId, ParseVersionError};
 use vdo_core::manifest::Object;
@@ -17,6 +18,23 @@ pub(super) const DEADLINE: Duration = Duration::from_secs(15);
 
 /// The deadline for an admission policy: the API server compiles all of its expressions before it answers.
 const COMPILED: Duration = Duration::from_secs(60);
+
+/// What a person gives each request instead of these deadlines.
+static REQUEST_TIMEOUT: OnceLock<Duration> = OnceLock::new();
+
+/// Gives every single request of this process this time, whatever its usual deadline; zero is for ever. The first call counts.
+pub fn set_request_timeout(limit: Duration) {
+    let _ = REQUEST_TIMEOUT.set(limit);
+}
+
+fn chosen(given: Option<Duration>, usual: Duration) -> Duration {
+    given.map_or(usual, |given| if given.is_zero() { Duration::MAX } else { given })
+}
+
+/// The deadline of a request that usually has this one.
+pub(super) fn deadline(usual: Duration) -> Duration {
+    chosen(REQUEST_TIMEOUT.get().copied(), usual)
+}
 
 /// How many objects of a list are asked for at once. Where they are large, fewer come (`client::pages`).
 pub(super) const PAGE: u32 = 100;
@@ -28,11 +46,10 @@ pub(super) async fn timed<T>(
     id: &ObjectId,
     request: impl Future<Output = Result<T, kube::Error>>,
 ) -> Result<T, ClusterError> {
-    let deadline = if id.kind() == "ValidatingAdmissionPolicy" {
-        COMPILED
-    } else {
-        DEADLINE
-    };
+    let deadline = deadline(match id.kind() {
+        "ValidatingAdmissionPolicy" => COMPILED,
+        _ => DEADLINE,
+    });
     match tokio::time::timeout(deadline, request).await {
         Ok(result) => result.map_err(|error| ClusterError::of(verb, api_version, id, error)),
         Err(_) => Err(ClusterError::TimedOut {
@@ -72,7 +89,9 @@ pub async fn list_kept(client: &Client, watch: &Watch) -> Result<Vec<Object>, Cl
 async fn all<const FIELDS: usize>(client: &Client, watch: &Watch) -> Result<Vec<Object>, ClusterError> {
     let mut all = Vec::new();
     pages::<FIELDS>(client, watch, &params(watch), |object| {
-        all.push(object);
+        if watch.select.keeps(&object) {
+            all.push(object);
+        }
         ControlFlow::Continue(())
     })
     .await?;
@@ -90,7 +109,7 @@ pub(super) async fn pages<const FIELDS: usize>(
     mut look: impl FnMut(Object) -> ControlFlow<()>,
 ) -> Result<(), ClusterError> {
     let api = api::<FIELDS>(client, &watch.api_version, &watch.kind, &watch.namespace);
-    let mut params = params.clone().limit(PAGE);
+    let mut params = params.clone();
     loop {
         let page = timed("list", &watch.api_version, &watch.id(), page(client, &api, &params)).await?;
         for object in page.items.into_iter().filter_map(|item| item.object(watch)) {
@@ -150,8 +169,9 @@ pub(super) async fn list_applied(client: &Client, watch: &Watch) -> Result<Vec<O
 
 fn params(watch: &Watch) -> ListParams {
     match &watch.select {
-        Select::All => ListParams::default(),
-        Select::Labels(selector) => ListParams::default().labels(selector),
+        Select::All | Select::Drivers => ListParams::default().limit(PAGE),
+        Select::Labels(selector) => ListParams::default().labels(selector).limit(PAGE),
+        Select::Fields(selector) => ListParams::default().fields(selector).limit(PAGE),
         Select::Name(name) => ListParams::default().fields(&format!("metadata.name={name}")),
     }
 }
@@ -177,4 +197,22 @@ pub async fn server_version(client: &Client) -> Result<KubernetesVersion, Cluste
 /// What arrived as an object of ours, of this kind unless it says another.
 pub(super) fn object(found: Arrived<WHOLE>, api_version: &str, kind: &str) -> Option<Object> {
     found.typed(api_version, kind)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn deadline_that_is_given_wins_and_zero_is_for_ever() {
+        let seconds = Duration::from_secs;
+        for (given, expected) in [
+            (None, seconds(15)),
+            (Some(seconds(1)), seconds(1)),
+            (Some(seconds(60)), seconds(60)),
+            (Some(seconds(0)), Duration::MAX),
+        ] {
+            assert_eq!(chosen(given, DEADLINE), expected, "{given:?}");
+        }
+    }
 }

@@ -114,7 +114,8 @@ fn as_if(supposed: &[Object], watch: &Watch, found: Result<Vec<Object>, ClusterE
             && match &watch.select {
                 Select::All => true,
                 Select::Name(name) => object.name() == name,
-                Select::Labels(_) => false,
+                Select::Labels(_) | Select::Fields(_) => false,
+                drivers @ Select::Drivers => drivers.keeps(object),
             }
     };
     let own: Vec<Object> = supposed.iter().filter(|object| shown(object)).cloned().collect();

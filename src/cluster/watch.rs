@@ -1,5 +1,7 @@
 use kube::api::TypeMeta;
 use vdo_api::types::ObjectId;
+use vdo_core::installed::Installed;
+use vdo_core::manifest::Object;
 
 /// Which objects of a kind are watched.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -8,8 +10,19 @@ pub enum Select {
     All,
     /// Those with these labels.
     Labels(String),
+    /// Those with these fields, of which the API server knows a few for each kind.
+    Fields(String),
     /// The one with this name. Secrets are watched in no other way.
     Name(String),
+    /// Those that run a driver for vSphere or speak of one, whatever they are called. The API server sends all, and these are kept.
+    Drivers,
+}
+
+impl Select {
+    /// Whether an object that the API server sent is one of them.
+    pub(super) fn keeps(&self, object: &Object) -> bool {
+        !matches!(self, Self::Drivers) || Installed::of(object).is_some()
+    }
 }
 
 /// One watch.

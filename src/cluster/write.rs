@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use std::fmt;
 use std::sync::Arc;
 use vdo_api::types::{FIELD_MANAGER, ObjectId, from_json};
-use vdo_core::manifest::{Object, handed_over};
+use vdo_core::manifest::{Object, handed_back, handed_over};
 
 /// What a write was, for counting.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, strum::IntoStaticStr)]
@@ -168,23 +168,54 @@ impl Writer {
     /// When the API server does not accept it.
     pub async fn hand_over(&self, wanted: &Object) -> Result<(), ClusterError> {
         let id = wanted.id();
-        let Some((version, entries)) = self.managers(wanted).await? else {
+        let Some(change) = self.handing_over(wanted).await? else {
             return Ok(());
         };
-        let Some(after) = handed_over(&entries, self.manager) else {
-            return Ok(());
-        };
-        let change = json!({"metadata": {"resourceVersion": version, "managedFields": after}});
         self.merge(wanted.api_version(), &id, &change, false).await?;
         tracing::info!(object = %id, "its fields are handed over");
         Ok(())
     }
 
+    /// Whether the fields of this object could be handed over, without storing anything: a policy may be against the object as it is.
+    ///
+    /// # Errors
+    /// When the API server would not accept it.
+    pub async fn dry_run_hand_over(&self, wanted: &Object) -> Result<(), ClusterError> {
+        if let Some(change) = self.handing_over(wanted).await? {
+            self.dry_run_merge(wanted.api_version(), &wanted.id(), &change).await?;
+        }
+        Ok(())
+    }
+
+    /// The change that hands over what installers own, if they own something.
+    async fn handing_over(&self, wanted: &Object) -> Result<Option<Value>, ClusterError> {
+        let Some((version, entries)) = self.managers(wanted.api_version(), &wanted.id()).await? else {
+            return Ok(None);
+        };
+        let after = handed_over(&entries, self.manager);
+        Ok(after.map(|after| json!({"metadata": {"resourceVersion": version, "managedFields": after}})))
+    }
+
+    /// Changes the metadata of an object that is not ours from now on, and makes `heir` the manager of the fields that we have applied, so
+    /// that its next server-side apply meets no conflict. Gives the object as it is then.
+    ///
+    /// # Errors
+    /// When the API server does not accept it.
+    pub async fn hand_back(&self, api_version: &str, id: &ObjectId, metadata: Value, heir: &str) -> Result<Option<Object>, ClusterError> {
+        let mut metadata = metadata;
+        let known = self.managers(api_version, id).await?;
+        if let Some((version, after)) = known.and_then(|(version, all)| Some((version, handed_back(&all, self.manager, heir)?))) {
+            metadata["resourceVersion"] = json!(version);
+            metadata["managedFields"] = after.into();
+        }
+        self.merge(api_version, id, &json!({"metadata": metadata}), false).await
+    }
+
     /// The record of field managers of an object, with the resource version it was read at.
-    async fn managers(&self, wanted: &Object) -> Result<Option<(Option<String>, Vec<Value>)>, ClusterError> {
-        let api = api::<MANAGED>(&self.client, wanted.api_version(), wanted.kind(), wanted.namespace());
-        let named = ListParams::default().fields(&format!("metadata.name={}", wanted.name()));
-        let found = timed("list", wanted.api_version(), &wanted.id(), api.list(&named)).await?;
+    async fn managers(&self, api_version: &str, id: &ObjectId) -> Result<Option<(Option<String>, Vec<Value>)>, ClusterError> {
+        let api = api::<MANAGED>(&self.client, api_version, id.kind(), &id.namespace);
+        let named = ListParams::default().fields(&format!("metadata.name={}", id.name));
+        let found = timed("list", api_version, id, api.list(&named)).await?;
         Ok(found.items.into_iter().next().map(|live| {
             let version = live.meta().resource_version.clone();
             let mut live = live.into_value();
@@ -200,7 +231,7 @@ impl Writer {
             return error;
         };
         let entries = self
-            .managers(wanted)
+            .managers(wanted.api_version(), &wanted.id())
             .await
             .ok()
             .flatten()

@@ -103,8 +103,9 @@ pub(super) async fn reconcile(object: Arc<VDOConfig>, context: Arc<Context>) -> 
         .map(|contention| until(contention.until))
         .min()
         .unwrap_or(Duration::MAX);
+    let longest = reconcile::longest_pause(&report, context.resync);
     let pause = due.map_or_else(
-        || jitter(next.delay(memory.failures, context.resync), INTERVAL_JITTER, (&uid, time)),
+        || jitter(next.delay(memory.failures, longest), INTERVAL_JITTER, (&uid, time)),
         until,
     );
     let judgement = report.look_again.map_or(Duration::MAX, until);

@@ -25,7 +25,7 @@ use vdo_core::status::notes;
 use vdo_vsphere::vsphere::lockout::Key;
 use vdo_vsphere::vsphere::{
     Claim, Inspection, InspectionRequest, LoginOutcome, ProbeOutcome, Readings, Requirements, VcenterFacts, coverage, cross_checks,
-    fold_status, is_settled, with_probe_times,
+    figures, fold_status, is_settled, with_probe_times,
 };
 
 /// A pause between two looks from which on the time of each is written down.
@@ -76,6 +76,9 @@ pub(super) async fn reconcile(object: Arc<VsphereCloudConfig>, context: Arc<Cont
     context
         .metrics
         .connection(&object.name_any(), Conditions::is_true(&status.conditions, ConditionType::Ready));
+    context
+        .metrics
+        .vcenter(&object.name_any(), &status, inspection.as_ref().and_then(figures));
     let checks = status.conditions.iter().filter(|c| c.type_ != ConditionType::Ready.as_str());
     for check in checks {
         context.metrics.check(&object.name_any(), &check.type_, check.status == "False");
@@ -184,6 +187,7 @@ async fn ask(
     if let Some(around) = around {
         request.alone = around.connections.len() < 2;
         request.claim = claim_of(context, object, &around).await;
+        request.counted = connection::counted(around.config.as_ref(), &around.requirements);
         (request.requirements, request.nodes) = (around.requirements, around.nodes);
         others = Some(around.connections);
     }

@@ -23,14 +23,23 @@ fn versions(state: &ClusterState, planned: &Planned) -> String {
     }
 }
 
+/// Why a person is asked: the specification of this VDOConfig wants it, and what volumes lose.
+fn causes(manual: Option<&String>, endangered: &[String]) -> String {
+    let manual = manual.map(|name| format!("spec.approval of VDOConfig {name} is Manual"));
+    let causes: Vec<String> = manual.into_iter().chain(endangered.iter().cloned()).collect();
+    causes.join(", and ")
+}
+
 /// The plan as it is reported. Closes what a person has to approve. A person approves a plan by its hash once; the state that it leads
-/// to is kept in the inventory, so that every later step towards it, also after a restart, is approved too.
-pub(super) fn approve(config: &VDOConfig, state: &ClusterState, planned: &mut Planned) -> Option<PlanStatus> {
+/// to is kept in the inventory, so that every later step towards it, also after a restart, is approved too. A plan by which volumes are
+/// `endangered` is approved whatever spec.approval is.
+pub(super) fn approve(config: &VDOConfig, state: &ClusterState, planned: &mut Planned, endangered: &[String]) -> Option<PlanStatus> {
     let hash = hash(&planned.plan, &planned.record.drawn)?;
     let target = target(&planned.desired, &planned.record.drawn);
     let manual = config.spec.approval == Approval::Manual;
     let given = config.annotations().get(APPROVE).is_some_and(|given| given.trim() == hash);
-    let approved = !manual || given || state.inventory.approved.as_deref() == Some(&target);
+    let needed = manual || !endangered.is_empty();
+    let approved = !needed || given || (manual && state.inventory.approved.as_deref() == Some(&target));
     let steps = planned.plan.changes();
     if approved && manual {
         planned.approved = Some(target);
@@ -38,9 +47,10 @@ pub(super) fn approve(config: &VDOConfig, state: &ClusterState, planned: &mut Pl
     if !approved {
         let (namespace, name) = (config.namespace().unwrap_or_default(), config.name_any());
         let message = format!(
-            "plan {hash} of {steps} steps{} waits for approval, because spec.approval of VDOConfig {name} is Manual; look at it with \
-             vdoctl plan, then run vdoctl approve {hash} or kubectl annotate --overwrite -n {namespace} vdoconfig {name} {APPROVE}={hash}",
-            versions(state, planned)
+            "plan {hash} of {steps} steps{} waits for approval, because {}; look at it with vdoctl plan, then run vdoctl approve {hash} or \
+             kubectl annotate --overwrite -n {namespace} vdoconfig {name} {APPROVE}={hash}",
+            versions(state, planned),
+            causes(manual.then_some(&name), endangered)
         );
         let wait = Wait {
             driver: String::new(),
@@ -55,4 +65,20 @@ pub(super) fn approve(config: &VDOConfig, state: &ClusterState, planned: &mut Pl
         steps: i64::try_from(steps).unwrap_or(i64::MAX),
         approved,
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn approval_is_asked_for_by_specification_and_for_volumes() {
+        let (name, lost) = ("vdo".to_owned(), vec!["it takes vCenter vc2".to_owned()]);
+        assert_eq!(causes(Some(&name), &[]), "spec.approval of VDOConfig vdo is Manual");
+        assert_eq!(causes(None, &lost), "it takes vCenter vc2");
+        assert_eq!(
+            causes(Some(&name), &lost),
+            "spec.approval of VDOConfig vdo is Manual, and it takes vCenter vc2"
+        );
+    }
 }

@@ -98,7 +98,12 @@ pub(super) async fn choose(
         .preconditions
         .push(preconditions::matrix(&basis, &ports.repository.to_string(), unheard, input.now));
     let vcenters = vcenters(&site.connections, index, runs);
-    let asked_for = frozen.map_or(config.spec.update_policy, |_| UpdatePolicy::Disabled);
+    let asked_for = match frozen {
+        Some(_) => UpdatePolicy::Disabled,
+        // Taking over changes no version that fits; an upgrade is a step of its own afterwards.
+        None if config.spec.update_policy == UpdatePolicy::Latest && !state.taken_over().is_empty() => UpdatePolicy::Compatible,
+        None => config.spec.update_policy,
+    };
     let query = Query {
         kubernetes: &state.cluster.version,
         vcenters: &vcenters,

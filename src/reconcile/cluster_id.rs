@@ -3,15 +3,22 @@
 //! It is in use as soon as the inventory or the configuration of an adopted driver has it. Before that the vSphere connections ask their
 //! vCenters for volumes of another cluster under it; see [`claim`](super::connection::claim).
 
+mod doubt;
+mod registered;
+
+pub(super) use doubt::{Doubt, doubtful};
+pub(super) use registered::{Registered, is_registered, registered};
+
 use super::driver_run::DriverRuns;
 use super::error::ReconcileError;
 use super::observe::ClusterState;
 use super::{Ports, ReconcileInput};
-use crate::cluster::{ClusterError, Select, Watch, list};
-use kube::{Client, ResourceExt};
-use vdo_api::api::{Class, Reason, STATE, TAKE_OVER_CLUSTER_ID, VDOConfig, VsphereCloudConfig};
+use kube::ResourceExt;
+use registered::volumes;
+use std::collections::BTreeSet;
+use vdo_api::api::{Class, Reason, RegisteredVolumesStatus, TAKE_OVER_CLUSTER_ID, VDOConfig, VsphereCloudConfig};
 use vdo_api::types::with_remedy;
-use vdo_core::drivers::{self, STORAGE};
+use vdo_core::drivers::STORAGE;
 use vdo_core::plan::{Inventory, Wait};
 use vdo_vsphere::vsphere::{foreign_volumes, foreign_volumes_remedy};
 
@@ -21,8 +28,8 @@ pub(super) struct ClusterId {
     pub id: String,
     /// Whether a driver of this cluster uses it already.
     pub used: bool,
-    /// Another one, which the stored inventory has. No driver changes its id before a person confirms the change.
-    pub contested: Option<String>,
+    /// Why a person has to confirm it before the driver is changed or installed.
+    pub doubt: Option<Doubt>,
 }
 
 /// The identity: fixed by the first installation, ours or that of an adopted driver, given by the specification, or that of the cluster
@@ -34,27 +41,87 @@ pub(super) async fn cluster_id(
     input: &ReconcileInput<'_>,
     ports: &Ports,
     state: &ClusterState,
+    objects: &[VsphereCloudConfig],
     runs: &DriverRuns,
 ) -> Result<ClusterId, ReconcileError> {
     let config = input.config;
     let found = of_config(config, &state.cluster.uid);
     let Some(stored) = state.inventory.cluster_id.clone() else {
-        let known = match found.used || !runs.wants(STORAGE.name) {
-            true => None,
-            false => registered(&ports.client).await?,
+        if found.used || !runs.wants(STORAGE.name) {
+            return Ok(found);
+        }
+        let known = registered(&ports.client, &state.of_others).await?;
+        let is_named = given(config).is_some() || config.annotations().get(TAKE_OVER_CLUSTER_ID) == Some(&found.id);
+        let volumes = match known.ids.is_empty() && !is_named {
+            true => volumes(&ports.client).await?,
+            false => 0,
         };
-        return Ok(known.map_or(found, |id| ClusterId {
-            id,
-            used: true,
-            contested: None,
-        }));
+        let storage = runs.get(STORAGE.name);
+        let used = objects
+            .iter()
+            .filter(|object| storage.is_some_and(|storage| storage.uses(&object.name_any())));
+        return Ok(first(found, &known, volumes, is_named, used));
     };
     let mut others = Vec::from_iter(reported(config).map(str::to_owned));
     if others.is_empty() && stored != found.id {
         // The status was lost, or is not written yet.
-        others.extend(registered(&ports.client).await?);
+        others.extend(registered(&ports.client, &state.of_others).await?.ids.into_iter().map(|(id, _)| id));
     }
     Ok(agree(config, stored, others, found))
+}
+
+/// The identity of the first installation: that of a driver that is installed, or the one under which the vCenters have the cluster's volumes.
+/// Without either a cluster that has volumes of the driver is not given a new one.
+fn first<'a>(
+    found: ClusterId,
+    known: &Registered,
+    volumes: usize,
+    is_named: bool,
+    connections: impl Iterator<Item = &'a VsphereCloudConfig>,
+) -> ClusterId {
+    let mut places = known.ids.clone();
+    let mut all_answered = true;
+    for connection in connections {
+        match answer(connection, &found.id) {
+            Some(volumes) => {
+                let place = |id: &String| (id.clone(), format!("volumes at {}", connection.spec.vc_ip));
+                places.extend(volumes.registered_under.iter().map(place));
+            }
+            None => all_answered = false,
+        }
+    }
+    let different: BTreeSet<&String> = places.iter().map(|(id, _)| id).collect();
+    let used = |id: &String| ClusterId {
+        id: id.clone(),
+        used: true,
+        doubt: None,
+    };
+    match (different.len(), different.first()) {
+        // What is only registered under the id that would be chosen anyhow is looked at before its first use.
+        (1, Some(id)) if known.ids.is_empty() && **id == found.id => found,
+        (1, Some(id)) if !known.ids.is_empty() || !is_named => used(id),
+        (2.., _) if !is_named => ClusterId {
+            doubt: Some(Doubt::Several(places)),
+            ..found
+        },
+        (0, _) if volumes > 0 && all_answered => ClusterId {
+            doubt: Some(Doubt::Unknown {
+                volumes,
+                unreadable: known.unreadable.clone(),
+            }),
+            ..found
+        },
+        _ => found,
+    }
+}
+
+/// What the vCenter of a connection said about an id, where that is what the connection asks about now.
+fn answer<'a>(connection: &'a VsphereCloudConfig, id: &str) -> Option<&'a RegisteredVolumesStatus> {
+    let status = connection.status.as_ref();
+    let current = status.filter(|status| status.observed_generation == connection.metadata.generation);
+    current
+        .and_then(|status| status.volumes.as_ref())
+        .filter(|volumes| volumes.cluster_id == id)
 }
 
 /// The stored id, where something vouches for it that a writer of the inventory alone does not write: the status, the configuration of the
@@ -69,13 +136,13 @@ fn agree(config: &VDOConfig, stored: String, others: Vec<String>, found: Cluster
         return ClusterId {
             id: stored,
             used: true,
-            contested: None,
+            doubt: None,
         };
     }
     ClusterId {
         id: others.into_iter().next().unwrap_or(found.id),
         used: true,
-        contested: Some(stored),
+        doubt: Some(Doubt::Stored(stored)),
     }
 }
 
@@ -87,32 +154,6 @@ pub(super) fn confirmed(config: &VDOConfig, inventory: &Inventory, cluster_uid: 
     let own = of_config(config, cluster_uid).id;
     let fits = reported(config).unwrap_or(&own) == named;
     (stored != named && fits).then(|| named.clone())
-}
-
-/// What the CSI driver waits for where its id is contested.
-pub(super) fn contested(config: &VDOConfig, found: &ClusterId) -> Option<Wait> {
-    let (now, stored) = (&found.id, found.contested.as_ref()?);
-    let annotate = |id: &str| {
-        format!(
-            "kubectl -n {} annotate --overwrite vdoconfig {} {TAKE_OVER_CLUSTER_ID}={id}",
-            config.namespace().unwrap_or_default(),
-            config.name_any()
-        )
-    };
-    let what = format!(
-        "the CSI driver is left as it is: Secret {STATE} has cluster id {stored}, as after a change by hand or a backup of another cluster, \
-         and the id of this cluster is {now}"
-    );
-    let remedy = format!(
-        "To go on with {now}: {}. To change it to {stored}: {}.",
-        annotate(now),
-        annotate(stored)
-    );
-    Some(Wait {
-        driver: STORAGE.name.to_owned(),
-        reason: Reason::ClusterIdChanged,
-        message: with_remedy(&what, &remedy),
-    })
 }
 
 /// The id that is in use according to the status, which only operators write.
@@ -145,7 +186,7 @@ fn of_config(config: &VDOConfig, cluster_uid: &str) -> ClusterId {
     ClusterId {
         id: used.or(given).unwrap_or(cluster_uid).to_owned(),
         used: used.is_some(),
-        contested: None,
+        doubt: None,
     }
 }
 
@@ -161,18 +202,6 @@ pub fn claimed(config: &VDOConfig, cluster_uid: &str) -> Option<String> {
     (!used && !taken_over).then_some(id)
 }
 
-/// The identity under which a driver that was installed before us, or whose inventory is lost, registers its volumes: in its
-/// configuration, or where the driver keeps the one that it made up (effect).
-pub(super) async fn registered(client: &Client) -> Result<Option<String>, ClusterError> {
-    for (kind, namespace, name) in drivers::cluster_id_places() {
-        let found = list(client, &Watch::new("v1", kind, namespace, Select::Name(name.to_owned()))).await?;
-        if let Some(id) = found.first().and_then(drivers::cluster_id) {
-            return Ok(Some(id));
-        }
-    }
-    Ok(None)
-}
-
 /// What the CSI driver waits for before it uses an identity for the first time: that each of its connections has found no volumes of
 /// another cluster under it. A vCenter that will not answer keeps nothing back.
 pub(super) fn hold<'a>(id: &str, connections: impl IntoIterator<Item = &'a VsphereCloudConfig>) -> Option<(Wait, Class)> {
@@ -182,12 +211,7 @@ pub(super) fn hold<'a>(id: &str, connections: impl IntoIterator<Item = &'a Vsphe
     };
     let mut missing = None;
     for connection in connections {
-        let status = connection.status.as_ref();
-        let current = status.filter(|status| status.observed_generation == connection.metadata.generation);
-        let answer = current
-            .and_then(|status| status.volumes.as_ref())
-            .filter(|volumes| volumes.cluster_id == id);
-        match answer {
+        match answer(connection, id) {
             Some(volumes) if volumes.foreign > 0 => {
                 let evidence = foreign_volumes(&connection.spec.vc_ip, volumes);
                 let what = format!(
@@ -213,7 +237,7 @@ pub(super) fn hold<'a>(id: &str, connections: impl IntoIterator<Item = &'a Vsphe
 mod tests {
     use super::*;
     use serde_json::{Value, json};
-    use vdo_api::api::{RegisteredVolumesStatus, VDOConfigStatus};
+    use vdo_api::api::VDOConfigStatus;
 
     fn config(given: Option<&str>, used: Option<&str>, taken_over: Option<&str>) -> VDOConfig {
         let spec = given.map_or(json!({}), |id| json!({"storageProvider": {"clusterId": id}}));
@@ -262,8 +286,104 @@ mod tests {
             let others = [reported, live].into_iter().flatten().map(str::to_owned).collect();
             let found = agree(&config, "stored".into(), others, of_config(&config, "uid"));
             let case = format!("{reported:?} {live:?} {given:?} {taken_over:?}");
-            assert_eq!((found.id.as_str(), found.contested.as_deref()), expected, "{case}");
-            assert_eq!(contested(&config, &found).is_some(), expected.1.is_some(), "{case}");
+            let doubt = expected.1.map(|stored: &str| Doubt::Stored(stored.to_owned()));
+            assert_eq!((found.id.as_str(), &found.doubt), (expected.0, &doubt), "{case}");
+            assert_eq!(doubtful(&config, &found).is_some(), doubt.is_some(), "{case}");
+        }
+    }
+
+    /// A cluster that has volumes never gets a new identity by default.
+    #[test]
+    fn cluster_id_of_first_installation_is_the_one_that_volumes_have() {
+        let at = |id: &str, place: &str| (id.to_owned(), place.to_owned());
+        let asked = |under: &[&str]| connection("vc", Some(json!({"clusterId": "uid", "registeredUnder": under})));
+        let several = |places: &[(String, String)]| Some(Doubt::Several(places.to_vec()));
+        let unknown = Some(Doubt::Unknown {
+            volumes: 2,
+            unreadable: Vec::new(),
+        });
+        for (case, ids, volumes, is_named, connections, expected) in [
+            ("a new cluster", vec![], 0, false, vec![asked(&[])], ("uid", false, None)),
+            (
+                "installed",
+                vec![at("prod", "Secret a/b")],
+                2,
+                false,
+                vec![asked(&[])],
+                ("prod", true, None),
+            ),
+            (
+                "installed, and registered",
+                vec![at("prod", "Secret a/b")],
+                2,
+                false,
+                vec![asked(&["prod"])],
+                ("prod", true, None),
+            ),
+            ("registered", vec![], 2, false, vec![asked(&["prod"])], ("prod", true, None)),
+            (
+                "volumes of no known id",
+                vec![],
+                2,
+                false,
+                vec![asked(&[])],
+                ("uid", false, unknown),
+            ),
+            (
+                "registered under the default",
+                vec![],
+                2,
+                false,
+                vec![asked(&["uid"])],
+                ("uid", false, None),
+            ),
+            (
+                "not asked yet",
+                vec![],
+                2,
+                false,
+                vec![connection("vc", None)],
+                ("uid", false, None),
+            ),
+            ("named by a person", vec![], 0, true, vec![asked(&["prod"])], ("uid", false, None)),
+            (
+                "two installations",
+                vec![at("prod", "Secret a/b"), at("old", "Secret c/b")],
+                0,
+                false,
+                vec![asked(&[])],
+                ("uid", false, several(&[at("prod", "Secret a/b"), at("old", "Secret c/b")])),
+            ),
+            (
+                "an installation and other volumes",
+                vec![at("prod", "Secret a/b")],
+                0,
+                false,
+                vec![asked(&["old"])],
+                (
+                    "uid",
+                    false,
+                    several(&[at("prod", "Secret a/b"), at("old", "volumes at vc.example.com")]),
+                ),
+            ),
+        ] {
+            let known = Registered {
+                ids,
+                unreadable: Vec::new(),
+            };
+            let found = first(
+                of_config(&config(None, None, None), "uid"),
+                &known,
+                volumes,
+                is_named,
+                connections.iter(),
+            );
+            assert_eq!((found.id.as_str(), found.used, found.doubt.clone()), expected, "{case}");
+            assert_eq!(
+                doubtful(&config(None, None, None), &found).is_some(),
+                found.doubt.is_some(),
+                "{case}"
+            );
         }
     }
 

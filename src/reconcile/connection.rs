@@ -16,10 +16,10 @@ mod collect;
 mod one_shot;
 mod requirements;
 
-pub use claim::{claim, claimed_id};
+pub use claim::{claim, claimed_id, counted};
 pub use collect::collect;
 use one_shot::collect_once;
-pub use one_shot::{Permission, inspect};
+pub use one_shot::{Permission, inspect, registered_volumes};
 pub use requirements::requirements;
 
 use super::error::ReconcileError;

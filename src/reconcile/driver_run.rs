@@ -144,6 +144,11 @@ impl DriverRun {
         self.management == ManagementState::Paused
     }
 
+    /// Whether another manager runs it now, and nothing of what was applied last is recreated beside that one.
+    pub(super) fn is_displaced(&self) -> bool {
+        self.is_kept() && self.errors().any(|error| matches!(**error, ReconcileError::ForeignDriver { .. }))
+    }
+
     /// Whether it is to be removed.
     pub(super) fn is_removed(&self) -> bool {
         self.management == ManagementState::Removed

@@ -1,25 +1,24 @@
 //! dry run: the whole plan, tried on the server before its first write (effect; what is concluded is pure).
 
+mod ask;
 pub(super) mod cache;
+mod pods;
 
+use super::dry_run::ask::{Answers, Tried};
 use super::dry_run::cache::{DryRunCache, Refusal, Refusals, entitled, fingerprint};
 use super::error::ReconcileError;
+use super::look::remember_adopted;
 use super::observe::ClusterState;
 use super::planned::Planned;
 use super::{Ports, ReconcileInput};
-use crate::cluster::{ClusterError, DryRunResult, Select, Watch, rights};
-use futures::StreamExt;
-use futures::stream;
+use crate::cluster::{ClusterError, Select, Watch, rights};
 use kube::ResourceExt;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use vdo_api::api::{Classify as _, Reason, chain};
 use vdo_api::types::{Digest, DriverName, ObjectId};
-use vdo_core::manifest::{Object, changes, is_installer};
-use vdo_core::plan::{Change, Closed, Gate, Needs, Observed, Ownership, Plan, PlannedStep, Skip, Step, Wait, ownership};
-
-/// Requests that are under way at the same time.
-const CONCURRENCY: usize = 8;
+use vdo_core::manifest::{Object, changes};
+use vdo_core::plan::{Change, Closed, Gate, Needs, Observed, Plan, PlannedStep, Skip, Step, Wait};
 
 /// Which steps have a dry run.
 #[derive(Clone, Copy)]
@@ -89,7 +88,13 @@ pub async fn dry_run(ports: &Ports, state: &ClusterState, planned: &mut Planned,
             !known && (matches!(scope, Scope::Everything) || !memory.knows(step, &fingerprint(step)))
         };
         let asked: Vec<Step> = asked.iter().map(|at| &plan.steps[*at].step).filter(unknown).cloned().collect();
-        let answers = ask_all(ports, state, &planned.observed, asked).await;
+        let tried = Tried {
+            ports,
+            memory,
+            state,
+            planned,
+        };
+        let answers = tried.ask_all(asked).await;
         dry_run.refusals.clear();
         dry_run.deferred = deferred.iter().filter_map(|at| plan.deferral(*at)).collect();
         let later: Vec<Step> = deferred.iter().map(|at| plan.steps[*at].step.clone()).collect();
@@ -103,6 +108,8 @@ pub async fn dry_run(ports: &Ports, state: &ClusterState, planned: &mut Planned,
             break;
         }
         first.get_or_insert(planned.plan.clone());
+        let live = planned.observed.live.clone();
+        remember_adopted(&mut planned.desired, &live, state);
         planned.replan(state);
     }
     dry_run.refusals.extend(known.into_values().flatten());
@@ -117,17 +124,6 @@ pub async fn dry_run(ports: &Ports, state: &ClusterState, planned: &mut Planned,
     planned.plan.close_all(closed(&refused), &needs);
     planned.plan.close_deferred();
     Ok(dry_run)
-}
-
-/// Each step with what the server answers to it.
-type Answers = Vec<(Step, Result<Option<DryRunResult>, ClusterError>)>;
-
-async fn ask_all(ports: &Ports, state: &ClusterState, observed: &Observed, steps: Vec<Step>) -> Answers {
-    let asked = stream::iter(steps).map(|step| async move {
-        let answer = ask(ports, state, observed, &step).await;
-        (step, answer)
-    });
-    asked.buffered(CONCURRENCY).collect().await
 }
 
 /// What the server is asked about each driver: the same question has the same answer for a while.
@@ -269,51 +265,6 @@ async fn take_in(
         }
     }
     Ok(learned)
-}
-
-async fn ask(ports: &Ports, state: &ClusterState, observed: &Observed, step: &Step) -> Result<Option<DryRunResult>, ClusterError> {
-    if let Some(foreign) = foreign(step, state, observed) {
-        return Err(foreign);
-    }
-    match step {
-        Step::Apply { object, change, take, .. } => {
-            let answer = ports.writer.dry_run(object, *take).await;
-            match (change, answer) {
-                (Change::Adopt(_), Err(ClusterError::Conflict { id, mut fields })) => {
-                    // What installers own is handed over before the apply, and is no conflict then.
-                    fields.retain(|field| !is_installer(&field.manager));
-                    if !fields.is_empty() {
-                        return Err(ports.writer.dated(object, ClusterError::Conflict { id, fields }).await);
-                    }
-                    ports.writer.dry_run(object, true).await.map(Some)
-                }
-                (_, answer) => answer.map(Some),
-            }
-        }
-        // Of its successor the server can say nothing while it is there.
-        Step::Replace { id, api_version, uid, .. } | Step::Delete { id, api_version, uid, .. } => {
-            ports.writer.dry_run_delete(api_version, id, uid).await.map(|()| None)
-        }
-        Step::Store { object, .. } => ports.writer.dry_run(object, true).await.map(Some),
-        Step::Release { .. } | Step::SetFinalizer | Step::Record(_) | Step::Commit(_) | Step::Finish => Ok(None),
-    }
-}
-
-/// An object to be taken over whose owner is alive and would not let go of it.
-fn foreign(step: &Step, state: &ClusterState, observed: &Observed) -> Option<ClusterError> {
-    let (
-        id,
-        Step::Apply {
-            change: Change::Adopt(_), ..
-        },
-    ) = (step.id()?, step)
-    else {
-        return None;
-    };
-    match ownership(observed.live.get(&id)?, &state.apply_set) {
-        Ownership::Foreign { who } => Some(ClusterError::NotOurs { id, who }),
-        Ownership::Ours | Ownership::Adoptable { .. } => None,
-    }
 }
 
 /// What can be said already of steps that cannot be tried: whether we have the rights.

@@ -91,6 +91,16 @@ pub enum ReconcileError {
         /// The key.
         key: &'static str,
     },
+    /// A part of the Secret ends with a line break, as `echo` and editors leave it.
+    #[error("vSphere connection {connection} names Secret {secret}, whose key {key} ends with a line break")]
+    SecretLineBreak {
+        /// The connection.
+        connection: String,
+        /// The Secret.
+        secret: String,
+        /// The key.
+        key: &'static str,
+    },
     /// The certificate authorities cannot be read.
     #[error("vSphere connection {connection} takes its certificate authorities from key {key} of {place}, where there are none")]
     CaBundle {
@@ -160,8 +170,8 @@ pub enum ReconcileError {
         version: String,
         /// What is not allowed.
         lacking: String,
-        /// Where the chart is from.
-        matrix: String,
+        /// Where the chart is from; `None` for the operator itself.
+        matrix: Option<String>,
     },
     /// An object has content that no chart gives it.
     #[error(transparent)]
@@ -213,6 +223,9 @@ impl Remedy for ReconcileError {
             Self::ServerNotNamed { .. } => "Nothing was sent: correct the address, or add it to the annotation.",
             Self::SecretWrongType { .. } => "Recreate it with type kubernetes.io/basic-auth.",
             Self::SecretIncomplete { .. } => "Set it.",
+            Self::SecretLineBreak { connection, .. } => {
+                return Some(format!("Nothing was sent. Write it without: vdoctl secrets set {}.", shell_word(connection)).into());
+            }
             Self::CaBundle { .. } => "Put PEM certificates there.",
             Self::CaBundleContent { .. } => "Put PEM certificates there, and nothing else.",
             Self::NoClusterId => "Let the operator get it.",
@@ -224,7 +237,8 @@ impl Remedy for ReconcileError {
             Self::ChartRepository(error) => return error.remedy(),
             Self::Render(error) => return error.remedy(),
             Self::RightsMissing { matrix, .. } => {
-                let command = add_missing(&format!(" --matrix {}", shell_word(matrix)));
+                let flags = matrix.as_ref().map(|matrix| format!(" --matrix {}", shell_word(matrix)));
+                let command = add_missing(flags.as_deref().unwrap_or_default());
                 return Some(format!("As administrator, run {command} to add them.").into());
             }
             Self::Content(error) => return error.remedy(),
@@ -251,7 +265,7 @@ impl Classify for ReconcileError {
             Self::SecretElsewhere { .. } => Reason::SecretElsewhere,
             Self::ServerNotNamed { .. } => Reason::ServerNotNamed,
             Self::SecretWrongType { .. } => Reason::SecretWrongType,
-            Self::SecretIncomplete { .. } => Reason::SecretIncomplete,
+            Self::SecretIncomplete { .. } | Self::SecretLineBreak { .. } => Reason::SecretIncomplete,
             Self::CaBundle { .. } | Self::CaBundleContent { .. } => Reason::CaBundleInvalid,
             Self::InvalidSpec { .. } => Reason::InvalidSpec,
             Self::ForeignDriver { .. } => Reason::NotOurs,
@@ -285,6 +299,7 @@ impl Classify for ReconcileError {
             | Self::ServerNotNamed { .. }
             | Self::SecretWrongType { .. }
             | Self::SecretIncomplete { .. }
+            | Self::SecretLineBreak { .. }
             | Self::NewerDefinition { .. }
             | Self::ForeignDriver { .. } => Class::Wait,
             Self::NoClusterId | Self::RightsMissing { .. } | Self::Certificate(_) => Class::Retry,

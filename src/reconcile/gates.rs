@@ -3,13 +3,16 @@
 //! A driver is closed as a whole while something that an administrator brings is missing, and where it is paused. The first of [`WAVES`] that
 //! has something to wait for keeps the later waves of a driver from starting.
 
+mod other_providers;
+pub(super) mod topology;
+
 use super::driver_run::DriverRuns;
 use super::observe::ClusterState;
 use super::planned::Planned;
 use serde_json::{Map, Value};
 use std::collections::BTreeMap;
 use vdo_api::api::Reason;
-use vdo_api::facts::{Cluster, Connection};
+use vdo_api::facts::{Cluster, Connection, Node, due};
 use vdo_api::types::{ById, DriverName};
 use vdo_core::drivers::{CLOUD_PROVIDER, STORAGE};
 use vdo_core::health::{DriverHealth, Verdict, assess};
@@ -32,9 +35,15 @@ const WAVES: [fn(&Planned, &ClusterState) -> Vec<Closed>; 3] = [
 /// Every gate that is closed.
 pub(super) fn closed(planned: &Planned, state: &ClusterState) -> Vec<Closed> {
     let missing = planned.runs.iter().filter_map(|run| run.wait.clone()).map(Closed::refused);
-    let paused = planned.runs.iter().filter(|run| run.is_paused());
+    let paused = planned.runs.iter().filter(|run| run.is_paused() || run.is_displaced());
+    let deletes = (!state.taken_over().contains_key(CLOUD_PROVIDER.name))
+        .then(|| other_providers::deletes_nodes(&planned.desired, &state.cluster, &state.live))
+        .flatten();
     let waves = WAVES.iter().map(|gate| gate(planned, state)).find(|closed| !closed.is_empty());
     missing
+        .chain(deletes)
+        .chain(machines_twice(&planned.runs, &planned.site.connections, &state.running))
+        .chain(topology::unknown_categories(&planned.runs, &planned.site.connections, &state.live))
         .chain(paused.map(|run| Closed::paused(&run.name)))
         .chain(waves.into_iter().flatten())
         .collect()
@@ -56,13 +65,14 @@ fn uninitialised_nodes(
     if !with_cpi || running.contains_key(STORAGE.name) {
         return None;
     }
-    let lacking: Vec<_> = cluster.nodes.iter().filter(|n| n.lacks().is_some()).collect();
+    let counted: Vec<&Node> = due(cluster.nodes.iter().map(|node| &**node)).collect();
+    let lacking: Vec<_> = counted.iter().filter(|n| n.lacks().is_some()).collect();
     let from = desired
         .iter()
         .filter(|d| *d.driver == *STORAGE.name && d.object.pod_spec().is_some())
         .map(|d| d.wave)
         .min()?;
-    let usable = cluster.nodes.iter().any(|n| n.control_plane && n.lacks().is_none());
+    let usable = counted.iter().any(|n| n.control_plane && n.lacks().is_none());
     if lacking.is_empty() && cpi_age.is_some() || (usable && cpi_age.is_some_and(|age| age > TIMEOUT)) {
         return None;
     }
@@ -72,8 +82,8 @@ fn uninitialised_nodes(
     );
     let message = format!(
         "CSI waits for initialised nodes: {} of {} are ({first})",
-        cluster.nodes.len() - lacking.len(),
-        cluster.nodes.len()
+        counted.len() - lacking.len(),
+        counted.len()
     );
     let wait = Wait {
         driver: STORAGE.name.into(),
@@ -120,6 +130,24 @@ fn lacking_privileges(runs: &DriverRuns, connections: &[Connection], running: &B
             message,
         };
         Some(Closed::waves_from(from, wait))
+    });
+    closed.collect()
+}
+
+/// Holds back a driver that is not installed yet and would find a node in two vCenters: which of the two it takes is chance, and what it
+/// writes into the node cannot be changed afterwards.
+fn machines_twice(runs: &DriverRuns, connections: &[Connection], running: &BTreeMap<DriverName, DriverHealth>) -> Vec<Closed> {
+    let waits = runs.iter().filter(|run| !running.contains_key(&run.name));
+    let closed = waits.filter_map(|run| {
+        let used: Vec<&Connection> = connections.iter().filter(|c| run.uses(&c.name)).collect();
+        let (found, twice) = used.iter().find_map(|c| Some((c, c.machines_twice.as_ref()?)))?;
+        (used.len() > 1).then(|| {
+            Closed::refused(Wait {
+                driver: run.name.clone(),
+                reason: Reason::MachineInSeveralVcenters,
+                message: format!("vSphere connection {}: {twice}", found.name),
+            })
+        })
     });
     closed.collect()
 }
@@ -193,9 +221,8 @@ mod tests {
     use crate::reconcile::site::tests::connection;
     use serde_json::json;
     use std::sync::Arc;
-    use vdo_api::facts::Node;
     use vdo_core::drivers::{CPI, CSI};
-    use vdo_core::health::Pods;
+    use vdo_core::health::{NodesFound, Pods};
     use vdo_core::plan::{Extent, Gate};
 
     fn workload(driver: &str, wave: u8) -> Desired {
@@ -234,6 +261,7 @@ mod tests {
             pods: Pods::default(),
             failure: None,
             unmade: None,
+            nodes: NodesFound::default(),
         }
     }
 
@@ -268,6 +296,31 @@ mod tests {
             let reported = closed.first().map(shown).unwrap_or_default();
             assert!(reported.starts_with(expected.as_deref().unwrap_or_default()), "{reported}");
             assert_eq!(reported.is_empty(), expected.is_none(), "{reported}");
+        }
+    }
+
+    /// Only a driver that is not there yet and uses both connections waits.
+    #[test]
+    fn gate_new_driver_waits_for_one_machine_of_each_node() {
+        for (uses, twice, runs_already, waits) in [
+            (&["vc1", "vc2"][..], true, false, true),
+            (&["vc1", "vc2"], false, false, false),
+            (&["vc1", "vc2"], true, true, false),
+            (&["vc2"], true, false, false),
+        ] {
+            let mut runs = DriverRuns::default();
+            *runs.of(CPI) = DriverRun::using(CPI, uses);
+            let machines_twice = twice.then(|| "vSphere connection vc1, another vCenter, has machines of the same nodes: n1".to_owned());
+            let connections = [
+                connection("vc1"),
+                Connection {
+                    machines_twice,
+                    ..connection("vc2")
+                },
+            ];
+            let running = runs_already.then(|| (CPI.to_owned(), healthy())).into_iter().collect();
+            let closed = super::machines_twice(&runs, &connections, &running);
+            assert_eq!(!closed.is_empty(), waits, "{uses:?} {twice} {runs_already}: {closed:?}");
         }
     }
 

@@ -6,6 +6,7 @@ use super::observe::{ClusterState, watches};
 use super::planned::Planned;
 use super::{Ports, ReconcileInput};
 use std::sync::Arc;
+use vdo_api::types::ById;
 use vdo_core::drivers::STORAGE;
 use vdo_core::manifest::{Object, is_owned, remember_configuration, start_early};
 use vdo_core::plan::{self, Desired, Observed};
@@ -25,6 +26,7 @@ pub(super) async fn look(
         Arc::make_mut(&mut live).extend(found);
     }
     let salt = &state.cluster.uid;
+    remember_adopted(&mut planned.desired, &live, state);
     let after_nodes = planned.is_after_nodes();
     for d in planned.desired.iter_mut().filter(|d| d.object.pod_spec().is_some()) {
         let there = live.get(d.object.identity());
@@ -52,6 +54,16 @@ pub(super) async fn look(
     let lookups = plan::lookups(&planned.input(state));
     look_up(ports, input.config, lookups, &mut planned.observed).await?;
     Ok(())
+}
+
+/// Marks what other tools made.
+pub(super) fn remember_adopted(desired: &mut [Desired], live: &ById<Object>, state: &ClusterState) {
+    for d in desired {
+        if let Some(live) = live.get(d.object.identity()) {
+            let known = state.inventory.objects.get(d.object.identity());
+            plan::remember_adoption(&mut d.object, live, known, &state.apply_set, &state.cluster.uid);
+        }
+    }
 }
 
 /// Those that are not in the inventory.

@@ -7,6 +7,7 @@ pub(super) mod connections;
 pub(super) mod crash_logs;
 pub(super) mod definitions;
 pub(super) mod deletion_guards;
+pub(super) mod installed;
 mod node;
 pub(super) mod openshift;
 pub(super) mod recover_inventory;
@@ -25,6 +26,7 @@ use vdo_api::api::{STATE, VDOConfig};
 use vdo_api::facts::Cluster;
 use vdo_api::types::{ById, DriverName, DriverVersion, KubernetesVersion, ObjectId};
 use vdo_core::health::{DriverHealth, MissingWorkload, without};
+use vdo_core::installed::Installed;
 use vdo_core::manifest::Object;
 use vdo_core::openshift::OpenShift;
 use vdo_core::plan::Inventory;
@@ -44,6 +46,8 @@ pub struct ClusterState {
     pub apply_set: String,
     /// The live objects of the inventory.
     pub live: Arc<ById<Object>>,
+    /// The workloads that run a driver and are not ours.
+    pub of_others: Vec<Installed>,
     /// The drivers of which pods are meant to run, and how they are.
     pub running: BTreeMap<DriverName, DriverHealth>,
     /// Their versions.
@@ -83,8 +87,9 @@ pub async fn observe(reader: &Reader, config: &VDOConfig, version: KubernetesVer
         openshift,
         inventory,
         recovered,
-        apply_set,
+        apply_set: apply_set.clone(),
         live,
+        of_others: installed::of_others(reader, &apply_set).await?,
         running: BTreeMap::new(),
         installed: BTreeMap::new(),
         progress: BTreeMap::new(),
@@ -96,13 +101,21 @@ pub async fn observe(reader: &Reader, config: &VDOConfig, version: KubernetesVer
 }
 
 impl ClusterState {
-    /// The versions that are installed, as far as they are versions.
+    /// The versions that are installed, as far as they are versions: ours, and those that are about to be taken over.
     #[must_use]
     pub fn versions(&self) -> BTreeMap<DriverName, DriverVersion> {
-        self.installed
-            .iter()
-            .filter_map(|(name, version)| Some((name.clone(), version.parse().ok()?)))
-            .collect()
+        let mut all = self.taken_over();
+        let own = self.installed.iter();
+        all.extend(own.filter_map(|(name, version)| Some((name.clone(), version.parse().ok()?))));
+        all
+    }
+
+    /// The versions of the drivers of others that are about to be taken over.
+    #[must_use]
+    pub fn taken_over(&self) -> BTreeMap<DriverName, DriverVersion> {
+        let mut all = installed::versions(&self.of_others);
+        all.retain(|driver, _| !self.installed.contains_key(driver));
+        all
     }
 
     /// What there is to report; what is decided later replaces parts of it.

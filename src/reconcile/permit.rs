@@ -2,7 +2,7 @@
 //! no other manager runs the driver (effect: reads).
 
 use super::choose::Choice;
-use super::cluster_id::{claimed, contested, hold};
+use super::cluster_id::{claimed, doubtful, hold};
 use super::driver_run::DriverRuns;
 use super::observe::ClusterState;
 use super::phase::{Collect, Phase};
@@ -32,7 +32,7 @@ pub(super) async fn permit(
         found.failures.push(Failure::of_wait(&wait, class));
         let run = runs.of(STORAGE.name);
         // A changed id matters more than a missing right.
-        if site.cluster_id.contested.is_some() || run.wait.is_none() {
+        if site.cluster_id.doubt.is_some() || run.wait.is_none() {
             run.wait = Some(wait);
         }
     }
@@ -45,7 +45,7 @@ pub(super) async fn permit(
 /// What the storage driver waits for before it uses its cluster id.
 fn cluster_id_waits(input: &ReconcileInput<'_>, state: &ClusterState, site: &Site, runs: &DriverRuns) -> Option<(Wait, Class)> {
     let found = &site.cluster_id;
-    if let Some(wait) = contested(input.config, found) {
+    if let Some(wait) = doubtful(input.config, found) {
         return Some((wait, Class::Terminal));
     }
     let storage = runs.get(STORAGE.name).filter(|run| !run.has_failed() && !run.objects.is_empty())?;

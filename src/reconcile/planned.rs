@@ -3,7 +3,7 @@
 use super::choose::Choice;
 use super::driver_run::{DriverRuns, Source};
 use super::gates;
-use super::look::unlisted;
+use super::look::{remember_adopted, unlisted};
 use super::observe::ClusterState;
 use super::render::{RenderInput, last_configuration};
 use super::site::Site;
@@ -76,6 +76,9 @@ impl Planned {
         let mut plan = plan::plan(&self.input(state));
         tracing::debug!(steps = plan.steps.len(), "planned");
         plan.close_all(gates::closed(self, state), &self.needs(state));
+        if let Some((wait, plugins)) = gates::topology::node_plugins(&plan, &self.desired, &state.live) {
+            plan.close_steps(wait, |step| step.id().is_some_and(|id| plugins.contains(&id)));
+        }
         self.plan = plan;
     }
 
@@ -103,14 +106,18 @@ impl Planned {
         let secrets = if held.is_empty() { Vec::new() } else { self.last_secrets(state) };
         let last: Last = held
             .into_iter()
-            .filter_map(|driver| Some((driver.to_owned(), last_applied(state, driver, &secrets)?)))
+            .filter_map(|driver| {
+                let mut last = last_applied(state, driver, &secrets)?;
+                remember_adopted(&mut last, &state.live, state);
+                Some((driver.to_owned(), last))
+            })
             .collect();
         self.plan.run(&self.input(state), &last)
     }
 
     /// Secrets as they may have been applied last, by which what is not kept of them is known again.
     fn last_secrets(&self, state: &ClusterState) -> Vec<Object> {
-        let input = RenderInput::of(&self.config, state, &self.site, &self.choice, self.webhook.as_ref());
+        let input = RenderInput::of(state, &self.site, &self.choice, self.webhook.as_ref());
         last_configuration(&input, &self.runs, state)
     }
 
@@ -166,7 +173,7 @@ impl Planned {
         found.removing = removed.map(|run| run.name.clone()).collect();
         found.skipped.clone_from(&self.plan.skipped);
         let id = &self.site.cluster_id;
-        found.cluster_id = Some(id.id.clone()).filter(|_| id.used && id.contested.is_none());
+        found.cluster_id = Some(id.id.clone()).filter(|_| id.used && id.doubt.is_none());
     }
 
     /// Every driver that was chosen, or is installed.

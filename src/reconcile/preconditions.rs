@@ -1,18 +1,19 @@
 //! What must hold before the drivers can work, from the matrix, the choice and the rendered workloads (pure).
 
-pub(super) mod foreign_drivers;
+pub mod foreign_drivers;
 pub(super) mod images;
 mod matrix;
 pub(super) mod shared_volumes;
 pub mod snapshots;
 pub(super) mod upgrade;
+pub(super) mod volumes;
 
 pub(super) use matrix::matrix;
 
 use std::sync::Arc;
 use vdo_api::api::{ConditionType, Reason};
 use vdo_api::facts::{Connection, Node};
-use vdo_api::types::count;
+use vdo_api::types::{count, name_list};
 use vdo_core::driverconfig::csi;
 use vdo_core::drivers::{self, STORAGE, short};
 use vdo_core::health::{Placement, placement};
@@ -149,10 +150,10 @@ pub(super) fn trust(connections: &[Connection]) -> Precondition {
 pub(super) fn control_plane(desired: &[Desired], nodes: &[Arc<Node>]) -> Precondition {
     let kind = ConditionType::ControlPlaneEligible;
     let found: Vec<(&Desired, Placement)> = desired.iter().filter_map(|d| Some((d, placement(&d.object, nodes)?))).collect();
-    let short_of = found.iter().find(|(_, place)| place.eligible < place.needed);
+    let short_of = found.iter().find(|(_, place)| !place.is_enough());
     match short_of {
         Some((d, place)) => {
-            let refused: Vec<String> = place.refused.iter().map(|(name, why)| format!("{name}: {why}")).collect();
+            let refused = place.hindrances();
             let message = format!(
                 "{} needs {} and may run on {} of {} ({}); label or untaint nodes, or set values that fit them",
                 d.object,
@@ -170,7 +171,15 @@ pub(super) fn control_plane(desired: &[Desired], nodes: &[Arc<Node>]) -> Precond
         None => {
             let reported: Vec<String> = found
                 .iter()
-                .map(|(d, place)| format!("{} may run on {} of {} nodes", d.object, place.eligible, nodes.len()))
+                .map(|(d, place)| {
+                    let later = place.later();
+                    let later = if later.is_empty() {
+                        String::new()
+                    } else {
+                        format!(" ({})", name_list(&later))
+                    };
+                    format!("{} may run on {} of {} nodes{later}", d.object, place.eligible, nodes.len())
+                })
                 .collect();
             let nothing = || "no driver has a controller that must be placed".to_owned();
             Precondition::holds(kind, if reported.is_empty() { nothing() } else { reported.join(", ") })
@@ -218,6 +227,8 @@ mod tests {
             blocked: None,
             drivers: vec![driver.into()],
             lacking_privileges: Vec::new(),
+            machines_twice: None,
+            tag_categories: Some(std::collections::BTreeMap::new()),
         };
         let bundle = || Trust::CaBundle("PEM".into());
         for (connections, holds, reason) in [

@@ -41,8 +41,9 @@ pub(super) fn watches(desired: &[Desired]) -> BTreeSet<Watch> {
 pub async fn lacking(reader: &Reader, objects: Vec<Object>) -> Result<Vec<(Object, String)>, ClusterError> {
     let view = reader.load(objects.iter().map(watch).collect::<Vec<_>>()).await?;
     let lacking = |object: Object| {
-        let what = rbac::lacking(&object, view.one(&watch(&object)).as_ref())?;
-        Some((object, what))
+        let live = view.one(&watch(&object));
+        let what = rbac::lacking(&object, live.as_ref())?;
+        Some((rbac::beside_others(object, live.as_ref()), what))
     };
     Ok(objects.into_iter().filter_map(lacking).collect())
 }

@@ -10,7 +10,7 @@ use vdo_api::api::VDOConfig;
 use vdo_api::types::Digest;
 use vdo_core::drivers;
 use vdo_core::matrix::{EMBEDDED, StoredMatrix};
-use vdo_core::plan::{About, Inventory, RandomContent, Record};
+use vdo_core::plan::{About, Inventory, Outcome, RandomContent, Record};
 use vdo_source::fetch::ChartRepository;
 
 /// The matrix that the inventory keeps from now on; `None` leaves what it keeps.
@@ -79,6 +79,7 @@ pub(super) fn record(
         Some(About {
             configuration: configuration(run),
             generation,
+            ill: ill(state, &run.name),
             ..of_source
         })
     };
@@ -91,6 +92,22 @@ pub(super) fn record(
         ..Record::default()
     }
 }
+
+/// The nodes on which a driver does not work, for a change that begins now. What a change under way has made ill is not what was ill
+/// before it.
+fn ill(state: &ClusterState, driver: &str) -> Vec<String> {
+    let newest = state.inventory.history.get(driver).and_then(|revisions| revisions.last());
+    match newest.filter(|newest| newest.outcome != Outcome::Deployed) {
+        Some(newest) => newest.about.ill.clone(),
+        None => {
+            let ill = state.running.get(driver).map(|health| &health.nodes.ill);
+            ill.into_iter().flatten().take(KEPT).cloned().collect()
+        }
+    }
+}
+
+/// As many nodes are kept with a revision: more are not single nodes.
+const KEPT: usize = 100;
 
 /// The digest of the configuration of a driver.
 fn configuration(run: &DriverRun) -> String {

@@ -13,7 +13,7 @@ use serde_json::Value;
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
-use vdo_api::api::{VDOConfig, VDOConfigSpec};
+use vdo_api::api::VDOConfigSpec;
 use vdo_api::facts::{Cluster, Connection};
 use vdo_api::types::{Digest, DriverName, DriverVersion};
 use vdo_core::chart::{self, Chart};
@@ -217,15 +217,9 @@ fn of_chart(input: &RenderInput<'_>, run: &DriverRun, chart: &Arc<Chart>, render
 }
 
 impl<'a> RenderInput<'a> {
-    pub(super) fn of(
-        config: &'a VDOConfig,
-        state: &'a ClusterState,
-        site: &'a Site,
-        choice: &'a Choice,
-        webhook: Option<&'a Served>,
-    ) -> Self {
+    pub(super) fn of(state: &'a ClusterState, site: &'a Site, choice: &'a Choice, webhook: Option<&'a Served>) -> Self {
         Self {
-            spec: &config.spec,
+            spec: &site.spec,
             cluster: &state.cluster,
             site,
             apply_set: &state.apply_set,
@@ -344,8 +338,9 @@ mod tests {
             cluster_id: ClusterId {
                 id: "id".into(),
                 used: false,
-                contested: None,
+                doubt: None,
             },
+            spec: VDOConfigSpec::default(),
         };
         let material = Material {
             bundle: part.into(),

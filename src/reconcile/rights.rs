@@ -1,23 +1,29 @@
 //! What has to be granted before the operator starts: to the drivers, which the administrator brings, and to the operator itself.
 
-use super::driver_run::DriverRuns;
-use super::error::ReconcileError;
+mod permitted;
+mod versions;
+
+pub use permitted::Permitted;
+pub(super) use permitted::permitted;
+pub use versions::Versions;
+
 use super::observe::{definitions, openshift};
 use super::preconditions::{foreign_drivers, snapshots};
-use super::{Ports, prerequisites};
-use crate::cluster::{self, Select, Watch};
+use super::prerequisites;
+use crate::cluster::{Select, Watch};
+use kube::api::{ApiResource, GroupVersionKind};
 use serde_json::{Value, json};
 use std::borrow::Cow;
-use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use vdo_api::api::{OPERATOR_NAMESPACE, STATE};
-use vdo_api::types::{Digest, DriverName, DriverVersion, Remedy};
+use vdo_api::types::Remedy;
 use vdo_core::admission::Allowed;
 use vdo_core::certificate;
 use vdo_core::chart::{self, Chart, Context, RenderError};
 use vdo_core::drivers;
-use vdo_core::manifest::{ManifestError, Object};
+use vdo_core::install::OPERATOR;
+use vdo_core::manifest::{ManifestError, Object, TRIAL_POD};
 use vdo_core::matrix::{Index, IndexError};
 use vdo_core::openshift::WORKLOADS;
 use vdo_core::openshift::constraint;
@@ -25,7 +31,8 @@ use vdo_core::plan::Desired;
 use vdo_core::rbac::{self, Mismatch, Rules, SingleRule, is_prerequisite};
 use vdo_source::fetch::{ChartRepository, RepositoryError};
 
-const ACCOUNT: &str = "vdo-operator";
+/// The operator's roles and their bindings.
+const ROLE: &str = "vdo-operator";
 const KUBE_SYSTEM: &str = "kube-system";
 
 /// What cannot be granted, because it cannot be known.
@@ -74,40 +81,43 @@ pub struct Rights {
     pub policy: Vec<Value>,
 }
 
-/// The versions that rights are for.
-#[derive(Clone, Copy)]
-pub enum Versions<'a> {
-    /// Every version of every driver.
-    All,
-    /// These drivers, each in one version or in all of them.
-    Of(&'a [(&'a str, Option<&'a DriverVersion>)]),
+/// The account of an operator.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Account<'a> {
+    /// Its namespace, which is the operator's.
+    pub namespace: &'a str,
+    /// Its name.
+    pub name: &'a str,
 }
 
-impl Versions<'_> {
-    fn take(self, driver: &str, version: &DriverVersion) -> bool {
-        match self {
-            Self::All => true,
-            Self::Of(named) => named
-                .iter()
-                .any(|(name, pin)| *name == driver && pin.is_none_or(|pin| pin == version)),
-        }
+impl<'a> Account<'a> {
+    /// The one that deploy/ has, in this namespace.
+    #[must_use]
+    pub fn usual(namespace: &'a str) -> Self {
+        Self { namespace, name: OPERATOR }
     }
 }
 
-/// What the drivers of an index, in these versions, and the operator that installs them from this namespace need, with what that operator may
+/// What the drivers of an index, in these versions, and the operator that installs them with this account need, with what that operator may
 /// write into objects.
 ///
 /// # Errors
 /// When a chart cannot be had, or no role serves all versions.
-pub async fn rights(repository: &ChartRepository, index: &Index, namespace: &str, versions: Versions<'_>) -> Result<Rights, RightsError> {
+pub async fn rights(
+    repository: &ChartRepository,
+    index: &Index,
+    account: Account<'_>,
+    versions: Versions<'_>,
+) -> Result<Rights, RightsError> {
+    let Account { namespace, name } = account;
     let mut content = own_content(namespace);
     let learn = |chart: &Chart| content.learn(chart, &json!({}), |id| !is_prerequisite(id));
     let all = rendered(repository, index, versions, learn).await?;
-    let user = format!("system:serviceaccount:{namespace}:{ACCOUNT}");
+    let user = format!("system:serviceaccount:{namespace}:{name}");
     Ok(Rights {
         policy: content.policy(&user, &written(&places(&all, namespace))).into(),
         content,
-        ..granting(&all, namespace)?
+        ..granting(&all, account, versions)?
     })
 }
 
@@ -118,11 +128,11 @@ pub async fn rights(repository: &ChartRepository, index: &Index, namespace: &str
 pub async fn rights_without_policy(
     repository: &ChartRepository,
     index: &Index,
-    namespace: &str,
+    account: Account<'_>,
     versions: Versions<'_>,
 ) -> Result<Rights, RightsError> {
     let all = rendered(repository, index, versions, |_| ()).await?;
-    Ok(granting(&all, namespace)?)
+    Ok(granting(&all, account, versions)?)
 }
 
 /// What the charts of these versions render where everything is switched on. Each chart is seen by `learn`.
@@ -174,12 +184,13 @@ fn written(places: &Places) -> BTreeSet<(String, String)> {
         .collect()
 }
 
-/// What has to be granted for these objects, to an operator in this namespace.
-fn granting(all: &[Desired], namespace: &str) -> Result<Rights, Mismatch> {
+/// What has to be granted for these objects, to an operator with this account.
+fn granting(all: &[Desired], account: Account<'_>, versions: Versions<'_>) -> Result<Rights, Mismatch> {
+    let brought = all.iter().filter(|d| versions.brings(&d.driver));
     Ok(Rights {
-        drivers: rbac::union(all.iter().map(|d| &d.object))?,
-        operator: account(&places(all, namespace), namespace),
-        openshift: on_openshift(all, namespace),
+        drivers: rbac::union(brought.map(|d| &d.object))?,
+        operator: of_operator(all, account, versions),
+        openshift: on_openshift(all, account, versions),
         content: Allowed::default(),
         policy: Vec::new(),
     })
@@ -196,7 +207,11 @@ pub fn more_rights(old: &[Object], new: &[Object]) -> Result<Vec<String>, Rights
             driver: "".into(),
             wave: 0,
         };
-        let rights = granting(&objects.iter().map(desired).collect::<Vec<_>>(), OPERATOR_NAMESPACE)?;
+        let rights = granting(
+            &objects.iter().map(desired).collect::<Vec<_>>(),
+            Account::usual(OPERATOR_NAMESPACE),
+            Versions::All,
+        )?;
         let all = [rights.drivers, rights.operator].concat().into_iter().map(Object::new);
         Ok(all.collect::<Result<_, _>>()?)
     };
@@ -213,21 +228,42 @@ fn places(all: &[Desired], home: &str) -> Places {
     let mut places = Places::new();
     own(&mut places, home);
     manage(&mut places, all);
+    try_pods(&mut places, all);
     configuration(&mut places);
     places
 }
 
-/// The account of the operator and what it may do.
-fn account(places: &Places, home: &str) -> Vec<Value> {
-    let account = json!({
-        "apiVersion": "v1", "kind": "ServiceAccount",
-        "metadata": {"name": ACCOUNT, "namespace": home},
-    });
-    [vec![account], roles(ACCOUNT, places, home)].concat()
+/// What the operator may do for these charts alone.
+fn places_of(all: &[Desired]) -> Places {
+    let mut places = Places::new();
+    if !all.is_empty() {
+        manage(&mut places, all);
+        try_pods(&mut places, all);
+    }
+    places
+}
+
+/// The account of the operator with its roles. A driver for which the operator's rights come on request has roles of its own beside them, so
+/// that an upgrade of the operator takes none of these away.
+fn of_operator(all: &[Desired], account: Account<'_>, versions: Versions<'_>) -> Vec<Value> {
+    let of = |is: &dyn Fn(&str) -> bool| all.iter().filter(|d| is(&d.driver)).cloned().collect::<Vec<_>>();
+    let mut documents = Vec::new();
+    if versions.has_usual_roles() {
+        documents.push(json!({
+            "apiVersion": "v1", "kind": "ServiceAccount",
+            "metadata": {"name": account.name, "namespace": account.namespace},
+        }));
+        let usual = of(&|driver| !drivers::has_rights_on_request(driver));
+        documents.extend(roles(ROLE, &places(&usual, account.namespace), account));
+    }
+    for name in drivers::RIGHTS_ON_REQUEST.into_iter().filter(|name| versions.grants(name)) {
+        documents.extend(roles(&format!("{ROLE}-{name}"), &places_of(&of(&|driver| driver == name)), account));
+    }
+    documents
 }
 
 /// Roles of this name and their bindings, one of each for every place.
-fn roles(name: &str, places: &Places, home: &str) -> Vec<Value> {
+fn roles(name: &str, places: &Places, account: Account<'_>) -> Vec<Value> {
     let mut documents = Vec::new();
     for (namespace, rules) in places {
         let (kind, metadata) = if namespace.is_empty() {
@@ -240,16 +276,17 @@ fn roles(name: &str, places: &Places, home: &str) -> Vec<Value> {
         documents.push(json!({
             "apiVersion": version, "kind": format!("{kind}Binding"), "metadata": metadata,
             "roleRef": {"apiGroup": rbac::GROUP, "kind": kind, "name": name},
-            "subjects": [{"kind": "ServiceAccount", "name": ACCOUNT, "namespace": home}],
+            "subjects": [{"kind": "ServiceAccount", "name": account.name, "namespace": account.namespace}],
         }));
     }
     documents
 }
 
 /// What is granted on OpenShift alone.
-fn on_openshift(all: &[Desired], home: &str) -> Vec<Value> {
-    let workloads: Vec<Value> = all.iter().map(|d| d.object.value().clone()).collect();
-    let bindings = constraint::bindings(&workloads);
+fn on_openshift(all: &[Desired], account: Account<'_>, versions: Versions<'_>) -> Vec<Value> {
+    let of = |some: &mut dyn Iterator<Item = &Desired>| constraint::bindings(&some.map(|d| d.object.value().clone()).collect::<Vec<_>>());
+    let bindings = of(&mut all.iter().filter(|d| versions.grants(&d.driver)));
+    let brought = of(&mut all.iter().filter(|d| versions.brings(&d.driver)));
     let mut places = Places::new();
     let cluster = place(&mut places, "");
     for (group, resource, names) in openshift::OBJECTS {
@@ -263,7 +300,7 @@ fn on_openshift(all: &[Desired], home: &str) -> Vec<Value> {
         let place = place(&mut places, text("/metadata/namespace"));
         place.add(rbac::GROUP, "rolebindings", &[text("/metadata/name")], &["list", "watch"]);
     }
-    [bindings, roles(&format!("{ACCOUNT}-openshift"), &places, home)].concat()
+    [brought, roles(&format!("{ROLE}-openshift"), &places, account)].concat()
 }
 
 fn place<'a>(places: &'a mut Places, namespace: &str) -> &'a mut Rules {
@@ -280,61 +317,11 @@ fn manage(places: &mut Places, all: &[Desired]) {
     }
 }
 
-/// The charts of which it is known that the operator may manage their objects, by driver.
-#[derive(Default)]
-pub struct Permitted(Mutex<BTreeMap<DriverName, Digest>>);
-
-/// Fails every driver whose objects the operator may not manage, before it reads them. The charts of the binary are installed together
-/// with their rights, so only charts from elsewhere are asked about, once each.
-///
-/// # Errors
-/// When the rights cannot be asked for.
-pub(super) async fn permitted(ports: &Ports, runs: &mut DriverRuns) -> Result<(), ReconcileError> {
-    if ports.repository.is_embedded() {
-        return Ok(());
+/// What it takes to try a pod of each workload: a dry run asks for the same rights as the write. The policy of the operator lets no other through.
+fn try_pods(places: &mut Places, all: &[Desired]) {
+    for d in all.iter().filter(|d| d.object.pod_spec().is_some()) {
+        place(places, d.object.namespace()).add("", "pods", &[TRIAL_POD], &["create", "patch"]);
     }
-    let known = || ports.permitted.0.lock().unwrap_or_else(PoisonError::into_inner);
-    let mut granted: BTreeMap<String, cluster::Permissions> = BTreeMap::new();
-    for run in runs.iter_mut() {
-        let Some(pick) = run.pick.as_ref().filter(|pick| known().get(&run.name) != Some(&pick.chart.digest)) else {
-            continue;
-        };
-        let mut places = Places::new();
-        manage(&mut places, &run.objects);
-        let mut lacking = Vec::new();
-        for (namespace, rules) in &places {
-            let granted = match granted.entry(namespace.clone()) {
-                Entry::Occupied(known) => known.into_mut(),
-                Entry::Vacant(unknown) => unknown.insert(cluster::rights(&ports.client, namespace).await?),
-            };
-            lacking.extend(rules.single().filter_map(|rule| {
-                let refused = granted.refused(&rule.verbs, rule.group, rule.resource, rule.name)?;
-                let place = if namespace.is_empty() {
-                    String::new()
-                } else {
-                    format!(" in namespace {namespace}")
-                };
-                Some(format!("{refused}{place}"))
-            }));
-        }
-        match lacking.first() {
-            None => drop(known().insert(run.name.clone(), pick.chart.digest.clone())),
-            Some(first) => {
-                let more = match lacking.len() - 1 {
-                    0 => String::new(),
-                    more => format!(", and {more} more"),
-                };
-                let error = ReconcileError::RightsMissing {
-                    driver: run.name.clone(),
-                    version: pick.version.to_string(),
-                    lacking: format!("{first}{more}"),
-                    matrix: ports.repository.to_string(),
-                };
-                run.fail(error);
-            }
-        }
-    }
-    Ok(())
 }
 
 /// What the operator needs for itself, whatever the charts contain.
@@ -347,6 +334,12 @@ fn own(places: &mut Places, home: &str) {
         "apiextensions.k8s.io",
         "customresourcedefinitions",
         &snapshots::DEFINITIONS,
+        &["list", "watch"],
+    );
+    cluster.add(
+        "apiextensions.k8s.io",
+        "customresourcedefinitions",
+        &snapshots::OF_GROUPS,
         &["list", "watch"],
     );
     // Is this OpenShift?
@@ -364,16 +357,19 @@ fn own(places: &mut Places, home: &str) {
     cluster.add("", "pods", &[], &["list", "watch"]);
     // Asked before the storage driver or a storage class is removed: are there volumes or snapshots?
     cluster.add("", "persistentvolumes", &[], &["list", "watch"]);
-    cluster.add("", "persistentvolumeclaims", &[], &["list"]);
+    // Those that a warning is about; and the warnings.
+    cluster.add("", "persistentvolumeclaims", &[], &["list", "watch"]);
+    cluster.add("", "events", &[], &["list", "watch"]);
     cluster.add("storage.k8s.io", "volumeattachments", &[], &["list", "watch"]);
     cluster.add("snapshot.storage.k8s.io", "volumesnapshotcontents", &[], &["list", "watch"]);
-    // StorageClasses have the names that the VDOConfig gives them.
-    cluster.add(
-        "storage.k8s.io",
-        "storageclasses",
-        &[],
-        &["list", "watch", "create", "delete", "patch"],
-    );
+    // Classes have the names that the VDOConfig gives them.
+    let classes = [
+        ("storage.k8s.io", "storageclasses"),
+        ("snapshot.storage.k8s.io", "volumesnapshotclasses"),
+    ];
+    for (group, resource) in classes {
+        cluster.add(group, resource, &[], &["list", "watch", "create", "delete", "patch"]);
+    }
     // Whether a workload of a tenant that has the name of a driver has its rights, too.
     cluster.add("authorization.k8s.io", "subjectaccessreviews", &[], &["create"]);
     let home = place(places, home);
@@ -396,8 +392,9 @@ fn own(places: &mut Places, home: &str) {
     kube_system.add("coordination.k8s.io", "leases", &["vdo-operator"], &["get", "update"]);
 }
 
+/// The resource of a kind, as the API server calls it.
 fn plural(kind: &str) -> String {
-    format!("{}s", kind.to_lowercase())
+    ApiResource::from_gvk(&GroupVersionKind::gvk("", "", kind)).plural
 }
 
 /// What is watched by name.
@@ -423,10 +420,8 @@ fn write(places: &mut Places, object: &Object) {
     // The last words of a container that fails, and whether a webhook is served.
     if object.pod_spec().is_some() {
         home.add("", "pods/log", &[], &["get"]);
-        // Why pods of a DaemonSet are not made.
-        if object.kind() == "DaemonSet" {
-            home.add("", "events", &[], &["list"]);
-        }
+        // Why pods are not made, and why they do not start.
+        home.add("", "events", &[], &["list"]);
     } else if object.kind() == "Service" {
         home.add("discovery.k8s.io", "endpointslices", &[], &["list", "watch"]);
     }
@@ -439,6 +434,12 @@ fn configuration(places: &mut Places) {
             object(place(places, driver.namespace), "", kind, name);
         }
     }
+    // The identity under which an installation of others has registered volumes. ConfigMaps may be listed in these namespaces anyway.
+    for (kind, namespace, name) in drivers::cluster_id_places() {
+        if kind == "Secret" {
+            place(places, namespace).add("", &plural(kind), &[name], &["list"]);
+        }
+    }
 }
 
 /// What it takes to manage an object. Secrets are read by their names only.
@@ -447,4 +448,14 @@ fn object(home: &mut Rules, group: &str, kind: &str, name: &str) {
     home.add(group, &resource, &[name], &["create", "delete", "patch"]);
     let names: &[&str] = if kind == "Secret" { &[name] } else { &[] };
     home.add(group, &resource, names, &["list", "watch"]);
+}
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn rights_resource_of_a_kind_is_called_as_the_api_server_calls_it() {
+        let kinds = ["DaemonSet", "StorageClass", "NetworkPolicy", "Endpoints"];
+        let expected = ["daemonsets", "storageclasses", "networkpolicies", "endpoints"];
+        assert_eq!(kinds.map(super::plural), expected);
+    }
 }

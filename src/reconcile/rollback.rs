@@ -69,7 +69,7 @@ impl Back {
         let from = self.rollback.from.as_ref()?;
         let (name, revision) = (short(driver), &self.revision);
         let mut message = format!(
-            "{name} {} (revision {}) failed, and revision {} ({name} {}) is back: {}; it is not tried again before the specification, the \
+            "{name} {} (revision {}) failed, and revision {} ({name} {}) is back, with the configuration and the credentials of now: {}; it is not tried again before the specification, the \
              matrix or the platform changes; ask for it with vdoctl upgrade retry",
             from.version, from.revision, self.rollback.to, revision.about.version, from.failure.message
         );
@@ -313,6 +313,12 @@ fn given_up<'a>(
                 .find(|(id, error)| planned.writes(driver, id) && error.is_lasting())
         });
         let refused = refusal.map(|(_, error)| (error.reason(), chain(error.as_ref())));
+        // Nodes that are not alive, or on which the driver did not work before, say nothing about the change.
+        let before = revisions.last().map_or(&[][..], |newest| &newest.about.ill);
+        let as_before = state
+            .running
+            .get(driver)
+            .is_some_and(|health| !health.ready && health.nodes.is_as_before(before));
         let lacks = planned
             .plan
             .waiting
@@ -326,7 +332,7 @@ fn given_up<'a>(
                 .then(|| "its objects are not as they should be".to_owned())
         });
         let sight = Sight {
-            lacks: lacks.as_deref(),
+            lacks: lacks.as_deref().filter(|_| !as_before),
             refused: refused.as_ref().map(|(reason, said)| (*reason, said.as_str())),
             progress: state.progress.get(driver).copied(),
             now,

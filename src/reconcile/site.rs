@@ -5,13 +5,15 @@ use super::driver_run::DriverRuns;
 use super::error::ReconcileError;
 use super::observe::{ClusterState, connections};
 use super::phase::{Collect, Phase};
-use super::preconditions::snapshots;
+use super::preconditions::{snapshots, volumes};
 use super::requests::requests;
-use super::{Ports, ReconcileInput, preconditions};
+use super::{Mode, Ports, ReconcileInput, preconditions};
+use crate::cluster::{Select, Watch};
 use kube::ResourceExt;
-use vdo_api::api::VsphereCloudConfig;
+use vdo_api::api::{VDOConfig, VDOConfigSpec, VsphereCloudConfig};
 use vdo_api::facts::Connection;
-use vdo_core::drivers::STORAGE;
+use vdo_core::drivers::{self, STORAGE};
+use vdo_core::manifest::Object;
 use vdo_core::status::Report;
 
 /// What the drivers are configured for.
@@ -24,6 +26,8 @@ pub(super) struct Site {
     pub connections: Vec<Connection>,
     /// The identity under which volumes are registered.
     pub cluster_id: ClusterId,
+    /// The specification, with the default classes that it leads to in this cluster.
+    pub spec: VDOConfigSpec,
 }
 
 /// Reads the site, and what is asked for there. A connection that cannot be read fails the drivers that use it.
@@ -37,8 +41,12 @@ pub(super) async fn site(input: &ReconcileInput<'_>, ports: &Ports, state: &Clus
     let connections = found.check(in_use(ports, &objects, &mut runs).await)?;
     found.connections.clone_from(&connections);
     found.preconditions.push(preconditions::trust(&connections));
-    found.preconditions.push(snapshots::check(&ports.reader, &config.spec).await);
-    let cluster_id = found.check(cluster_id(input, ports, state, &runs).await)?;
+    found.preconditions.push(snapshots::check(&ports.reader, config).await);
+    // A command shows writes, and `vdoctl doctor volumes` reads everything.
+    if input.mode == Mode::Operator {
+        found.preconditions.push(volumes::check(&ports.reader, config, input.now).await);
+    }
+    let cluster_id = found.check(cluster_id(input, ports, state, &objects, &runs).await)?;
     if let Err(error) = agreed(config, &cluster_id) {
         runs.of(STORAGE.name).fail(error);
     }
@@ -47,8 +55,26 @@ pub(super) async fn site(input: &ReconcileInput<'_>, ports: &Ports, state: &Clus
         objects,
         connections,
         cluster_id,
+        spec: found.check(specification(ports, config, state).await)?,
     };
     Ok(((site, runs), found))
+}
+
+/// The specification. The classes of the cluster are watched only where it asks for a default one.
+async fn specification(ports: &Ports, config: &VDOConfig, state: &ClusterState) -> Result<VDOConfigSpec, ReconcileError> {
+    let is_ours = |class: &Object| state.inventory.objects.contains_key(&class.id());
+    let mut spec = config.spec.clone();
+    if drivers::default_class(&spec).is_some() {
+        let watch = Watch::new("storage.k8s.io/v1", "StorageClass", "", Select::All);
+        let classes = ports.reader.load([watch.clone()]).await?.list(&watch);
+        spec = drivers::with_default_class(&spec, &classes, is_ours);
+    }
+    if drivers::default_snapshot_class(&spec).is_some() && snapshots::have_classes(&ports.reader, &spec).await? {
+        let watch = Watch::new(snapshots::API_VERSION, "VolumeSnapshotClass", "", Select::All);
+        let classes = ports.reader.load([watch.clone()]).await?.list(&watch);
+        spec = drivers::with_default_snapshot_class(&spec, &classes, is_ours);
+    }
+    Ok(spec)
 }
 
 async fn in_use(ports: &Ports, objects: &[VsphereCloudConfig], runs: &mut DriverRuns) -> Result<Vec<Connection>, ReconcileError> {
@@ -96,6 +122,8 @@ pub(super) mod tests {
             blocked: None,
             drivers: Vec::new(),
             lacking_privileges: Vec::new(),
+            machines_twice: None,
+            tag_categories: Some(std::collections::BTreeMap::new()),
         }
     }
 }

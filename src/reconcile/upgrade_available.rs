@@ -177,7 +177,7 @@ mod tests {
             driver: CSI.into(),
             version: "3.7.4".into(),
             lacking: "delete configmaps".into(),
-            matrix: "https://a.test/index.yaml".into(),
+            matrix: Some("https://a.test/index.yaml".into()),
         };
         let role = || Wait {
             driver: CSI.into(),

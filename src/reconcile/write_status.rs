@@ -45,9 +45,21 @@ impl Requeue {
     }
 }
 
+/// The longest pause before what failed is tried again, where the regular interval is `steady`. What the cluster refuses is accepted as soon as a
+/// person has changed a policy, a quota or an object of others, and no watch shows that.
+#[must_use]
+pub fn longest_pause(report: &Report, steady: Duration) -> Duration {
+    const REFUSED: Duration = Duration::from_secs(60);
+    match report.failures.first().map(|failure| failure.reason) {
+        Some(Reason::AdmissionDenied | Reason::Conflict | Reason::NotOurs | Reason::ImmutableField) => steady.min(REFUSED),
+        _ => steady,
+    }
+}
+
 /// Whether there is something that goes on without a look which was refused or failed. A watch that is let in again says nothing.
 fn unseen(report: &Report) -> bool {
-    let missed = |found: &Precondition| found.kind == ConditionType::SnapshotsSupported && found.reason == Reason::NotChecked;
+    let informs = [ConditionType::SnapshotsSupported, ConditionType::VolumesHealthy];
+    let missed = |found: &Precondition| informs.contains(&found.kind) && found.reason == Reason::NotChecked;
     report.preconditions.iter().any(missed)
 }
 
@@ -86,6 +98,24 @@ mod tests {
     use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
     use vdo_api::api::NextAttempt;
     use vdo_core::status::Failure;
+
+    #[test]
+    fn what_is_refused_is_tried_again_within_a_minute() {
+        let steady = Duration::from_secs(300);
+        for (reason, longest) in [(Reason::AdmissionDenied, 60), (Reason::NotOurs, 60), (Reason::ApiUnavailable, 300)] {
+            let failure = Failure {
+                reason,
+                class: Class::Retry,
+                message: String::new(),
+            };
+            let report = Report {
+                failures: vec![failure],
+                ..Report::default()
+            };
+            assert_eq!(longest_pause(&report, steady).as_secs(), longest, "{reason}");
+        }
+        assert_eq!(longest_pause(&Report::default(), steady), steady);
+    }
 
     #[test]
     fn next_reconcile_after_unknown_precondition_is_soon() {

@@ -3,6 +3,8 @@
 //! Labels are names that a person chose (drivers, connections, condition types) or words from a closed list; nothing
 //! that a server or a user can make up without bound.
 
+mod vcenters;
+
 use prometheus_client::encoding::{EncodeLabelSet, EncodeLabelValue, text};
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
@@ -13,6 +15,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
+use vcenters::Vcenters;
+use vdo_api::api::VsphereCloudConfigStatus;
+use vdo_vsphere::vsphere::Figures;
 
 /// The media type of [`Metrics::encode`].
 pub const CONTENT_TYPE: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
@@ -119,6 +124,7 @@ pub struct Metrics {
     connections: Family<ByConnection, Gauge>,
     checks: Family<ByCheck, Gauge>,
     checked: Mutex<BTreeMap<String, BTreeSet<String>>>,
+    vcenters: Vcenters,
     sessions: Gauge,
     writes: Family<ByWrite, Counter>,
     conditions: Family<ByCondition, Gauge>,
@@ -152,6 +158,7 @@ impl Metrics {
             connections: Family::default(),
             checks: Family::default(),
             checked: Mutex::default(),
+            vcenters: Vcenters::default(),
             sessions: Gauge::default(),
             writes: Family::default(),
             conditions: Family::default(),
@@ -182,6 +189,7 @@ impl Metrics {
             "1 while a check of a vCenter connection fails",
             metrics.checks.clone(),
         );
+        registry.register_collector(Box::new(metrics.vcenters.clone()));
         registry.register("vcenter_sessions", "Sessions with vCenters that are open", metrics.sessions.clone());
         registry.register("writes", "Writes to the cluster by verb and kind", metrics.writes.clone());
         registry.register("condition", "1 for the status that each condition has", metrics.conditions.clone());
@@ -253,8 +261,14 @@ impl Metrics {
         self.connections.get_or_create(&ByConnection::new(connection)).set(i64::from(up));
     }
 
+    /// What the status of a connection says of its vCenter, and the numbers of a new look at it.
+    pub fn vcenter(&self, connection: &str, status: &VsphereCloudConfigStatus, figures: Option<Figures>) {
+        self.vcenters.set(connection, status, figures);
+    }
+
     /// A connection is gone.
     pub fn forget_connection(&self, connection: &str) {
+        self.vcenters.forget(connection);
         self.connections.remove(&ByConnection::new(connection));
         for check in lock(&self.checked).remove(connection).into_iter().flatten() {
             self.checks.remove(&ByCheck::new(connection, &check));

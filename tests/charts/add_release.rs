@@ -46,7 +46,7 @@ fn manifest(name: &str, objects: Vec<Value>) -> Manifest {
 
 fn everything(source: &Source, of: &str) -> Vec<Value> {
     let chart = release(source, &version(of));
-    fixture::render(&chart, chart::everything(&chart))
+    fixture::render(&chart, chart::as_upstream(&chart))
 }
 
 fn add(source: &Source, new: &str, manifests: &[Manifest]) -> Result<Added, AddError> {
@@ -72,6 +72,8 @@ fn add_release_of_removed_version_renders_the_same() {
         ("vsphere-csi", &["3.0.3", "3.0.2", "3.0.1", "3.0.0"]),
         ("vsphere-cpi", &["1.34.0"]),
         ("vsphere-cpi", &["1.28.1", "1.28.0"]),
+        // switches, and a checksum
+        ("antrea", &["2.7.0"]),
     ] {
         let whole = source(driver);
         let mut cut = without(whole.clone(), removed);
@@ -92,6 +94,23 @@ fn add_release_of_removed_version_renders_the_same() {
         let digests = objects.iter().map(|object| (name(object), digest(object)));
         assert_eq!(*recorded, digests.collect());
     }
+}
+
+/// `latest` is no version: the tag follows the version of the release.
+#[test]
+fn add_release_of_manifests_without_a_version_names_the_version_in_the_tag() {
+    let whole = source("antrea");
+    let mut objects = everything(&whole, "2.7.0");
+    for object in &mut objects {
+        let text = object.to_string().replace(":v2.7.0\"", ":latest\"");
+        *object = vdo_api::types::from_json(&text).unwrap();
+    }
+    let mut cut = without(whole.clone(), &["2.7.0"]);
+    cut.files.remove("releases/2.7.yaml");
+    let added = add(&cut, "2.7.0", &[manifest("antrea.yml", objects)]).unwrap();
+    assert_eq!(added.release["images"], whole.release(&version("2.7.0")).unwrap()["images"]);
+    let unexpected: Vec<_> = added.differences.iter().filter(|(_, intended)| intended.is_none()).collect();
+    assert!(unexpected.is_empty(), "{unexpected:?}");
 }
 
 /// The text around an entry, its comments and its order, is left alone.
@@ -312,12 +331,15 @@ fn add_release_of_upstream_manifest_equals_the_written_release() {
         ("vsphere-csi", "vsphere-csi-driver", "3.6.3"),
         ("vsphere-cpi", "cloud-provider-vsphere", "1.34.0"),
         ("vsphere-cpi", "cloud-provider-vsphere", "1.32.3"),
+        // its manifests name no version of its images
+        ("antrea", "antrea", "2.7.0"),
     ] {
         let whole = source(driver);
         let mut cut = without(whole.clone(), &[new]);
         let alone = [
             ("vsphere-cpi", "1.34.0", "releases/1.34.yaml"),
             ("vsphere-csi", "3.8.0", "releases/3.8.yaml"),
+            ("antrea", "2.7.0", "releases/2.7.yaml"),
         ];
         if let Some((.., file)) = alone.into_iter().find(|(of, version, _)| (*of, *version) == (driver, new)) {
             cut.files.remove(file);

@@ -1,13 +1,14 @@
 //! The content that the operator may write is what the charts have, for every version and with the values of users.
 #![allow(clippy::unwrap_used, reason = "a failing test should stop where it fails")]
 
-use crate::contents::{attacks, of_version};
+use crate::contents::{attacks, attacks_on_antrea, of_version};
 use serde_json::{Value, json};
 use std::sync::LazyLock;
-use vdo::reconcile::{Rights, Versions, rights};
+use vdo::reconcile::{Account, Rights, Versions, rights};
 use vdo_api::api::OPERATOR_NAMESPACE;
 use vdo_core::admission::Allowed;
 use vdo_core::chart::{self, Context};
+use vdo_core::installed::has_node_port;
 use vdo_core::manifest::Object;
 use vdo_source::fetch::{ChartRepository, MatrixSource, Records, embedded};
 
@@ -17,7 +18,9 @@ static RIGHTS: LazyLock<Rights> = LazyLock::new(|| {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
     runtime.block_on(async {
         let index = library.index(&Records::default()).await.unwrap().index;
-        rights(&library, &index, OPERATOR_NAMESPACE, Versions::All).await.unwrap()
+        rights(&library, &index, Account::usual(OPERATOR_NAMESPACE), Versions::All)
+            .await
+            .unwrap()
     })
 });
 
@@ -32,6 +35,7 @@ fn refusal(allowed: &Allowed, object: &Value) -> Option<String> {
 fn content_that_no_chart_has_is_refused_with_its_place() {
     let accepted: Vec<String> = attacks()
         .into_iter()
+        .chain(attacks_on_antrea())
         .filter(|(_, object)| refusal(&RIGHTS.content, object).is_none())
         .map(|(what, _)| what)
         .collect();
@@ -121,7 +125,8 @@ fn content_with_values_of_users_is_accepted() {
             "vsphere-csi",
             json!({"storageClasses": [{"name": "fast", "storagePolicy": "Gold", "default": true, "fsType": "xfs", "reclaimPolicy": "Retain"},
                 {"name": "shared", "fileShare": true, "bindingMode": "Immediate"},
-                {"name": "there", "datastoreUrl": "ds:///vmfs/volumes/5f/", "allowExpansion": false}]}),
+                {"name": "there", "datastoreUrl": "ds:///vmfs/volumes/5f/", "allowExpansion": false}],
+                "volumeSnapshotClasses": [{"name": "daily", "default": true}, {"name": "kept", "deletionPolicy": "Retain"}]}),
         ),
     ] {
         let source = embedded::sources().remove(driver).unwrap();
@@ -175,4 +180,20 @@ fn content_is_known_for_every_right_to_write() {
         }
     }
     assert!(unknown.is_empty(), "{unknown:#?}");
+}
+
+/// On this port a move of a driver relies: it keeps two node plugins from being on one node. Those for Windows are stopped at once.
+#[test]
+fn node_plugin_of_every_version_has_its_port_on_the_node() {
+    let mut count = 0;
+    for (driver, source) in embedded::sources() {
+        for version in source.versions() {
+            let objects = of_version(&driver, &version).into_iter().map(|object| Object::new(object).unwrap());
+            for plugin in objects.filter(|object| object.kind() == "DaemonSet" && object.name() == "vsphere-csi-node") {
+                count += 1;
+                assert!(has_node_port(&plugin), "{driver} {version}: {plugin}");
+            }
+        }
+    }
+    assert!(count > 10, "{count}");
 }

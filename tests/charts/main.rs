@@ -5,6 +5,7 @@ mod add_release;
 mod archive;
 #[path = "../common/attacks.rs"]
 mod attacks;
+mod classes;
 mod content;
 #[path = "../common/contents.rs"]
 mod contents;
@@ -18,6 +19,7 @@ mod oci;
 mod operator_chart;
 mod packaging;
 mod render;
+mod resources;
 mod rights;
 mod rollout;
 mod source;

@@ -45,7 +45,10 @@ fn chart_newest_release_render_matches_snapshot() {
 #[test]
 fn embedded_charts_match_repository() {
     let embedded = embedded::sources();
-    assert_eq!(embedded.keys().collect::<Vec<_>>(), ["vsphere-cpi", "vsphere-csi"]);
+    assert_eq!(
+        embedded.keys().collect::<Vec<_>>(),
+        ["antrea", "snapshot-controller", "vsphere-cpi", "vsphere-csi"]
+    );
     for (driver, embedded) in embedded {
         assert_eq!(embedded, source(&driver), "{driver}: the build did not pick up a change");
     }

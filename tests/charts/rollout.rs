@@ -20,7 +20,10 @@ fn missing(strategy: &Value, replicas: i64) -> i64 {
     if unavailable == 0 && surge == 0 { 1 } else { unavailable }
 }
 
-/// All versions of both drivers, with everything on: a rollout takes one pod away at a time and none that is the last of several, on no
+/// Two of Antrea's controller would write the same objects, so its own manifest stops the old one first; the agents work on without it.
+const ONE_AT_A_TIME: [(&str, &str); 1] = [("antrea", "antrea-controller")];
+
+/// All versions of all drivers, with everything on: a rollout takes one pod away at a time and none that is the last of several, on no
 /// node two, and nothing is deleted before its successor is created.
 #[test]
 fn rollout_of_every_release_keeps_all_pods_but_one_until_successors_are_ready() {
@@ -35,7 +38,15 @@ fn rollout_of_every_release_keeps_all_pods_but_one_until_successors_are_ready() 
                 for object in &objects {
                     let spec = &object["spec"];
                     let at = format!("{driver} {version}: {} {}", object["kind"], object["metadata"]["name"]);
+                    let name = object["metadata"]["name"].as_str().unwrap_or_default();
                     match object["kind"].as_str() {
+                        Some("Deployment") if ONE_AT_A_TIME.contains(&(driver.as_str(), name)) => {
+                            assert_eq!(
+                                (&spec["strategy"]["type"], &spec["replicas"]),
+                                (&json!("Recreate"), &json!(1)),
+                                "{at}"
+                            );
+                        }
                         Some("Deployment") => {
                             let (strategy, replicas) = (&spec["strategy"], spec["replicas"].as_i64().unwrap_or(1));
                             assert!(

@@ -23,7 +23,7 @@ fn chart_values_default_spec_sets_images_and_replicas() -> Result<(), Box<dyn st
     let csi = chart("vsphere-csi", "3.7.3")?;
     let cpi = chart("vsphere-cpi", "1.34.0")?;
     let spec = VDOConfigSpec::default();
-    let plain = json!({"images": {"useRepublished": true}, "controller": {"replicas": "auto"}});
+    let plain = json!({"images": {"useRepublished": true}, "controller": {"replicas": "auto"}, "podDisruptionBudgets": true});
     assert_eq!(values_of(&spec, &csi)?, plain);
     assert_eq!(values_of(&spec, &cpi)?, json!({"images": {"useRepublished": true}}));
     Ok(())

@@ -8,15 +8,14 @@
 
 use serde_json::{Value, json};
 use std::sync::LazyLock;
-use vdo_api::api::{BindingMode, FsType, ReclaimPolicy, StorageClass};
 use vdo_core::chart::{self, Chart, Context};
 
 use crate::fixture::{chain, chart, find, render, source};
 
-static CSI: LazyLock<Chart> = LazyLock::new(|| chart("vsphere-csi", "3.7.3"));
+pub static CSI: LazyLock<Chart> = LazyLock::new(|| chart("vsphere-csi", "3.7.3"));
 static CPI: LazyLock<Chart> = LazyLock::new(|| chart("vsphere-cpi", "1.36.0"));
 
-fn refused(chart: &Chart, values: Value) -> String {
+pub fn refused(chart: &Chart, values: Value) -> String {
     chain(&chart::render(chart, &values, &Context::default()).unwrap_err())
 }
 
@@ -36,79 +35,6 @@ fn variable(container: Option<&Value>, name: &str) -> Vec<Value> {
 
 fn controller(version: &Chart, values: Value) -> Value {
     pod(&render(version, values), "Deployment", "vsphere-csi-controller").clone()
-}
-
-#[test]
-fn storage_classes_value_renders_each_class() {
-    let classes = |objects: &[Value]| objects.iter().filter(|o| o["kind"] == "StorageClass").cloned().collect::<Vec<_>>();
-    assert_eq!(classes(&render(&CSI, json!({}))), Vec::<Value>::new());
-    let everything = StorageClass {
-        name: "gold".into(),
-        storage_policy: Some("Gold: \"fast\"".into()),
-        datastore_url: Some("ds:///vmfs/volumes/1/".into()),
-        fs_type: Some(FsType::Xfs),
-        file_share: Some(false),
-        reclaim_policy: Some(ReclaimPolicy::Retain),
-        allow_expansion: Some(false),
-        binding_mode: Some(BindingMode::WaitForFirstConsumer),
-        default: Some(true),
-    };
-    let plain = StorageClass {
-        name: "plain".into(),
-        ..StorageClass::default()
-    };
-    let files = StorageClass {
-        name: "files".into(),
-        file_share: Some(true),
-        ..StorageClass::default()
-    };
-    let asked = json!([everything, plain, files]);
-    let objects = render(&CSI, json!({"storageClasses": asked}));
-    let expected = json!([
-        {
-            "apiVersion": "storage.k8s.io/v1", "kind": "StorageClass",
-            "metadata": {"name": "gold", "annotations": {"storageclass.kubernetes.io/is-default-class": "true"}},
-            "provisioner": "csi.vsphere.vmware.com",
-            "parameters": {"storagepolicyname": "Gold: \"fast\"", "datastoreurl": "ds:///vmfs/volumes/1/", "csi.storage.k8s.io/fstype": "xfs"},
-            "reclaimPolicy": "Retain", "allowVolumeExpansion": false, "volumeBindingMode": "WaitForFirstConsumer",
-        },
-        {
-            "apiVersion": "storage.k8s.io/v1", "kind": "StorageClass", "metadata": {"name": "plain"},
-            "provisioner": "csi.vsphere.vmware.com",
-            "reclaimPolicy": "Delete", "allowVolumeExpansion": true, "volumeBindingMode": "Immediate",
-        },
-        {
-            "apiVersion": "storage.k8s.io/v1", "kind": "StorageClass", "metadata": {"name": "files"},
-            "provisioner": "csi.vsphere.vmware.com", "parameters": {"csi.storage.k8s.io/fstype": "nfs4"},
-            "reclaimPolicy": "Delete", "allowVolumeExpansion": false, "volumeBindingMode": "Immediate",
-        },
-    ]);
-    assert_eq!(Value::from(classes(&objects)), expected);
-}
-
-#[test]
-fn storage_classes_value_with_topology_waits_for_first_consumer() {
-    let classes = |objects: &[Value]| objects.iter().filter(|o| o["kind"] == "StorageClass").cloned().collect::<Vec<_>>();
-    let topology = render(&CSI, json!({"storageClasses": [{"name": "plain"}], "topology": {"enabled": true}}));
-    assert_eq!(classes(&topology)[0]["volumeBindingMode"], "WaitForFirstConsumer");
-}
-
-#[test]
-fn storage_classes_value_invalid_is_rejected() {
-    for (classes, says) in [
-        (
-            json!([{"name": "a", "default": true}, {"name": "b"}, {"name": "c", "default": true}]),
-            "a, c",
-        ),
-        (json!([{"name": "a", "fileShare": true, "allowExpansion": true}]), "cannot do that"),
-        (json!([{"name": "a", "fileShare": true, "fsType": "xfs"}]), "storageClasses"),
-        (json!([{"name": "a"}, {"name": "a"}]), "StorageClass a"),
-        (json!([{"name": "A"}]), "storageClasses.0.name"),
-        (json!([{"storagePolicy": "x"}]), "name"),
-    ] {
-        let error = refused(&CSI, json!({"storageClasses": classes}));
-        assert!(error.contains(says), "{classes}: {error}");
-    }
 }
 
 #[test]
@@ -235,6 +161,32 @@ fn env_values_set_each_csi_variable_once() {
             assert_eq!(variable(plugin, "NODEGETINFO_WATCH_TIMEOUT_MINUTES"), ["3"]);
             assert_eq!(variable(plugin, "X_CSI_MODE"), ["own"]);
             assert_eq!(node["tolerations"][2], json!({"key": "edge"}));
+        }
+    }
+}
+
+/// A proxy for the way to the vCenter is not one for the way to the API server.
+#[test]
+fn proxy_without_exceptions_leaves_out_the_api_server() {
+    let host = "$(KUBERNETES_SERVICE_HOST),.svc";
+    for (proxy, expected) in [
+        (json!({"https": "http://p:2"}), Some(host)),
+        (json!({"http": "http://p:1"}), Some(host)),
+        (json!({"https": "http://p:2", "no": "10.0.0.0/8"}), Some("10.0.0.0/8")),
+        (json!({}), None),
+    ] {
+        let csi = render(&CSI, json!({"proxy": proxy}));
+        let controller = pod(&csi, "Deployment", "vsphere-csi-controller");
+        let cpi = render(&CPI, json!({"proxy": proxy}));
+        let manager = &pod(&cpi, "DaemonSet", "vsphere-cloud-controller-manager")["containers"][0];
+        let containers = [
+            container(controller, "vsphere-csi-controller"),
+            container(controller, "vsphere-syncer"),
+            Some(manager),
+        ];
+        for container in containers {
+            let found = variable(container, "NO_PROXY");
+            assert_eq!(found, Vec::from_iter(expected), "{proxy}");
         }
     }
 }

@@ -45,7 +45,10 @@ fn chart_sources_are_what_a_publisher_goes_on_from() {
     let (root, place) = (Path::new(env!("CARGO_MANIFEST_DIR")), folder.path());
     let (code, shown, talk) = seen(&["chart", "sources", "own"], place);
     assert_eq!(code, Some(0), "{talk}");
-    assert!(shown.contains("the charts of vsphere-cpi and vsphere-csi"), "{shown}");
+    assert!(
+        shown.contains("the charts of antrea and snapshot-controller and vsphere-cpi and vsphere-csi"),
+        "{shown}"
+    );
     for file in [
         "charts/vsphere-csi/templates/node.yaml",
         "charts/vsphere-cpi/deviations.yaml",

@@ -57,6 +57,7 @@ fn deploy_flags_reach_the_objects() {
         "--cpi-image=mirror.example.com/cpi:own",
         "--csi-image=mirror.example.com/csi:own",
         "--update-policy=Latest",
+        "--storage-policy=gold",
     ];
     let output = vdoctl(&[&VCENTER[..], &flags].concat()).output().expect("it runs");
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
@@ -76,17 +77,24 @@ fn deploy_flags_reach_the_objects() {
         "{connection}"
     );
     let overrides = |name: &str, image: &str| json!({"values": {"images": {"overrides": {name: image}}}});
+    let mut storage = overrides("driver", "mirror.example.com/csi:own");
+    storage["defaultStorageClass"] = json!({"mode": "Auto", "storagePolicy": "gold"});
+    storage["defaultVolumeSnapshotClass"] = json!({"mode": "Auto"});
     assert_eq!(
         one(&all, "VDOConfig", "vdo")["spec"],
         json!({"updatePolicy": "Latest", "images": {"registry": "mirror.example.com/drivers"},
             "cloudProvider": overrides("manager", "mirror.example.com/cpi:own"),
-            "storageProvider": overrides("driver", "mirror.example.com/csi:own")})
+            "storageProvider": storage})
     );
-    // Without them the operator comes from the registry of the drivers, too, and nothing is said of drivers.
+    // Without them the operator comes from the registry of the drivers, too, and of drivers only that there is a default class.
     let output = vdoctl(&[&VCENTER[..], &["--password-file", &file, THUMBPRINT]].concat())
         .output()
         .expect("it runs");
-    assert_eq!(one(&objects(output.stdout), "VDOConfig", "vdo")["spec"], json!({}));
+    assert_eq!(
+        one(&objects(output.stdout), "VDOConfig", "vdo")["spec"],
+        json!({"cloudProvider": {}, "storageProvider": {"defaultStorageClass": {"mode": "Auto"},
+            "defaultVolumeSnapshotClass": {"mode": "Auto"}}})
+    );
 }
 
 #[test]

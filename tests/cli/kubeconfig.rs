@@ -3,6 +3,7 @@
 use crate::api_server::kubeconfig;
 use crate::stopping::hanging_plugin;
 use crate::{seen, vdoctl};
+use serde_json::{Value, json};
 use std::path::Path;
 use std::time::{Duration, Instant};
 
@@ -108,4 +109,49 @@ fn context_that_is_not_there_lists_those_that_are() {
         said,
         "exit 5\n--- stdout\n--- stderr\nerror: the kubeconfig has no context \"blu\"\n  Did you mean blue? Name one with --context: blue.\n"
     );
+}
+
+/// What is wrong with a proxy is said without its address where that may hold a password.
+#[test]
+fn proxy_that_cannot_be_used_is_named_by_where_it_is_set() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let file = |proxy: &str| {
+        let path = folder.path().join("config").display().to_string();
+        let mut config: Value = serde_json::from_str(&kubeconfig("far", "https://192.0.2.7:6443")).expect("JSON");
+        config["clusters"][0]["cluster"]["proxy-url"] = json!(proxy);
+        std::fs::write(&path, config.to_string()).expect("written");
+        path
+    };
+    for (proxy, variable, says) in [
+        (
+            "ftp://u:hunter2@p.test",
+            "",
+            "proxy-url in the kubeconfig is not the address of a proxy",
+        ),
+        (
+            "http://u:hunter2@p p",
+            "",
+            "proxy-url in the kubeconfig is not the address of a proxy",
+        ),
+        ("", "socks4://u:hunter2@p.test", "HTTPS_PROXY is not the address of a proxy"),
+        ("", "http://u:hunter2@p p", "HTTPS_PROXY is not the address of a proxy"),
+        (
+            "http://u:hunter2@127.0.0.1:1",
+            "",
+            "far at https://192.0.2.7:6443 cannot be reached: proxy http://127.0.0.1:1 (proxy-url in the kubeconfig) cannot be reached",
+        ),
+        (
+            "",
+            "u:hunter2@127.0.0.1:1",
+            "far at https://192.0.2.7:6443 cannot be reached: proxy http://127.0.0.1:1 (HTTPS_PROXY) cannot be reached",
+        ),
+    ] {
+        let mut command = status(&file(proxy));
+        command.env("HTTPS_PROXY", variable);
+        let said = seen(command);
+        assert!(
+            said.starts_with("exit 5\n") && said.contains(says) && !said.contains("hunter2"),
+            "{proxy} {variable}: {said}"
+        );
+    }
 }

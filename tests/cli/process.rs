@@ -65,6 +65,19 @@ fn cli_missing_kubeconfig_matches_snapshots() {
 }
 
 #[test]
+fn cli_without_a_verb_shows_steps_for_what_is_there() {
+    snap("no_verb", &[]);
+    let (_silent, folder) = silent_cluster();
+    let mut command = vdoctl(&[]);
+    command.env("KUBECONFIG", folder.path().join("config")).env("VDO_TIMEOUT", "1s");
+    let said = seen(command);
+    assert!(
+        said.starts_with("exit 0\n") && said.contains("The cluster could not be asked: ") && said.contains("vdoctl options"),
+        "{said}"
+    );
+}
+
+#[test]
 fn cli_timeout_silent_api_server_exits_7() {
     let (_silent, folder) = silent_cluster();
     let path = folder.path().join("config");

@@ -6,6 +6,7 @@ use std::process::Command;
 
 /// What runs without a cluster, and what is said where there is none.
 const OFFLINE: &[&str] = &[
+    "--color never",
     "options",
     "explain",
     "explain VolumesInUse",

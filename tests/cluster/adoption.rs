@@ -4,7 +4,11 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::print_stdout, reason = "tests")]
 
 mod fields;
+mod handed_back;
+mod installers;
+pub mod moving;
 mod release;
+mod settings;
 mod upstream;
 
 use crate::common::{Bed, PATIENCE, name};
@@ -20,6 +24,7 @@ use std::io::Write as _;
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
 use tokio::sync::Mutex;
+use vdo_testbed::former::bare;
 use vdo_testbed::{Binaries, Part, Probe, until};
 
 /// What a fresh installation leads to, and the manifests with which it can be played by other tools.
@@ -80,8 +85,8 @@ async fn adopt(bed: &Bed, tool: Tool, reference: &Reference) -> Result<Vec<Value
 fn adopted_as_it_runs(tool: Tool) -> Result<()> {
     OPERATOR.run(async |bed| {
         let reference = reference(bed).await?;
-        adopt(bed, tool, &reference).await?;
-        bed.uninstall().await
+        let manifests = adopt(bed, tool, &reference).await?;
+        handed_back::hand_back(bed, &manifests).await
     })
 }
 
@@ -106,7 +111,8 @@ fn adoption_after_helm_keeps_every_pod_and_helm_may_upgrade_and_uninstall() -> R
         let reference = reference(bed).await?;
         let ghosts = adopt(bed, Tool::Helm, &reference).await?;
         release::what_helm_may_still_do(bed, &ghosts, &reference.state).await?;
-        bed.uninstall().await
+        bed.uninstall().await?;
+        handed_back::delete(bed, &ghosts)
     })
 }
 
@@ -197,22 +203,6 @@ async fn create(bed: &Bed, manager: &str, manifests: &[Value]) -> Result<()> {
     Ok(())
 }
 
-/// A manifest without our marks.
-fn bare(mut manifest: Value) -> Value {
-    for field in ["labels", "annotations"] {
-        if let Some(map) = manifest["metadata"][field].as_object_mut() {
-            map.retain(|key, _| {
-                let marks = ["vdo.vmware.com/", "applyset.kubernetes.io/", "app.kubernetes.io/"];
-                !marks.iter().any(|mark| key.starts_with(mark))
-            });
-        }
-        if manifest["metadata"][field].as_object().is_some_and(serde_json::Map::is_empty) {
-            manifest["metadata"].as_object_mut().expect("metadata").shift_remove(field);
-        }
-    }
-    manifest
-}
-
 /// Fields that are not wanted after the adoption.
 fn with_ghosts(manifest: &mut Value) {
     manifest["metadata"]["labels"]["installed-by"] = "hand".into();
@@ -238,7 +228,7 @@ async fn workloads(bed: &Bed, kind: &str) -> Result<Vec<Value>> {
 
 /// What must not change: UID and specification of every workload, and the UID of every pod. Not the generation, which the API
 /// server also raises for an annotation of a Deployment.
-async fn running(bed: &Bed) -> Result<BTreeMap<String, String>> {
+pub async fn running(bed: &Bed) -> Result<BTreeMap<String, String>> {
     let mut all = BTreeMap::new();
     for kind in ["DaemonSet", "Deployment"] {
         for object in workloads(bed, kind).await? {
@@ -266,9 +256,19 @@ fn same(reference: &BTreeMap<String, Value>, found: &BTreeMap<String, Value>, to
         names(reference)
     );
     for (key, wanted) in reference {
-        ensure!(found[key] == *wanted, "{tool:?}: {key} differs:\n{}\n{wanted}", found[key]);
+        // The mark of where an object came from is a part of what is applied.
+        let (found, wanted) = (unmarked(&found[key]), unmarked(wanted));
+        ensure!(found == wanted, "{tool:?}: {key} differs:\n{found}\n{wanted}");
     }
     Ok(())
+}
+
+fn unmarked(object: &Value) -> Value {
+    let mut object = object.clone();
+    if let Some(annotations) = object["metadata"]["annotations"].as_object_mut() {
+        annotations.retain(|key, _| key != "vdo.vmware.com/adopted-from" && key != "vdo.vmware.com/applied");
+    }
+    object
 }
 
 async fn managed_by_us_alone(bed: &Bed, tool: Tool) -> Result<()> {
@@ -327,6 +327,6 @@ fn adoption_keeps_the_cluster_id_of_the_old_configuration() -> Result<()> {
         let conf = String::from_utf8(STANDARD.decode(secret["data"]["csi-vsphere.conf"].as_str().context("the file")?)?)?;
         ensure!(conf.contains("the-old-cluster") && !conf.contains(&uid), "{conf}");
         ensure!(running(bed).await? == before, "pods were restarted");
-        bed.uninstall().await
+        handed_back::hand_back(bed, &manifests).await
     })
 }

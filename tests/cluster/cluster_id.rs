@@ -191,3 +191,83 @@ fn reinstallation_goes_on_with_own_volumes_and_stops_without_their_persistent_vo
         ensure_nothing_was_forbidden(bed, mark).await
     })
 }
+
+fn volume_of_driver(name: &str, handle: &str) -> Value {
+    json!({"apiVersion": "v1", "kind": "PersistentVolume", "metadata": {"name": name}, "spec": {
+        "capacity": {"storage": "1Gi"}, "accessModes": ["ReadWriteOnce"], "persistentVolumeReclaimPolicy": "Retain",
+        "csi": {"driver": "csi.vsphere.vmware.com", "volumeHandle": handle}}})
+}
+
+/// The driver that made the volumes is gone with its configuration; the vCenter knows under which id they are registered.
+#[test]
+fn cluster_id_of_former_installation_is_found_by_its_volumes() -> Result<()> {
+    OPERATOR.run(async |bed| {
+        let handle = bed.vcenter.register_volume("prod-7", "pvc-kept").await?;
+        bed.apply(&volume_of_driver("pvc-kept", &handle)).await?;
+        bed.apply_samples().await?;
+        let file = until_csi(bed).await?;
+        ensure!(file.contains("cluster-id = \"prod-7\""), "{file}");
+        let seen = bed.get(VDO, "VsphereCloudConfig", NS, "vc1").await?["status"]["volumes"].clone();
+        ensure!(seen.is_null() || seen["registeredUnder"] == json!(["prod-7"]), "{seen}");
+        bed.until_ready().await?;
+        uninstall_despite_volumes(bed).await?;
+        bed.delete("v1", "PersistentVolume", "", "pvc-kept").await?;
+        bed.vcenter.delete_volume(&handle).await
+    })
+}
+
+/// A cluster with volumes is never given an id that they do not have.
+#[test]
+fn cluster_id_that_no_place_has_is_asked_for() -> Result<()> {
+    OPERATOR.run(async |bed| {
+        bed.apply(&volume_of_driver("pvc-restored", "6e2ee0d4-0000-4000-8000-000000000001"))
+            .await?;
+        bed.apply_samples().await?;
+        let ready = bed.until_reason("Ready", "ClusterIdUnknown").await?;
+        let message = ready["message"].as_str().unwrap_or_default();
+        for word in ["1 PersistentVolume", "govc volume.ls", "\"clusterId\":\"ID\""] {
+            ensure!(message.contains(word), "{word:?} is not in {message}");
+        }
+        nothing_of_csi(bed).await?;
+        let given = json!({"spec": {"storageProvider": {"clusterId": "restored"}}});
+        bed.merge(VDO, "VDOConfig", NS, "vdo", given).await?;
+        let file = until_csi(bed).await?;
+        ensure!(file.contains("cluster-id = \"restored\""), "{file}");
+        bed.until_ready().await?;
+        uninstall_despite_volumes(bed).await?;
+        bed.delete("v1", "PersistentVolume", "", "pvc-restored").await
+    })
+}
+
+/// Charts of distributions keep the configuration in kube-system. Two installations with different ids are a question to a person.
+#[test]
+fn cluster_id_in_kube_system_counts_and_two_of_them_stop_csi() -> Result<()> {
+    OPERATOR.run(async |bed| {
+        let mark = bed.cluster.audit().mark().await?;
+        let configuration = |namespace: &str, id: &str| {
+            json!({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "vsphere-config-secret", "namespace": namespace},
+                "stringData": {"csi-vsphere.conf": format!("[Global]\ncluster-id = \"{id}\"\n")}})
+        };
+        bed.apply(&configuration("kube-system", "prod-1")).await?;
+        bed.apply(&configuration(CSI_NS, "prod-2")).await?;
+        bed.apply_samples().await?;
+        let ready = bed.until_reason("Ready", "ClusterIdAmbiguous").await?;
+        let message = ready["message"].as_str().unwrap_or_default();
+        for word in [
+            "prod-1 (Secret kube-system/vsphere-config-secret)",
+            "prod-2 (Secret vmware-system-csi/vsphere-config-secret)",
+        ] {
+            ensure!(message.contains(word), "{word:?} is not in {message}");
+        }
+        nothing_of_csi(bed).await?;
+        bed.delete("v1", "Secret", CSI_NS, "vsphere-config-secret").await?;
+        let now = json!({"metadata": {"annotations": {"vdo.vmware.com/reconcile-at": "now"}}});
+        bed.merge(VDO, "VDOConfig", NS, "vdo", now).await?;
+        let file = until_csi(bed).await?;
+        ensure!(file.contains("cluster-id = \"prod-1\""), "{file}");
+        bed.until_ready().await?;
+        bed.uninstall().await?;
+        bed.delete("v1", "Secret", "kube-system", "vsphere-config-secret").await?;
+        ensure_nothing_was_forbidden(bed, mark).await
+    })
+}

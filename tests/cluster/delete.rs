@@ -3,6 +3,7 @@
 
 mod asked;
 mod page;
+mod released;
 mod trap;
 mod volumes;
 mod whole;

@@ -28,15 +28,15 @@ impl Demo {
         Self { program, dir }
     }
 
-    fn run(&self, verb: &str) -> Output {
+    fn run(&self, verb: &str, flags: &[&str]) -> Output {
         let mut command = Command::new(&self.program);
-        command.arg(verb).arg("--dir").arg(self.dir.path()).stdin(Stdio::null());
+        command.arg(verb).arg("--dir").arg(self.dir.path()).args(flags).stdin(Stdio::null());
         command.output().expect("vdo-testbed runs")
     }
 
-    /// Runs the demonstration and gives what it says.
-    fn show(&self) -> String {
-        let output = self.run("demo");
+    /// Runs the demonstration with these flags and gives what it says.
+    fn show(&self, flags: &[&str]) -> String {
+        let output = self.run("demo", flags);
         let [stdout, stderr] = [output.stdout, output.stderr].map(|bytes| String::from_utf8(bytes).expect("text"));
         assert!(output.status.success(), "{}\n{stdout}\n{stderr}\n{}", output.status, self.logs());
         stdout
@@ -62,7 +62,7 @@ impl Demo {
 
 impl Drop for Demo {
     fn drop(&mut self) {
-        self.run("down");
+        self.run("down", &[]);
     }
 }
 
@@ -88,7 +88,7 @@ fn assert_bound(text: &str) {
 fn demo_installs_then_writes_nothing_and_down_ends_every_process() -> Result<()> {
     alone(async || {
         let demo = Demo::new();
-        let first = demo.show();
+        let first = demo.show(&[]);
         assert_has(
             &first,
             &[
@@ -119,7 +119,7 @@ fn demo_installs_then_writes_nothing_and_down_ends_every_process() -> Result<()>
         assert!(!log.contains(&password) && !first.contains(&password), "the password is shown");
         assert!(!demo.processes().is_empty(), "everything stays up");
 
-        let second = demo.show();
+        let second = demo.show(&[]);
         assert_has(
             &second,
             &[
@@ -133,10 +133,48 @@ fn demo_installs_then_writes_nothing_and_down_ends_every_process() -> Result<()>
 
         assert_bound(&second);
 
-        let ended = demo.run("down");
+        let ended = demo.run("down", &[]);
         assert!(ended.status.success(), "{ended:?}");
         let left = demo.processes();
         assert!(left.is_empty(), "left behind:\n{}", left.join("\n"));
         Ok(())
     })
+}
+
+/// The drivers of another tool are taken over before one's eyes, and a second run finds that done.
+fn taken_over(from: &str, words: &[&str]) -> Result<()> {
+    alone(async || {
+        let demo = Demo::new();
+        let first = demo.show(&["--from", from]);
+        assert_has(
+            &first,
+            &[
+                "$ vdoctl adopt",
+                "connection vc1 leads to a vCenter of the drivers",
+                "$ vdoctl wait",
+            ],
+        );
+        assert_has(&first, words);
+        assert_bound(&first);
+        let second = demo.show(&["--from", from]);
+        assert_has(&second, &["were taken over before", "persistentvolumeclaim/demo unchanged"]);
+        Ok(())
+    })
+}
+
+#[test]
+fn demo_takes_over_a_release_of_helm_and_keeps_every_pod() -> Result<()> {
+    taken_over("helm", &["What happens:", "6 of 6 pods of the drivers were not restarted"])
+}
+
+#[test]
+fn demo_moves_the_drivers_of_rancher() -> Result<()> {
+    taken_over(
+        "rancher",
+        &[
+            "move it with: vdoctl adopt --move",
+            "$ vdoctl adopt --move --yes",
+            "The last step, after which no way leads back",
+        ],
+    )
 }

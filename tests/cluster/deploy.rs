@@ -6,6 +6,7 @@ mod bootstrap;
 mod image;
 mod killed;
 mod matrix;
+mod preflight;
 mod recording;
 mod refused;
 mod streams;
@@ -180,6 +181,11 @@ fn deploy_into_empty_cluster_is_ready_and_again_changes_nothing() -> Result<()> 
             ensure!(text.contains(line), "{line:?} is not in {text}");
         }
         ensure!(!text.contains(bed.vcenter.password()) && !err(&done).contains(bed.vcenter.password()));
+
+        // A claim without a class has one.
+        let class = bed.get("storage.k8s.io/v1", "StorageClass", "", "vsphere").await?;
+        let mark = &class["metadata"]["annotations"]["storageclass.kubernetes.io/is-default-class"];
+        ensure!(mark == "true" && class["provisioner"] == "csi.vsphere.vmware.com", "{class}");
 
         // kubectl with what -o yaml prints leads to the same.
         let before = stored(bed, &yaml).await?;

@@ -2,6 +2,7 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::print_stdout, reason = "tests")]
 
 mod life;
+mod pods;
 
 use crate::common::{Bed, NODES, NS, OPERATOR as ACCOUNT, PATIENCE, condition};
 use crate::fixture::{INSTALLED, OPERATOR, written};
@@ -342,7 +343,8 @@ fn dry_run_pod_security_violation_is_refused_until_label_goes() -> Result<()> {
         bed.apply(&bed.config(json!({}))).await?;
         let words = [
             "DaemonSet kube-system/vsphere-cloud-controller-manager",
-            "would violate PodSecurity",
+            "violates PodSecurity",
+            "kubectl label namespace kube-system pod-security.kubernetes.io/enforce=privileged --overwrite",
             "restricted",
         ];
         refused(bed, mark, "AdmissionDenied", &words).await?;

@@ -6,7 +6,7 @@ use anyhow::{Result, ensure};
 use std::os::unix::fs::PermissionsExt as _;
 
 /// Verbs that only read.
-const READ: [&str; 19] = [
+const READ: [&str; 20] = [
     "status",
     "plan",
     "diff",
@@ -17,6 +17,7 @@ const READ: [&str; 19] = [
     "doctor nodes",
     "doctor privileges",
     "doctor topology",
+    "doctor volumes",
     "upgrade plan",
     "rights",
     "matrix list",
@@ -45,7 +46,7 @@ const OF_THE_READER: [&str; 11] = [
 ];
 
 /// What an installation that is new cannot do, with what is said about it.
-const NOT_HERE: [(&str, &str); 4] = [
+const NOT_HERE: [(&str, &str); 8] = [
     ("vdoctl history csi 3 -o yaml", "has no revision 3 in its history"),
     (
         "vdoctl configure connection vc1 --fetch-certificate",
@@ -53,6 +54,10 @@ const NOT_HERE: [(&str, &str); 4] = [
     ),
     ("vdoctl users rotate", "which vdoctl did not make"),
     ("vdoctl doctor --undo", "name another file with --record FILE"),
+    ("vdoctl logs", "no pod of operator is in cluster"),
+    ("vdoctl selftest", "no StorageClass is the default of the cluster"),
+    ("vdoctl selftest", "StorageClass vsphere-default does not exist"),
+    ("vdoctl adopt", "no other tool runs a vSphere driver"),
 ];
 
 fn leaves(command: &clap::Command, path: &str, found: &mut Vec<(String, String, bool)>) {

@@ -66,6 +66,13 @@ pub fn workload(kind: &str, namespace: &str, name: &str) -> Value {
         "spec": {"replicas": 1, "selector": {"matchLabels": {"app": name}}, "template": pod}})
 }
 
+/// A workload that runs the CSI driver.
+pub fn csi_workload(kind: &str, namespace: &str, name: &str) -> Value {
+    let mut value = workload(kind, namespace, name);
+    value["spec"]["template"]["spec"]["containers"][0]["image"] = "mirror.example.com/csi-vsphere/driver:v3.6.3".into();
+    value
+}
+
 async fn scale_to_zero(bed: &Bed, namespace: &str, name: &str) -> Result<()> {
     let zero = json!({"spec": {"replicas": 0}});
     bed.merge("apps/v1", "Deployment", namespace, name, zero).await
@@ -102,7 +109,7 @@ fn foreign_original_operator_is_named_before_the_first_write() -> Result<()> {
 fn foreign_driver_in_another_namespace_blocks_until_it_has_no_replicas() -> Result<()> {
     OPERATOR.run(async |bed| {
         let (namespace, name) = ("kube-system", "vsphere-csi-controller");
-        bed.apply(&workload("Deployment", namespace, name)).await?;
+        bed.apply(&csi_workload("Deployment", namespace, name)).await?;
         until_installation_is_refused(bed, &["kube-system/vsphere-csi-controller", "in another place"]).await?;
         scale_to_zero(bed, namespace, name).await?;
         let config = bed.until_ready().await?;
@@ -118,7 +125,7 @@ fn foreign_name_alone_is_mentioned_and_blocks_nothing() -> Result<()> {
     OPERATOR.run(async |bed| {
         let names = ["vsphere-csi-controller", "vdo-controller-manager"];
         for name in names {
-            let mut forged = workload("Deployment", "default", name);
+            let mut forged = csi_workload("Deployment", "default", name);
             forged["metadata"]["labels"] = json!({"app.kubernetes.io/managed-by": "Helm"});
             forged["spec"]["template"]["spec"]["serviceAccountName"] = "driver".into();
             bed.apply(&forged).await?;
@@ -132,7 +139,7 @@ fn foreign_name_alone_is_mentioned_and_blocks_nothing() -> Result<()> {
         let found = condition(&config, "NoForeignDriver");
         let message = found["message"].to_string();
         ensure!(
-            found["status"] == "True" && message.contains("Deployment default/") && message.contains("only has the name"),
+            found["status"] == "True" && message.contains("Deployment default/") && message.contains("only looks like one"),
             "{found}"
         );
 
@@ -172,7 +179,8 @@ fn foreign_name_alone_is_mentioned_and_blocks_nothing() -> Result<()> {
 #[test]
 fn foreign_driver_beside_installed_one_is_reported_and_changes_nothing() -> Result<()> {
     INSTALLED.run(async |bed| {
-        bed.apply(&workload("Deployment", "kube-system", "vsphere-csi-controller")).await?;
+        bed.apply(&csi_workload("Deployment", "kube-system", "vsphere-csi-controller"))
+            .await?;
         let found = bed.until_reason("NoForeignDriver", "NotOurs").await?;
         assert_eq!(found["status"], "False");
         bed.delete("v1", "Service", "vmware-system-csi", "vsphere-csi-controller").await?;

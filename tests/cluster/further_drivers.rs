@@ -2,9 +2,9 @@
 //! are granted, repaired, upgraded, kept when they are no longer named, and removed when that is asked for.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "tests")]
 
+mod antrea;
 mod manifests;
 mod shelf;
-mod upstream;
 
 use crate::common::{Bed, NS, PATIENCE, condition, sample};
 use crate::fixture::{EMPTY, INSTALLED};
@@ -13,14 +13,37 @@ use crate::page::open;
 use anyhow::{Context, Result, ensure};
 use serde_json::{Value, json};
 use shelf::{Release, Shelf};
+use vdo_core::drivers;
 use vdo_testbed::{Probe, until};
 
 const VDO: &str = "vdo.vmware.com/v1alpha1";
+const DEFINITIONS: (&str, &str) = ("apiextensions.k8s.io/v1", "CustomResourceDefinition");
 
 /// A driver from an empty folder to its rights and to a cluster, by hand.
 #[test]
 fn page_new_driver_works_as_written() -> Result<()> {
     EMPTY.run(async |bed| open(bed, "new-driver.md")?.run_all())
+}
+
+/// The rights, as an administrator grants them before the VDOConfig names the driver.
+#[test]
+fn page_antrea_works_as_written() -> Result<()> {
+    EMPTY.run(async |bed| {
+        open(bed, "antrea.md")?.run_all()?;
+        let role = bed
+            .get("rbac.authorization.k8s.io/v1", "ClusterRole", "", "aggregate-antrea-policies-view")
+            .await?;
+        ensure!(
+            role["metadata"]["labels"]["rbac.authorization.k8s.io/aggregate-to-view"] == "true",
+            "{role}"
+        );
+        ensure!(
+            bed.get("rbac.authorization.k8s.io/v1", "ClusterRole", "", "vdo-operator-antrea")
+                .await?
+                .is_object()
+        );
+        Ok(())
+    })
 }
 
 /// What is done with a driver in its life.
@@ -79,11 +102,17 @@ async fn live(bed: &mut Bed, life: &Life<'_>, each: impl AsyncFn(&Bed) -> Result
     let [first, second] = &life.releases;
     until_at_rest(bed).await?;
     let before = others(bed).await?;
-    let shelf = Shelf::of(bed, name, &life.releases)?;
-    bed.kill_operator();
-    bed.flags.push(("matrix", shelf.index()));
-    bed.start_operator().await?;
-    bed.until_ready().await?;
+    let embedded = life.releases.iter().all(Release::is_embedded);
+    let shelf = match embedded {
+        true => None,
+        false => Some(Shelf::of(bed, name, &life.releases)?),
+    };
+    if let Some(shelf) = &shelf {
+        bed.kill_operator();
+        bed.flags.push(("matrix", shelf.index()));
+        bed.start_operator().await?;
+        bed.until_ready().await?;
+    }
 
     // Without the rights nothing of it is written, and nothing else is the worse for it.
     let mark = bed.cluster.audit().mark().await?;
@@ -91,11 +120,13 @@ async fn live(bed: &mut Bed, life: &Life<'_>, each: impl AsyncFn(&Bed) -> Result
     let waits = bed.until_reason("Ready", "RightsMissing").await?;
     let message = waits["message"].as_str().context("a message")?;
     ensure!(
-        message.contains(name) && message.contains("vdoctl rights --missing --matrix"),
+        message.contains(name)
+            && message.contains("vdoctl rights --missing")
+            && message.contains("vdoctl rights --missing --matrix") != embedded,
         "{message}"
     );
     ensure!(!exists(bed, life.changed).await?, "{name} is installed without rights");
-    shelf.grant(bed, message).await?;
+    shelf::grant(bed, message).await?;
     let again = json!({"metadata": {"annotations": {"vdo.vmware.com/reconcile-at": "granted"}}});
     bed.merge(VDO, "VDOConfig", NS, "vdo", again).await?;
     until_running(bed, name, first.version, async || each(bed).await).await?;
@@ -216,6 +247,58 @@ fn further_driver_from_manifests_lives_its_whole_life() -> Result<()> {
             ]),
         };
         live(bed, &life, async |_| Ok(())).await
+    })
+}
+
+/// The driver of the embedded matrix that a VDOConfig gets only when it names it: without a network, from the binary alone.
+#[test]
+fn further_driver_snapshot_controller_lives_its_whole_life() -> Result<()> {
+    INSTALLED.run(async |bed| {
+        ensure!(of_driver(bed, "snapshot-controller").await? == Value::Null, "no one asked for it");
+        let (_, text, talk) = bed.vdoctl(&["rights", "--missing"])?;
+        ensure!(!text.contains("snapshot-controller"), "{text} {talk}");
+        let life = Life {
+            name: "snapshot-controller",
+            releases: ["8.2.1", "8.6.0"].map(Release::embedded),
+            deleted: ("v1", "ServiceAccount", "kube-system", "snapshot-controller"),
+            changed: ("apps/v1", "Deployment", "kube-system", "snapshot-controller"),
+            replaced: None,
+        };
+        live(bed, &life, async |_| Ok(())).await
+    })
+}
+
+/// The pod network of the embedded matrix, of which not even the operator has rights before it is named. Its controller adds its authority to
+/// objects that the operator has written, and keeps objects of its own definitions.
+#[test]
+fn further_driver_antrea_lives_its_whole_life() -> Result<()> {
+    INSTALLED.run(async |bed| {
+        ensure!(of_driver(bed, drivers::ANTREA).await? == Value::Null, "no one asked for it");
+        let (_, text, talk) = bed.vdoctl(&["rights", "--missing"])?;
+        ensure!(!text.contains("antrea"), "{text} {talk}");
+        let life = Life {
+            name: drivers::ANTREA,
+            releases: ["2.6.3", "2.7.0"].map(Release::embedded),
+            deleted: ("v1", "Service", "kube-system", "antrea"),
+            changed: ("apps/v1", "Deployment", "kube-system", "antrea-controller"),
+            replaced: None,
+        };
+        let controller = antrea::Controller::start().await?;
+        live(bed, &life, async |bed| controller.act(bed).await).await?;
+        // Three APIs, two mutating and fifteen validating webhooks, of which two are of the first version alone, and a conversion.
+        ensure!(controller.authorities() == 21, "{} authorities", controller.authorities());
+        for kind in ["MutatingWebhookConfiguration", "ValidatingWebhookConfiguration"] {
+            let left = bed.list("admissionregistration.k8s.io/v1", kind, "app=antrea").await?;
+            ensure!(left.is_empty(), "{left:?}");
+        }
+        let left = bed.list("apiregistration.k8s.io/v1", "APIService", "app=antrea").await?;
+        ensure!(left.is_empty(), "{left:?}");
+        // Only the definition with an object is kept, and it goes with its object.
+        let definitions = bed.list(DEFINITIONS.0, DEFINITIONS.1, "").await?;
+        let left = definitions.iter().filter_map(|definition| definition["metadata"]["name"].as_str());
+        let left: Vec<&str> = left.filter(|name| name.ends_with(".crd.antrea.io")).collect();
+        ensure!(left == ["antreacontrollerinfos.crd.antrea.io"], "{left:?}");
+        bed.delete(DEFINITIONS.0, DEFINITIONS.1, "", left[0]).await
     })
 }
 

@@ -1,6 +1,9 @@
 //! OpenShift, played with its own definitions: what it runs itself is left to it, and what it asks of pods is given to the drivers.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::print_stdout, reason = "tests")]
 
+mod image;
+mod proposal;
+
 use crate::common::{Bed, NODES, NS, PATIENCE, condition};
 use crate::fixture::{INSTALLED, alone, written};
 use anyhow::{Context, Result, ensure};

@@ -2,7 +2,7 @@
 //! preconditions of upgrades.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "tests")]
 
-use crate::common::{Bed, NS, PATIENCE, condition};
+use crate::common::{Bed, NODES, NS, PATIENCE, condition};
 use crate::fixture::INSTALLED;
 use anyhow::{Context, Result, ensure};
 use serde_json::{Value, json};
@@ -91,7 +91,7 @@ fn upgradeable_with_newest_drivers_names_what_fits() -> Result<()> {
 }
 
 /// A definition as the release of external-snapshotter has it, as far as the operator looks at it.
-fn definition(kind: &str, namespaced: bool) -> Value {
+pub fn definition(kind: &str, namespaced: bool) -> Value {
     let plural = match kind {
         "VolumeSnapshotClass" => "volumesnapshotclasses".to_owned(),
         _ => format!("{}s", kind.to_lowercase()),
@@ -101,7 +101,8 @@ fn definition(kind: &str, namespaced: bool) -> Value {
         "metadata": {"name": format!("{plural}.snapshot.storage.k8s.io"), "annotations": approved},
         "spec": {"group": "snapshot.storage.k8s.io", "names": {"kind": kind, "plural": plural},
             "scope": if namespaced { "Namespaced" } else { "Cluster" },
-            "versions": [{"name": "v1", "served": true, "storage": true, "schema": {"openAPIV3Schema": {"type": "object"}}}]}})
+            "versions": [{"name": "v1", "served": true, "storage": true, 
+                "schema": {"openAPIV3Schema": {"type": "object", "x-kubernetes-preserve-unknown-fields": true}}}]}})
 }
 
 /// The snapshotter runs as the driver ships it. As long as the specification does not ask for snapshots, what is missing is no fault.
@@ -123,7 +124,8 @@ fn snapshots_requested_condition_names_what_is_missing() -> Result<()> {
             "volumesnapshots.",
             "volumesnapshotcontents.",
             "volumesnapshotclasses.",
-            "external-snapshotter",
+            "vdoctl rights --missing --driver snapshot-controller",
+            "kubectl patch vdoconfig vdo",
         ] {
             assert!(message.contains(name), "{name} is not in {message}");
         }
@@ -149,6 +151,25 @@ fn snapshots_requested_condition_names_what_is_missing() -> Result<()> {
                 .contains("kube-system/snapshot-controller-"),
             "{found}"
         );
+
+        // As after an upgrade from a release that converted: the webhook is named, and the remedy ends it.
+        let (definitions, converted) = ("apiextensions.k8s.io/v1", "volumesnapshots.snapshot.storage.k8s.io");
+        let service = json!({"namespace": "kube-system", "name": "converter"});
+        let webhook = json!({"conversionReviewVersions": ["v1"], "clientConfig": {"service": service}});
+        let change = json!({"spec": {"conversion": {"strategy": "Webhook", "webhook": webhook}}});
+        bed.merge(definitions, "CustomResourceDefinition", "", converted, change).await?;
+        let found = bed.until_reason("SnapshotsSupported", "SnapshotConversionWebhook").await?;
+        assert_eq!(found["status"], "Unknown", "{found}");
+        let message = found["message"].as_str().unwrap_or_default();
+        assert!(message.contains("kube-system/converter") && message.contains(converted), "{found}");
+        let patch = message
+            .split("--patch '")
+            .nth(1)
+            .and_then(|rest| rest.split('\'').next())
+            .unwrap_or_default();
+        let remedy = serde_json::from_str(patch)?;
+        bed.merge(definitions, "CustomResourceDefinition", "", converted, remedy).await?;
+        bed.until_reason("SnapshotsSupported", "Healthy").await?;
 
         bed.delete(
             "apiextensions.k8s.io/v1",
@@ -307,6 +328,10 @@ async fn register_again(bed: &Bed, node: &str) -> Result<()> {
 #[test]
 fn options_without_effect_are_named_and_those_of_the_cloud_provider_arrive() -> Result<()> {
     INSTALLED.run(async |bed| {
+        for (at, (node, address)) in NODES.into_iter().enumerate() {
+            let both = format!("{address},fd00::{at}");
+            bed.vcenter.set("VirtualMachine", node, &[("address", &both)]).await?;
+        }
         let cpi = json!({"ipFamilies": ["IPv4", "IPv6"], "nodeNetworks": {"internal": {"subnets": ["10.0.0.0/8", "fd00::/64"]}}});
         // No vCenter has this datastore: a version that reads it would wait for it.
         let files = json!({"vsanDataStoreUrl": ["ds:///vmfs/volumes/vsan:nowhere/"]});
@@ -323,6 +348,9 @@ fn options_without_effect_are_named_and_those_of_the_cloud_provider_arrive() -> 
         bed.until_ready().await?;
         let connection = bed.get("vdo.vmware.com/v1alpha1", "VsphereCloudConfig", NS, "vc1").await?;
         ensure!(condition(&connection, "Ready")["status"] == "True", "{}", connection["status"]);
+        for (node, address) in NODES {
+            bed.vcenter.set("VirtualMachine", node, &[("address", address)]).await?;
+        }
 
         let config = bed.get("v1", "ConfigMap", "kube-system", "vsphere-cloud-config").await?;
         let conf = config["data"]["vsphere.conf"].as_str().unwrap_or_default();

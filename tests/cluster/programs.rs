@@ -43,11 +43,14 @@ fn runs(bed: &Bed, folder: &Path) -> Result<BTreeMap<&'static str, Vec<Run>>> {
     let fails = |line: &str| vec![Fails(words(line))];
     Ok(BTreeMap::from([
         ("deploy", fails(&format!("{trust} {admin} --dry-run=server"))),
+        // The drivers here are those of VDO.
+        ("adopt", fails("")),
         ("status", shows("")),
         (
             "plan",
             vec![Shows(words("")), Shows(words("--set cloudProvider.values.logLevel=7"))],
         ),
+        ("events", shows("")),
         ("history", shows("")),
         ("upgrade plan", shows("--to csi=3.6.3")),
         ("upgrade apply", shows("--to csi=3.6.3 --yes --no-wait")),
@@ -91,8 +94,10 @@ fn runs(bed: &Bed, folder: &Path) -> Result<BTreeMap<&'static str, Vec<Run>>> {
         ("doctor", shows("")),
         ("doctor nodes", shows("")),
         ("doctor topology", shows("")),
+        ("doctor volumes", shows("")),
         ("doctor connection", shows("vc1")),
         ("doctor privileges", shows("")),
+        ("selftest", fails("--storage-class vdo-none")),
         ("users create", shows(&format!("{admin} --dry-run"))),
         ("users list", shows(&admin)),
         ("users verify", fails(&admin)),
@@ -190,7 +195,7 @@ fn every_output_in_a_pipe_and_for_programs_has_no_styles() -> Result<()> {
             }
         }
         let (code, out, _) = bed.vdoctl(&["options"])?;
-        ensure!(code == 0 && out.starts_with("      --kubeconfig <FILE>  The"), "{out}");
+        ensure!(code == 0 && out.starts_with("      --kubeconfig <FILE> "), "{out}");
         wrong.extend(ensure_plain("options", &out).err().map(|error| error.to_string()));
         ensure!(wrong.is_empty(), "{}", wrong.join("\n"));
         bed.until_ready().await.context("after the pin was lifted")?;

@@ -1,8 +1,12 @@
 //! The real CSI driver: installed by the operator, run from the operator's own objects, with volumes of a vCenter.
 
+mod conformance;
 mod life;
+mod metrics;
 mod minors;
+mod moving;
 mod rights;
+mod selftest;
 mod syncer;
 mod upgrade;
 
@@ -79,14 +83,19 @@ async fn connect(bed: &Bed, trust: Trust) -> Result<()> {
 
 /// Installs this version, or changes to it.
 async fn install(bed: &Bed, version: &str) -> Result<()> {
-    bed.apply(&bed.config(json!({"cloudProvider": {}, "storageProvider": storage(version)})))
+    install_as(bed, storage(version)).await
+}
+
+/// Installs the driver with this specification.
+async fn install_as(bed: &Bed, storage: Value) -> Result<()> {
+    bed.apply(&bed.config(json!({"cloudProvider": {}, "storageProvider": storage})))
         .await?;
     bed.until_ready().await?;
     Ok(())
 }
 
 fn storage(version: &str) -> Value {
-    json!({"version": version, "storageClasses": [{"name": CLASS}]})
+    json!({"version": version, "storageClasses": [{"name": CLASS}], "defaultStorageClass": {}})
 }
 
 fn claim(name: &str) -> Value {

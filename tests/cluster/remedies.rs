@@ -9,7 +9,70 @@ use std::collections::BTreeSet;
 
 /// How a command begins in the source or in docs/errors.md, and how it is run here: as it stands, with names of what is in the test bed, and
 /// tried by the API server only where it would change something.
-const RUN: [(&str, &str); 38] = [
+const RUN: [(&str, &str); 59] = [
+    ("kubectl get csidriver", "kubectl get csidriver"),
+    ("kubectl get csinode NODE", "kubectl get csinode w-1 --output yaml"),
+    ("kubectl get node NODE", "kubectl get node w-1"),
+    ("kubectl get storageclass", "kubectl get storageclass --output yaml"),
+    ("kubectl get persistentvolume", "kubectl get persistentvolume --output yaml"),
+    (
+        "kubectl get vdoconfig --all-namespaces",
+        "kubectl get vdoconfig --all-namespaces --output yaml",
+    ),
+    ("kubectl get volumeattachment", "kubectl get volumeattachment"),
+    (
+        "kubectl patch vdoconfig {} --namespace {} --type=json --patch",
+        r#"kubectl patch vdoconfig vdo --namespace NS --type=json --patch '[{"op":"add","path":"/spec/drivers","value":[{"name":"snapshot-controller"}]}]' --dry-run=server"#,
+    ),
+    (
+        "kubectl patch customresourcedefinition",
+        r#"kubectl patch customresourcedefinition vdoconfigs.vdo.vmware.com --type=merge --patch '{"spec":{"conversion":{"strategy":"None","webhook":null}}}' --dry-run=server"#,
+    ),
+    ("kubectl get KIND NAME --output yaml", "kubectl get csinode w-1 --output yaml"),
+    (
+        "kubectl delete volumeattachment NAME",
+        "kubectl delete volumeattachment none --ignore-not-found --dry-run=server",
+    ),
+    (
+        "kubectl annotate storageclass NAME",
+        "kubectl annotate storageclass --all storageclass.kubernetes.io/is-default-class=false --overwrite --dry-run=server",
+    ),
+    (
+        "kubectl label namespace {namespace} pod-security.kubernetes.io/enforce=privileged --overwrite",
+        "kubectl label namespace kube-system pod-security.kubernetes.io/enforce=privileged --overwrite --dry-run=server",
+    ),
+    (
+        "kubectl --namespace {namespace} get resourcequotas",
+        "kubectl --namespace kube-system get resourcequotas",
+    ),
+    (
+        "kubectl --namespace {namespace} delete daemonset {name}",
+        "kubectl --namespace vmware-system-csi delete daemonset vsphere-csi-node --dry-run=server",
+    ),
+    (
+        "kubectl --namespace {namespace} delete {kind} {name}",
+        "kubectl --namespace vmware-system-csi delete deployment vsphere-csi-controller --dry-run=server",
+    ),
+    (
+        "kubectl --namespace {namespace} delete secret --selector owner=helm,name={release}",
+        "kubectl --namespace kube-system delete secret --selector owner=helm,name=vsphere-csi --dry-run=server",
+    ),
+    (
+        "kubectl --namespace {namespace} delete configmap,secret --selector {MOVED}",
+        "kubectl --namespace kube-system delete configmap,secret --selector vdo.vmware.com/moved --dry-run=server",
+    ),
+    (
+        "kubectl --namespace {namespace} annotate {kind} {name} {MOVED}-",
+        "kubectl --namespace vmware-system-csi annotate daemonset vsphere-csi-node vdo.vmware.com/moved- --dry-run=server",
+    ),
+    (
+        "kubectl --namespace {namespace} scale {} {name} --replicas 0",
+        "kubectl --namespace vmware-system-csi scale deployment vsphere-csi-controller --replicas 0 --dry-run=server",
+    ),
+    (
+        "kubectl -n {home} patch vdoconfig {name} --type merge --patch",
+        r#"kubectl -n NS patch vdoconfig vdo --type merge --patch '{"metadata":{"labels":{"a":"b"}}}' --dry-run=server"#,
+    ),
     (
         "kubectl apply --server-side --force-conflicts -f -",
         "vdoctl rights | kubectl apply --server-side --force-conflicts -f - --dry-run=server",
@@ -42,7 +105,7 @@ const RUN: [(&str, &str); 38] = [
         "kubectl logs --help | grep -q 'kubectl logs deployment/'",
     ),
     (
-        "kubectl -n {} annotate --overwrite vdoconfig {} {TAKE_OVER_CLUSTER_ID}={id}",
+        "kubectl -n {home} annotate --overwrite vdoconfig {name} {TAKE_OVER_CLUSTER_ID}={id}",
         "kubectl -n NS annotate --overwrite vdoconfig vdo vdo.vmware.com/take-over-cluster-id=x --dry-run=server",
     ),
     ("kubectl -n {} get pods", "kubectl -n NS get pods"),
@@ -137,7 +200,7 @@ const RUN: [(&str, &str); 38] = [
 ];
 
 /// Where the program is only named, and a command of which the test bed lacks the kind: that for OpenShift is run in `openshift.rs`.
-const NAMED: [&str; 14] = [
+const NAMED: [&str; 15] = [
     "kubectl patch clustercsidriver",
     "kubectl -n {namespace} get subscriptions.operators.coreos.com,installplans",
     "kubectl -n {namespace} delete clusterserviceversion {name}",
@@ -151,6 +214,7 @@ const NAMED: [&str; 14] = [
     "kubectl delete the rest",
     "kubectl describe",
     "kubectl wait --for=condition=UpgradeAvailable",
+    "kubectl get volumesnapshot",
     "kubectl get volumesnapshotcontent",
 ];
 

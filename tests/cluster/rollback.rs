@@ -17,7 +17,7 @@ use vdo_testbed::{Probe, until};
 const CSI: &str = "vsphere-csi";
 const VDO: &str = "vdo.vmware.com/v1alpha1";
 /// Images that can be had nowhere.
-const NOWHERE: &str = "nowhere.invalid/images";
+pub const NOWHERE: &str = "nowhere.invalid/images";
 
 /// The revisions of the storage driver, the oldest first: number, version, outcome.
 pub fn history(bed: &Bed) -> Result<Vec<(u64, String, String)>> {
@@ -118,7 +118,12 @@ fn change_that_never_becomes_healthy_is_rolled_back_once_and_retried_when_asked(
         let message = ready["message"].as_str().unwrap_or_default();
         println!("{message}");
         assert_eq!(ready["status"], "False");
-        for words in ["CSI 3.6.3", "CSI 3.8.0) is back", NOWHERE, "vdoctl upgrade retry"] {
+        for words in [
+            "CSI 3.6.3",
+            "CSI 3.8.0) is back, with the configuration",
+            NOWHERE,
+            "vdoctl upgrade retry",
+        ] {
             ensure!(message.contains(words), "{words:?} is not in {message}");
         }
         assert_eq!(config["status"]["drivers"][1]["version"], "3.8.0");

@@ -14,7 +14,7 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 
 /// The command with these words, as a shell reads them.
-fn vdoctl(bed: &Bed, line: &str) -> Result<Command> {
+pub fn vdoctl(bed: &Bed, line: &str) -> Result<Command> {
     let mut command = Command::new(vdo_testbed::vdoctl());
     command
         .env_clear()

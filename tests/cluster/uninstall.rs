@@ -6,6 +6,7 @@ pub mod volumes;
 use crate::common::{Bed, NS, PATIENCE, condition, name};
 use crate::fixture::INSTALLED;
 use crate::install::{ensure_nothing_was_forbidden, until_at_rest};
+use crate::preconditions::definition;
 use crate::uninstall::volumes::volume;
 use anyhow::{Context, Result, ensure};
 use serde_json::{Value, json};
@@ -86,7 +87,8 @@ fn holder_of_definition_or_class_is_found() -> Result<()> {
         let class =
             json!({"apiVersion": "storage.k8s.io/v1", "kind": "StorageClass", "metadata": {"name": "held"}, "provisioner": "example.org"});
         let place = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "held"}});
-        for object in [&crd, &class, &place] {
+        let contents = definition("VolumeSnapshotContent", false);
+        for object in [&crd, &contents, &class, &place] {
             bed.apply(object).await?;
         }
         let within = |api_version: &str, kind: &str, spec: Value| {
@@ -112,9 +114,15 @@ fn holder_of_definition_or_class_is_found() -> Result<()> {
             ("CustomResourceDefinition", within("example.org/v1", "Thing", json!({}))),
             ("StorageClass", claim("default")),
             ("StorageClass", of_class),
+            (
+                "VolumeSnapshotClass",
+                json!({"apiVersion": "snapshot.storage.k8s.io/v1", "kind": "VolumeSnapshotContent", "metadata": {"name": "taken"},
+                    "spec": {"volumeSnapshotClassName": "held"}}),
+            ),
         ] {
             let id = match kind {
                 "CustomResourceDefinition" => ObjectId::new("apiextensions.k8s.io", kind, "", "things.example.org"),
+                "VolumeSnapshotClass" => ObjectId::new("snapshot.storage.k8s.io", kind, "", "held"),
                 _ => ObjectId::new("storage.k8s.io", kind, "", "held"),
             };
             let free = holder(&bed.cluster.client(), &id).await?;

@@ -319,3 +319,52 @@ pub fn attacks() -> Vec<(String, Value)> {
     }
     all
 }
+
+/// The same for objects of Antrea, which the operator may write only where it was granted that.
+pub fn attacks_on_antrea() -> Vec<(String, Value)> {
+    let of = |kind: &str| {
+        newest("antrea")
+            .into_iter()
+            .find(|object| object["kind"] == kind)
+            .expect("an object")
+    };
+    let (api, mutating, validating) = (
+        of("APIService"),
+        of("MutatingWebhookConfiguration"),
+        of("ValidatingWebhookConfiguration"),
+    );
+    let mut all = vec![
+        ("another Service of an API".into(), with(&api, "/spec/service/name", json!("other"))),
+        ("no TLS of an API".into(), with(&api, "/spec/insecureSkipTLSVerify", json!(true))),
+        ("authority of an API".into(), with(&api, "/spec/caBundle", json!("Q0E="))),
+        ("another API".into(), with(&api, "/metadata/name", json!("v1.apps"))),
+        ("another group of an API".into(), with(&api, "/spec/group", json!("apps"))),
+    ];
+    for webhooks in [mutating, validating] {
+        let kind = webhooks["kind"].as_str().unwrap_or_default();
+        for (what, place, value) in [
+            ("address", "/webhooks/0/clientConfig/url", json!("https://192.0.2.1/")),
+            ("authority", "/webhooks/0/clientConfig/caBundle", json!("Q0E=")),
+            ("Service", "/webhooks/0/clientConfig/service/namespace", json!("default")),
+            ("kinds", "/webhooks/0/rules/0/resources", json!(["*"])),
+            ("groups", "/webhooks/0/rules/0/apiGroups", json!([""])),
+            ("name", "/webhooks/0/name", json!("other.antrea.io")),
+        ] {
+            all.push((format!("{kind}: {what}"), with(&webhooks, place, value)));
+        }
+    }
+    for (kind, place, value) in [
+        ("DaemonSet", "/spec/template/spec/hostPID", json!(true)),
+        ("DaemonSet", "/spec/template/spec/containers/0/command", json!(["sh"])),
+        ("DaemonSet", "/spec/template/spec/volumes/1/hostPath/path", json!("/")),
+        ("Deployment", "/spec/template/spec/serviceAccountName", json!("default")),
+        (
+            "Deployment",
+            "/spec/template/spec/containers/0/securityContext",
+            json!({"privileged": true}),
+        ),
+    ] {
+        all.push((format!("{kind}: {place}"), with(&of(kind), place, value)));
+    }
+    all
+}

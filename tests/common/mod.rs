@@ -7,6 +7,7 @@ pub mod large;
 pub mod sample;
 mod schema;
 pub mod state;
+pub mod web;
 
 use anyhow::{Context, Result};
 use kube::api::{Api, ApiResource, DeleteParams, DynamicObject, GroupVersionKind, ListParams, Patch, PatchParams, PropagationPolicy};
@@ -398,14 +399,7 @@ impl Bed {
 
     /// The same with more header lines, each with its end.
     pub async fn fetch_with(&self, path: &str, headers: &str) -> Result<String> {
-        use tokio::io::{AsyncReadExt, AsyncWriteExt};
-        let mut stream = tokio::net::TcpStream::connect(self.operator_address()?).await?;
-        stream
-            .write_all(format!("GET {path} HTTP/1.1\r\nHost: operator\r\nConnection: close\r\n{headers}\r\n").as_bytes())
-            .await?;
-        let mut text = String::new();
-        stream.read_to_string(&mut text).await?;
-        Ok(text)
+        web::get(self.operator_address()?, path, headers).await
     }
 
     /// How many reconciles the operator has counted.

@@ -1,9 +1,10 @@
 //! A cluster, the operator behind the proxy, and one undisturbed or disturbed run of a scenario.
 
-use crate::common::{Bed, GUEST, NS, PATIENCE, condition};
+use crate::common::{Bed, GUEST, NS, PATIENCE, condition, name};
 use crate::oracle::{State, nothing_twice};
 use crate::points::{Mode, Point};
 use anyhow::{Context, Result};
+use kube::api::DeleteParams;
 use serde_json::{Value, json};
 use std::time::{Duration, Instant};
 use vdo_testbed::{Act, Call, Handled, NodeOptions, Probe, Proxy, until};
@@ -148,8 +149,36 @@ impl Lab {
             }
             Scenario::Delete | Scenario::Release => bed.delete("vdo.vmware.com/v1alpha1", "VDOConfig", NS, "vdo").await,
             Scenario::Join => bed.cluster.add_node(NodeOptions::worker(GUEST.0).uninitialized()).await,
-            Scenario::Leave => bed.delete("v1", "Node", "", GUEST.0).await,
+            Scenario::Leave => {
+                bed.delete("v1", "Node", "", GUEST.0).await?;
+                self.bury_pods(GUEST.0).await
+            }
         }
+    }
+
+    /// Deletes the pods of a node that is gone. The controllers take a minute for it, and count them until then.
+    async fn bury_pods(&self, node: &str) -> Result<()> {
+        for pod in self.bed.list("v1", "Pod", "").await? {
+            if pod["spec"]["nodeName"] == node {
+                let text = |key: &str| pod["metadata"][key].as_str().unwrap_or_default();
+                let api = self.bed.api("v1", "Pod", text("namespace"));
+                match api.delete(text("name"), &DeleteParams::default().grace_period(0)).await {
+                    Err(error) if !matches!(&error, kube::Error::Api(status) if status.code == 404) => return Err(error.into()),
+                    _ => {}
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// A DaemonSet that counts more nodes than there are: its controller has not seen yet that one is gone.
+    async fn counts_gone_node(&self, nodes: usize) -> Result<Option<String>> {
+        let sets = self.bed.list("apps/v1", "DaemonSet", "app.kubernetes.io/managed-by=vdo").await?;
+        let counts = |set: &Value| set["status"]["desiredNumberScheduled"].as_u64() > u64::try_from(nodes).ok();
+        Ok(sets
+            .iter()
+            .find(|set| counts(set))
+            .map(|set| format!("{} counts more than {nodes} nodes", name(set))))
     }
 
     /// Waits for the point; where the scenario ends before, that is the end.
@@ -194,6 +223,9 @@ impl Lab {
                     }
                     if config["status"]["nodes"]["total"] != nodes {
                         return Ok(Probe::not_yet(&config["status"]["nodes"]));
+                    }
+                    if let Some(set) = self.counts_gone_node(nodes).await? {
+                        return Ok(Probe::not_yet(set));
                     }
                     // What may be upgraded to depends on the machines of the nodes, which are looked for meanwhile.
                     let drivers = config["status"]["drivers"].to_string();

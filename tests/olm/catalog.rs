@@ -12,7 +12,7 @@ use vdo_testbed::opm;
 
 const IMAGE: &str = "ghcr.io/vdo-project/vdo-bundle:v1";
 
-fn release(args: &[&str]) -> Result<String> {
+pub fn release(args: &[&str]) -> Result<String> {
     let output = Command::new(vdo_testbed::vdo_release()?)
         .args(args)
         .env("SOURCE_DATE_EPOCH", "1700000000")
@@ -21,7 +21,7 @@ fn release(args: &[&str]) -> Result<String> {
     Ok(String::from_utf8(output.stdout)?)
 }
 
-fn text(path: &Path) -> &str {
+pub fn text(path: &Path) -> &str {
     path.to_str().expect("a path in UTF-8")
 }
 

@@ -3,6 +3,7 @@
 
 use crate::common::{NS, OPERATOR};
 use crate::olm_bed::{Approval, run};
+use crate::transcript::{DRIVERS, PLANS, SUBSCRIPTIONS, Transcript, VERSIONS};
 use anyhow::{Result, ensure};
 use serde_json::{Value, json};
 
@@ -32,6 +33,11 @@ fn olm_installs_the_operator_and_the_drivers_become_ready() -> Result<()> {
         world.until_plan("Complete").await?;
         let csv = world.until_succeeded("0.1.0").await?;
         assert_eq!(csv["status"]["reason"], "InstallSucceeded");
+        let mut seen = Transcript::default();
+        seen.say("A namespace, an OperatorGroup and a Subscription are there, and no prerequisites.");
+        for line in [SUBSCRIPTIONS, PLANS, VERSIONS] {
+            seen.kubectl(&world.bed, line).await?;
+        }
         let deployment = world.bed.get("apps/v1", "Deployment", NS, "vdo-operator").await?;
         assert_eq!(deployment["metadata"]["labels"]["olm.owner"], "vdo.v0.1.0");
         let env = &deployment["spec"]["template"]["spec"]["containers"][0]["env"];
@@ -43,8 +49,22 @@ fn olm_installs_the_operator_and_the_drivers_become_ready() -> Result<()> {
         world.bed.apply_samples().await?;
         let missing = world.bed.until_reason("Ready", "RightsMissing").await?;
         ensure!(missing["message"].to_string().contains("vdoctl rights --missing"), "{missing}");
+        seen.say("A connection and an empty VDOConfig are applied. The operator says what it lacks.");
+        seen.kubectl(
+            &world.bed,
+            "get vdoconfig vdo --namespace vmware-system-vdo --output jsonpath='{.status.conditions[?(@.type==\"Ready\")].message}'",
+        )
+        .await?;
         world.apply_prerequisites().await?;
         let config = world.bed.until_ready().await?;
+        seen.say("The prerequisites are applied.");
+        seen.kubectl(
+            &world.bed,
+            "wait vdoconfig vdo --namespace vmware-system-vdo --for=condition=Ready --timeout=1m",
+        )
+        .await?;
+        seen.kubectl(&world.bed, DRIVERS).await?;
+        seen.hold("installation");
         let by = "ClusterServiceVersion vdo.v0.1.0 of Subscription vdo, channel stable";
         for verb in ["status", "version"] {
             let (_, screen, reported) = world.bed.vdoctl(&[verb])?;

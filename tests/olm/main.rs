@@ -13,4 +13,6 @@ mod olm_bed;
 mod page;
 mod refused;
 mod removal;
+mod transcript;
 mod upgrade;
+mod v1;

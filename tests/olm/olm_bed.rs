@@ -39,6 +39,21 @@ pub fn prerequisites() -> Result<Vec<Value>> {
     Ok(vdo_api::yaml::load_all(&fs::read_to_string(bundle().join("prerequisites.yaml"))?)?)
 }
 
+/// The same in a folder below this one.
+pub async fn release(bed: &Bed, below: &Path, version: &str, change: impl FnOnce(&mut Value)) -> Result<PathBuf> {
+    let folder = below.join(version);
+    copy(&bundle(), &folder)?;
+    let reference = format!("{}:v{version}", repository()?);
+    edit(&folder.join("manifests/vdo.clusterserviceversion.yaml"), |csv| {
+        csv["metadata"]["name"] = format!("vdo.v{version}").into();
+        csv["spec"]["version"] = version.into();
+        csv["spec"]["install"]["spec"]["deployments"][0]["spec"]["template"]["spec"]["containers"][0]["image"] = reference.as_str().into();
+    })?;
+    edit(&folder.join("manifests/vdo.vmware.com_vdoconfigs.yaml"), change)?;
+    bed.agent.serve_image(&reference, &image::layout()?).await?;
+    Ok(folder)
+}
+
 /// Runs a test with a cluster of its own.
 pub fn run(test: impl AsyncFnOnce(&mut OlmBed) -> Result<()>) -> Result<()> {
     crate::common::prepare();
@@ -59,18 +74,7 @@ impl OlmBed {
     /// The bundle as a release of this version, in a folder of its own: another name, another image, and whatever `change` does to the
     /// definition of VDOConfigs.
     pub async fn release(&self, version: &str, change: impl FnOnce(&mut Value)) -> Result<PathBuf> {
-        let folder = self.folder.path().join(version);
-        copy(&bundle(), &folder)?;
-        let reference = format!("{}:v{version}", repository()?);
-        edit(&folder.join("manifests/vdo.clusterserviceversion.yaml"), |csv| {
-            csv["metadata"]["name"] = format!("vdo.v{version}").into();
-            csv["spec"]["version"] = version.into();
-            csv["spec"]["install"]["spec"]["deployments"][0]["spec"]["template"]["spec"]["containers"][0]["image"] =
-                reference.as_str().into();
-        })?;
-        edit(&folder.join("manifests/vdo.vmware.com_vdoconfigs.yaml"), change)?;
-        self.bed.agent.serve_image(&reference, &image::layout()?).await?;
-        Ok(folder)
+        release(&self.bed, self.folder.path(), version, change).await
     }
 
     /// Has the catalog hold these bundles in the channel stable, each of which replaces the one before it.

@@ -2,10 +2,14 @@
 
 use crate::common::{Bed, NS, PATIENCE};
 use crate::olm_bed::{GROUPS, OLM, SUBSCRIPTION, prerequisites, run};
+use crate::transcript::{Transcript, VERSIONS, WORKLOADS};
 use anyhow::{Context, Result, ensure};
 use serde_json::Value;
 use std::collections::BTreeSet;
 use vdo_testbed::{Probe, until};
+
+/// What a person types.
+const DELETE: &str = "delete csv --selector operators.coreos.com/vdo.vmware-system-vdo --namespace vmware-system-vdo";
 
 /// The kinds of which an installation has objects.
 const KINDS: [(&str, &str); 19] = [
@@ -52,8 +56,11 @@ fn olm_removal_before_the_drivers_is_refused_and_in_order_leaves_what_olm_keeps(
 
         world.bed.delete(OLM, "Subscription", NS, SUBSCRIPTION).await?;
         let refusal = world.refusal("0.1.0").await?.context("it would be deleted")?;
-        let error = world.bed.delete(OLM, "ClusterServiceVersion", NS, "vdo.v0.1.0").await;
-        ensure!(error.is_err(), "it was deleted");
+        let mut seen = Transcript::default();
+        seen.say("The wrong order: the operator first. The Subscription is deleted already.");
+        let (code, _) = seen.kubectl(&world.bed, DELETE).await?;
+        ensure!(code != 0, "it was deleted");
+        seen.kubectl(&world.bed, VERSIONS).await?;
         ensure!(
             refusal.contains("VDOConfig vmware-system-vdo/vdo")
                 && refusal.contains("kubectl delete vdoconfig vdo --namespace vmware-system-vdo"),
@@ -64,8 +71,12 @@ fn olm_removal_before_the_drivers_is_refused_and_in_order_leaves_what_olm_keeps(
             "it is being deleted"
         );
 
-        world.bed.uninstall().await?;
-        world.bed.delete(OLM, "ClusterServiceVersion", NS, "vdo.v0.1.0").await?;
+        seen.say("The right order: the drivers first.");
+        seen.kubectl(&world.bed, "delete vdoconfig --all --namespace vmware-system-vdo --timeout=10m")
+            .await?;
+        seen.kubectl(&world.bed, WORKLOADS).await?;
+        let (code, said) = seen.kubectl(&world.bed, DELETE).await?;
+        ensure!(code == 0, "{said}");
         until("the operator's pod to be gone", PATIENCE, async || {
             Ok(Probe::when(world.bed.operator_pod().await?.is_null(), "it is there"))
         })
@@ -85,17 +96,17 @@ fn olm_removal_before_the_drivers_is_refused_and_in_order_leaves_what_olm_keeps(
                 .delete(api_version, kind, text("/metadata/namespace"), text("/metadata/name"))
                 .await?;
         }
-        let of_olm =
-            |line: &&String| line.contains(".vdo.vmware.com-") || line.contains("olm.") || line.contains("/olm-") || line.contains(" olm/");
-        until("everything but what OLM keeps to be gone", PATIENCE, async || {
+        until("everything that came with the installation to be gone", PATIENCE, async || {
             let now = listed(&world.bed).await?;
-            let left: Vec<&String> = now.difference(&before).filter(|line| !of_olm(line)).collect();
+            let left: Vec<&String> = now.difference(&before).collect();
             Ok(Probe::when(left.is_empty(), format!("{left:#?}")))
         })
         .await?;
         let now = listed(&world.bed).await?;
         let lost: Vec<&String> = before.difference(&now).collect();
         ensure!(lost.is_empty(), "{lost:#?}");
+        seen.say("The OperatorGroup, what OLM keeps, the prerequisites and the definitions are deleted. The cluster has the same objects as before the installation.");
+        seen.hold("removal");
         Ok(())
     })
 }

@@ -5,7 +5,12 @@ use std::path::Path;
 use serde_json::Value;
 
 /// Beside it, and applied by themselves; the rights for OpenShift on OpenShift alone.
-const APART: [&str; 3] = ["kustomization.yaml", "namespace.yaml", "openshift-rbac.yaml"];
+const APART: [&str; 4] = [
+    "kustomization.yaml",
+    "namespace.yaml",
+    "openshift-rbac.yaml",
+    "openshift-trusted-ca.yaml",
+];
 
 #[test]
 fn kustomization_lists_every_manifest_but_the_namespaces() {

@@ -1,6 +1,7 @@
 //! What the drivers read is what was meant: files are read back by readers that share no code with the writers.
 #![allow(clippy::unwrap_used, clippy::panic, reason = "tests")]
 
+mod settings;
 #[path = "../cluster/secrets/shapes.rs"]
 mod shapes;
 mod trust;
@@ -11,7 +12,7 @@ use proptest::strategy::ValueTree as _;
 use std::collections::BTreeMap;
 use vdo_api::types::{DriverVersion, Remedy as _, Secret};
 use vdo_core::driverconfig::cpi::{self, CpiConfig, CpiOptions, IpFamily, NodeNetwork};
-use vdo_core::driverconfig::csi::{self, Access, CsiOptions, NetPermission, SnapshotLimits};
+use vdo_core::driverconfig::csi::{self, Access, CsiOptions, NetPermission, SnapshotLimits, Tuning};
 use vdo_core::driverconfig::{ConfigError, Connection, Thumbprint, Trust};
 
 const NASTY: &str = r##"p@ss"w\or d#;%$='"##;
@@ -163,10 +164,17 @@ fn csi_config_all_options_renders_expected_file() {
             root_squash: true,
         }],
         file_share_datastore_urls: vec!["ds:///vmfs/volumes/vsan:1/".into()],
+        file_share_clusters: BTreeMap::from([("vc2".to_owned(), vec!["domain-c8".to_owned(), "domain-c9".to_owned()])]),
         snapshots: SnapshotLimits {
             per_volume: Some(3),
             vsan: None,
             vvol: Some(5),
+        },
+        tuning: Tuning {
+            query_limit: Some(500),
+            list_volume_threshold: Some(20),
+            auth_check_minutes: Some(10),
+            preferred_datastores_minutes: Some(15),
         },
         ..CsiOptions::new("cluster-1")
     };
@@ -175,6 +183,10 @@ fn csi_config_all_options_renders_expected_file() {
     [Global]
     cluster-id = "cluster-1"
     cluster-distribution = "OpenShift"
+    query-limit = "500"
+    list-volume-threshold = "20"
+    csi-auth-check-intervalinmin = "10"
+    csi-fetch-preferred-datastores-intervalinmin = "15"
 
     [VirtualCenter "vcenter.example.com"]
     user = "csi@vsphere.local"
@@ -190,6 +202,7 @@ fn csi_config_all_options_renders_expected_file() {
     port = "443"
     insecure-flag = "false"
     thumbprint = "AB:AB:AB:AB:AB:AB:AB:AB:AB:AB:AB:AB:AB:AB:AB:AB:AB:AB:AB:AB"
+    targetvSANFileShareClusters = "domain-c8,domain-c9"
 
     [NetPermissions "permission-0"]
     ips = "10.0.0.0/8"
@@ -216,13 +229,39 @@ fn csi_config_all_options_renders_expected_file() {
     assert!(csi::ignored(&version("3.1.2"), &options).is_empty());
     let of =
         |at: &str, options: &csi::CsiOptions| -> Vec<&str> { csi::ignored(&version(at), options).iter().map(|one| one.option).collect() };
-    assert_eq!(of("2.3.0", &options), ["snapshots", "topologyCategories"]);
+    let tuning_2_6 = [
+        "tuning.queryLimit",
+        "tuning.listVolumeThreshold",
+        "tuning.preferredDatastoresMinutes",
+    ];
+    assert_eq!(
+        of("2.3.0", &options),
+        [&["snapshots", "topologyCategories"][..], &tuning_2_6].concat()
+    );
     let bare = csi::CsiOptions {
         snapshots: csi::SnapshotLimits::default(),
         topology_categories: Vec::new(),
+        tuning: Tuning {
+            auth_check_minutes: Some(10),
+            ..Tuning::default()
+        },
         ..options
     };
     assert!(of("2.3.0", &bare).is_empty());
+    assert_eq!(
+        of("2.1.0", &bare),
+        ["clusterDistribution", "fileVolumes.vsanClusters", "tuning.authCheckMinutes"]
+    );
+    let migrating = csi::CsiOptions {
+        migration_datastore_url: Some("ds:///vmfs/volumes/a/".into()),
+        ..CsiOptions::new("cluster-1")
+    };
+    assert_eq!(of("2.7.4", &migrating), ["migrationDatastoreUrl"]);
+    for (at, written) in [("2.7.4", false), ("3.0.0", true)] {
+        let data = csi::render(&version(at), &migrating, &[connection("vc1", "vcenter.example.com")]).unwrap();
+        let line = "migration-datastore-url = \"ds:///vmfs/volumes/a/\"";
+        assert_eq!(data[csi::FILE].expose().contains(line), written, "{at}");
+    }
 }
 
 #[test]
@@ -238,13 +277,13 @@ fn cpi_config_all_options_renders_expected_file() {
         zone: "k8s-zone".into(),
         region: "k8s-region".into(),
     });
-    options.ip_families = vec![IpFamily::V6, IpFamily::V4];
-    options.internal = NodeNetwork {
+    options.addresses.families = vec![IpFamily::V6, IpFamily::V4];
+    options.addresses.internal = NodeNetwork {
         subnets: vec!["192.168.10.0/24".into(), "fd00:10::/64".into()],
         excluded: vec!["10.244.0.0/16".into()],
         name: Some("DPG: \"nodes\"".into()),
     };
-    options.external.subnets = vec!["0.0.0.0/0".into()];
+    options.addresses.external.subnets = vec!["0.0.0.0/0".into()];
     let made = cpi::render(&version("1.34.0"), &options, &[one, two]).unwrap();
     insta::assert_snapshot!(made.conf, @r##"
     global:
@@ -290,7 +329,7 @@ fn cpi_config_all_options_renders_expected_file() {
 fn cpi_config_subnet_not_in_cidr_form_is_refused() {
     let try_one = |subnet: &str| {
         let mut options = cpi_options();
-        options.external.excluded = vec!["10.0.0.0/8".into(), subnet.into()];
+        options.addresses.external.excluded = vec!["10.0.0.0/8".into(), subnet.into()];
         cpi::render(&version("1.34.0"), &options, &[connection("vc1", "vcenter.example.com")]).map(drop)
     };
     for good in ["0.0.0.0/0", "10.1.0.0/32", "fd00::/128", "::/0"] {
@@ -326,6 +365,14 @@ fn cpi_config_ambiguous_server_or_password_uses_indirect_keys() {
         let secret = cpi::render(&version("1.34.0"), &cpi_options(), &[meant]).unwrap().secret;
         assert_eq!(read_cpi_secret(&secret)[server].1, password, "{server}");
         assert!(secret.contains_key("server_vc1-vc"));
+    }
+}
+
+fn clients(ips: &str) -> NetPermission {
+    NetPermission {
+        ips: ips.into(),
+        access: Access::ReadWrite,
+        root_squash: false,
     }
 }
 
@@ -376,6 +423,31 @@ fn csi_config_each_invalid_field_is_rejected() {
         (|_, o| o.topology_categories = vec!["a,b".into()], "a comma separates"),
         (|_, o| o.cluster_distribution = Some("a\rb".into()), "carriage return"),
         (|_, o| o.file_share_datastore_urls = vec!["ds:///a,b".into()], "the datastore URL"),
+        (|_, o| o.migration_datastore_url = Some("ds:///a\u{1}".into()), "the datastore URL"),
+        (
+            |_, o| o.net_permissions.push(clients("10.0.0.1, 10.0.0.2")),
+            "fileVolumes.netPermissions[0].ips \"10.0.0.1, 10.0.0.2\" is not an address",
+        ),
+        (
+            |_, o| o.net_permissions.extend([clients("*"), clients("10.0.0.0/40")]),
+            "fileVolumes.netPermissions[1].ips",
+        ),
+        (
+            |_, o| drop(o.file_share_clusters.insert("vc1".into(), vec!["a,b".into()])),
+            "the vSAN cluster",
+        ),
+        (
+            |_, o| drop(o.file_share_clusters.insert("vc9".into(), vec!["domain-c8".into()])),
+            "names vSphere connection vc9, which the CSI driver does not use",
+        ),
+        (
+            |c, o| {
+                c.push(connection("b", "b.example.com"));
+                o.topology_categories = vec!["zone".into()];
+                o.migration_datastore_url = Some("ds:///vmfs/volumes/a/".into());
+            },
+            "is for one vCenter, and 2 vSphere connections are given",
+        ),
     ];
     for (mutate, expected) in cases {
         let (mut connections, mut options) = (vec![connection("vc1", "vcenter.example.com")], CsiOptions::new("cluster"));

@@ -4,6 +4,7 @@
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::{Value, json};
+use std::collections::BTreeSet;
 use std::path::Path;
 use vdo_api::api::{CREDENTIALS_ANNOTATION, VDOConfigSpec};
 use vdo_api::types::{DriverVersion, Secret};
@@ -11,6 +12,7 @@ use vdo_core::chart::{self, Chart};
 use vdo_core::driverconfig::{Connection, Trust, csi};
 use vdo_core::drivers::{self, CPI, CSI, Material, SERVED, Setup, Uses, requests};
 use vdo_core::manifest::Object;
+use vdo_source::fetch::embedded;
 
 fn spec(value: Value) -> VDOConfigSpec {
     serde_json::from_value(value).unwrap()
@@ -119,7 +121,8 @@ fn values_follow_the_specification_and_free_values_go_over_them() {
         drivers::values(&full(), &csi, Some(&material())),
         json!({
             "images": images, "imagePullSecrets": ["pull"], "controller": {"replicas": "auto"}, "kubeletPath": "/data/kubelet",
-            "topology": {"enabled": true}, "windows": {"enabled": true}, "logLevel": "DEBUG",
+            "podDisruptionBudgets": true,
+            "topology": {"enabled": true, "categories": ["zone"]}, "windows": {"enabled": true}, "logLevel": "DEBUG",
             "webhook": {"enabled": true, "secretName": SERVED, "caBundle": STANDARD.encode("authorities")},
             "storageClasses": [{"name": "fast"}], "featureStates": {"csi-migration": false, "online-volume-extend": true},
         })
@@ -129,11 +132,19 @@ fn values_follow_the_specification_and_free_values_go_over_them() {
     let republished = json!({"useRepublished": true});
     assert_eq!(
         bare(json!({"storageProvider": {}}), &csi),
-        json!({"images": republished, "controller": {"replicas": "auto"}})
+        json!({"images": republished, "controller": {"replicas": "auto"}, "podDisruptionBudgets": true})
     );
     for families in [json!([]), json!(["IPv4"])] {
         let value = json!({"cloudProvider": {"ipFamilies": families}, "images": {"pullSecrets": []}});
         assert_eq!(bare(value, &chart(CPI, "1.34.0")), json!({"images": republished}));
+    }
+    // The folder of the kubelet is the same with a slash at its end.
+    for storage in [
+        json!({"customKubeletPath": "/data/kubelet/"}),
+        json!({"values": {"kubeletPath": "/data/kubelet/"}}),
+    ] {
+        let found = bare(json!({"storageProvider": storage}), &csi);
+        assert_eq!(found["kubeletPath"], "/data/kubelet");
     }
     // A chart without that value does not get it.
     let mut further = csi.clone();
@@ -259,7 +270,7 @@ fn csi_driver_is_configured_by_secrets() {
 /// The identity of volumes is found again where a driver has it: in its file, or where it keeps the one that it made up.
 #[test]
 fn cluster_id_of_installed_driver_is_found_in_its_places() {
-    let [(kind, namespace, name), made_up] = drivers::cluster_id_places();
+    let [(kind, namespace, name), made_up, ..] = drivers::cluster_id_places();
     assert_eq!((kind, namespace, name), ("Secret", "vmware-system-csi", "vsphere-config-secret"));
     assert_eq!(made_up, ("ConfigMap", "vmware-system-csi", "vsphere-csi-cluster-id"));
     let config = written(&full(), CSI, "3.7.3", "p", None).remove(0);
@@ -270,4 +281,25 @@ fn cluster_id_of_installed_driver_is_found_in_its_places() {
     };
     assert_eq!(map(json!({"clusterID": "made-up"})).as_deref(), Some("made-up"));
     assert_eq!((map(json!({"clusterID": ""})), map(json!({}))), (None, None));
+}
+
+/// The table says which workloads are ours; an installation of others in the same place is adopted and no rival.
+#[test]
+fn table_of_drivers_names_every_workload_of_the_charts() {
+    for driver in drivers::KNOWN {
+        let mut named = BTreeSet::new();
+        let source = embedded::sources().remove(driver.name).expect("a chart");
+        for version in source.versions() {
+            let chart = chart::open(&chart::package(&source, &version).expect("a package")).expect("a chart");
+            for object in chart::render(&chart, &chart::everything(&chart), &chart::Context::default()).expect("objects") {
+                let object = Object::new(object).expect("an object");
+                if object.pod_spec().is_some() {
+                    assert_eq!(object.namespace(), driver.namespace, "{version}: {object}");
+                    named.insert(object.name().to_owned());
+                }
+            }
+        }
+        let known: BTreeSet<String> = driver.workloads.iter().map(|name| (*name).to_owned()).collect();
+        assert_eq!(named, known, "{}", driver.name);
+    }
 }

@@ -9,7 +9,7 @@
 use std::path::Path;
 use vdo_api::types::{ChartRef, Digest};
 use vdo_core::chart;
-use vdo_core::drivers::CSI;
+use vdo_core::drivers::{self, CSI};
 use vdo_core::matrix::{Confidence, Index};
 use vdo_source::fetch::{Access, FetchError, MatrixSource, embedded};
 
@@ -64,6 +64,19 @@ fn embedded_index_every_version_has_chart_and_evidence() {
             assert!(!entry.images.is_empty());
         }
     }
+}
+
+/// A driver that no field of the VDOConfig is for comes only where `spec.drivers` names it.
+#[test]
+fn embedded_index_drivers_are_usual_or_on_request() {
+    let index = embedded_index();
+    let usual: Vec<&str> = index.usual().map(String::as_str).collect();
+    assert_eq!(usual, drivers::KNOWN.map(|driver| driver.name));
+    for name in drivers::ON_REQUEST {
+        assert!(index.drivers.contains_key(name), "{name}");
+    }
+    let requested = drivers::requests(&vdo_api::api::VDOConfigSpec::default());
+    assert!(requested.iter().all(|request| usual.contains(&request.driver.as_str())));
 }
 
 /// Runs a future that never waits.

@@ -6,7 +6,7 @@ use std::fs;
 use std::path::Path;
 use vdo_api::api::OPERATOR_NAMESPACE;
 use vdo_api::yaml::load_all;
-use vdo_core::install::{FILES, OPERATOR, Settings, objects};
+use vdo_core::install::{FILES, OPENSHIFT, OPERATOR, Settings, objects};
 
 #[test]
 fn embedded_files_are_those_of_the_kustomization_and_the_namespace() {
@@ -17,14 +17,14 @@ fn embedded_files_are_those_of_the_kustomization_and_the_namespace() {
         .unwrap()
         .iter()
         .map(|file| file.as_str().unwrap());
-    let wanted: BTreeSet<&str> = listed.chain(["namespace.yaml", "openshift-rbac.yaml"]).collect();
+    let wanted: BTreeSet<&str> = listed.chain(["namespace.yaml"]).chain(OPENSHIFT).collect();
     assert_eq!(FILES.iter().map(|(file, _)| *file).collect::<BTreeSet<_>>(), wanted);
 }
 
 #[test]
 fn objects_by_default_are_as_written_in_deploy() {
     for openshift in [false, true] {
-        let files = FILES.iter().filter(|(file, _)| openshift || *file != "openshift-rbac.yaml");
+        let files = FILES.iter().filter(|(file, _)| openshift || !OPENSHIFT.contains(file));
         let written: Vec<Value> = files.flat_map(|(_, text)| load_all(text).unwrap()).collect();
         let settings = Settings {
             openshift,

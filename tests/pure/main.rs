@@ -1,6 +1,8 @@
 //! The pure core and what is generated from it: no process, cluster or network.
 #![allow(missing_docs, reason = "tests")]
+mod adopt;
 mod api_answers;
+mod conformance;
 mod crates;
 mod crds;
 mod deploy;
@@ -19,6 +21,8 @@ mod matrix;
 mod matrix_choice;
 mod matrix_lint;
 mod matrix_oracle;
+mod monitoring;
+mod odd_nodes;
 mod operator_version;
 mod pages;
 mod plan;
@@ -32,5 +36,6 @@ mod signature;
 mod sources;
 mod status;
 mod style;
+mod volumes;
 mod writers;
 mod yaml;

@@ -48,7 +48,7 @@ fn ask(index: &Index, kubernetes: &str, vcenters: &[&str]) -> Ask {
     Ask {
         kubernetes: kubernetes.parse().unwrap(),
         vcenters: vcenters.iter().enumerate().map(named).collect(),
-        drivers: index.drivers.keys().map(|name| (name.clone(), DriverRequest::default())).collect(),
+        drivers: index.usual().map(|name| (name.clone(), DriverRequest::default())).collect(),
         installed: BTreeMap::new(),
         policy: UpdatePolicy::Compatible,
     }

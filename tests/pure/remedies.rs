@@ -259,6 +259,10 @@ fn cluster() -> Vec<Box<dyn Remedy>> {
             api_version: text(),
             source: said(),
         }),
+        Box::new(ClusterError::PodDenied {
+            workload: ObjectId::new("apps", "DaemonSet", "n", "d"),
+            source: said(),
+        }),
         Box::new(ClusterError::Denied {
             id: id("Secret"),
             source: said(),
@@ -320,6 +324,11 @@ fn specification() -> Vec<Box<dyn Remedy>> {
             secret: text(),
             key: "username",
         }),
+        Box::new(ReconcileError::SecretLineBreak {
+            connection: connection(),
+            secret: text(),
+            key: "password",
+        }),
         Box::new(ReconcileError::CaBundle {
             connection: connection(),
             place: text(),
@@ -340,7 +349,7 @@ fn specification() -> Vec<Box<dyn Remedy>> {
             driver: text(),
             version: text(),
             lacking: text(),
-            matrix: text(),
+            matrix: Some(text()),
         }),
         Box::new(ReconcileError::from(RepositoryError::from(IndexError::NotText))),
         Box::new(ReconcileError::from(vdo_core::drivers::SetupError::from(ConfigError::NoConnection))),

@@ -1,6 +1,6 @@
 //! Rules of the code that no list of dependencies can say.
 
-use crate::sources::{product_code, product_texts};
+use crate::sources::{product_code, product_texts, texts_of};
 use std::collections::BTreeSet;
 
 /// Text that others have written takes up to a hundred times its bytes in memory: `types::from_json` counts before anything is built, and so does
@@ -99,7 +99,9 @@ fn rules_only_apply_writes_to_the_cluster() {
         ".merge(api_version",
         ".delete_as_seen(",
     ];
-    const MAY: [&str; 13] = [
+    const MAY: [&str; 16] = [
+        // `adopt --move`, on workloads of others.
+        "crates/vdoctl/src/adopt/moving.rs",
         "crates/vdoctl/src/approve.rs",
         // What `configure`, `secrets set`, `upgrade apply`, `pause` and `resume` write.
         "crates/vdoctl/src/change.rs",
@@ -109,6 +111,9 @@ fn rules_only_apply_writes_to_the_cluster() {
         "crates/vdoctl/src/history.rs",
         // `mirror push --use`.
         "crates/vdoctl/src/mirror/adopt.rs",
+        // A test of storage, in a namespace of its own.
+        "crates/vdoctl/src/selftest/home.rs",
+        "crates/vdoctl/src/selftest/run.rs",
         // What OLM reads.
         "src/controller/operator_condition.rs",
         "src/controller/vsphere_cloud_config.rs",
@@ -125,4 +130,20 @@ fn rules_only_apply_writes_to_the_cluster() {
         }
     }
     assert_eq!(found, MAY.iter().map(|name| (*name).to_owned()).collect::<BTreeSet<_>>());
+}
+
+/// A fresh machine has the essential packages of Debian and what the README asks for. A test that starts another program looks for it first and
+/// says that it is skipped; `kill` is such a program, so that signals are sent by the system call.
+#[test]
+fn rules_tests_start_programs_that_every_machine_has() {
+    const EVERY_MACHINE: [&str; 8] = ["bash", "cc", "cp", "go", "make", "setsid", "sh", "unshare"];
+    const LOOKED_FOR: [&str; 5] = ["chromium", "cosign", "fish", "openssl", "zsh"];
+    let mut started = BTreeSet::new();
+    for (file, text) in texts_of("tests", &["rs"]) {
+        let after = text.split("Command::new(\"").skip(1);
+        started.extend(after.filter_map(|rest| Some((rest.split_once('"')?.0.to_owned(), file.clone()))));
+    }
+    let known = |program: &str| EVERY_MACHINE.contains(&program) || LOOKED_FOR.contains(&program);
+    let strange: Vec<_> = started.iter().filter(|(program, _)| !known(program)).collect();
+    assert!(started.len() > 10 && strange.is_empty(), "{strange:?}");
 }

@@ -13,7 +13,7 @@ use vdo_api::api::{Class, MatrixStatus, Reason, VDOConfigStatus};
 use vdo_api::facts::{Cluster, Connection, Credentials, Node};
 use vdo_api::types::{Secret, Trust};
 use vdo_core::drivers::{CPI, CSI};
-use vdo_core::health::{DriverHealth, Pods};
+use vdo_core::health::{DriverHealth, NodesFound, Pods};
 use vdo_core::plan::Wait;
 use vdo_core::status::{DriverReport, Failure, Report, fold};
 
@@ -66,6 +66,8 @@ fn connection(ready: Option<bool>, message: &str) -> Connection {
         drivers: Vec::new(),
         sha1: None,
         lacking_privileges: Vec::new(),
+        machines_twice: None,
+        tag_categories: Some(std::collections::BTreeMap::new()),
     }
 }
 
@@ -81,6 +83,7 @@ fn health(ready: bool, reason: Reason, message: &str, pods: (i64, i64)) -> Optio
         },
         failure: None,
         unmade: None,
+        nodes: NodesFound::default(),
     })
 }
 

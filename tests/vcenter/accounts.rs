@@ -1,7 +1,7 @@
 //! Accounts made by an administrator in a vCenter that enforces privileges: they can do their work, and nothing else.
 #![allow(clippy::unwrap_used, clippy::panic, clippy::print_stdout, reason = "tests")]
 
-mod lab;
+pub mod lab;
 mod refused;
 
 use anyhow::{Context, Result, ensure};
@@ -213,7 +213,7 @@ async fn account_in_a_large_vcenter_needs_few_calls() -> Result<()> {
     let node = |machine: &vdo_vsphere::vsphere::Machine| {
         Arc::new(Node {
             name: machine.host_name.clone(),
-            addresses: machine.addresses.clone(),
+            addresses: machine.addresses(),
             ..Node::default()
         })
     };

@@ -222,7 +222,7 @@ async fn inspection_of_large_vcenter_is_within_budget() {
     assert!(error.to_string().contains("sent more than"), "{error:?}");
     let machines = server.calls("ContinueRetrievePropertiesEx") * 1000;
     println!("{machines} machines, {} bytes a page", objects.len());
-    assert!(machines > 20_000, "only {machines} machines fit");
+    assert!(machines >= 20_000, "only {machines} machines fit");
 }
 
 /// Nothing else waits while an answer is read, even where one thread does everything.

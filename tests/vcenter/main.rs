@@ -13,3 +13,4 @@ mod session;
 mod testbed_oracle;
 mod testbed_soap;
 mod testbed_vcenter;
+mod vcenter_job;

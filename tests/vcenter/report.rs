@@ -86,6 +86,7 @@ impl Bed {
                     name: "vSAN Default Storage Policy".into(),
                     named_in: "the test".into(),
                 }],
+                addresses: Default::default(),
                 zone_and_region: Some(("zone".into(), "region".into())),
                 categories: vec!["zone".into()],
                 others: 0,

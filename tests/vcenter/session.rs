@@ -128,7 +128,7 @@ async fn session_inventory_long_list_is_read_in_pages() -> Result<()> {
     assert_eq!(found.machines.len(), 600);
     for (machine, (name, address)) in found.machines.iter().zip(&names) {
         assert_eq!(machine.path, format!("/DC0/vm/{name}"));
-        assert_eq!((&machine.host_name, &machine.addresses), (name, &vec![address.clone()]));
+        assert_eq!((&machine.host_name, machine.addresses()), (name, vec![address.clone()]));
     }
     let first = found.machines.first().context("a machine")?;
     assert_eq!((first.datacenter.as_str(), first.hardware.as_str()), ("/DC0", "vmx-19"));

@@ -76,6 +76,7 @@ impl Source {
                 "rbac.yaml",
                 "drivers-rbac.yaml",
                 "openshift-rbac.yaml",
+                "openshift-trusted-ca.yaml",
                 "admission-policy.yaml",
                 "service.yaml",
                 "network-policy.yaml",
@@ -148,6 +149,8 @@ fn files(source: &Source) -> Result<BTreeMap<String, String>> {
     let own = [
         ("Service", NAMESPACE),
         ("NetworkPolicy", NAMESPACE),
+        // Empty, for OpenShift to write into.
+        ("ConfigMap", NAMESPACE),
         ("Role", NAMESPACE),
         ("RoleBinding", NAMESPACE),
     ];

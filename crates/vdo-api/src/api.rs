@@ -7,27 +7,31 @@ mod failure;
 mod file_volumes;
 mod reason;
 mod storage_class;
+mod storage_tuning;
 mod vdoconfig;
 mod vdoconfig_status;
+mod volume_snapshot_class;
 
 pub use compatibility::{CompatibilityConfig, CompatibilityConfigSpec};
 pub use condition::{ConditionType, Conditions};
 pub use connection::{
     AboutStatus, CaBundle, CertificateStatus, CredentialStatus, MachineStatus, MachinesStatus, PrivilegesStatus, ProbeStatus,
-    RegisteredVolumesStatus, VsphereCloudConfig, VsphereCloudConfigSpec, VsphereCloudConfigStatus,
+    RegisteredVolumesStatus, TagCategoryStatus, VsphereCloudConfig, VsphereCloudConfigSpec, VsphereCloudConfigStatus,
 };
 pub use failure::{Class, Classify, causes, chain};
-pub use file_volumes::{FileVolumes, NetPermission, Permission};
+pub use file_volumes::{FileVolumes, NetPermission, Permission, VsanClusters};
 pub use reason::Reason;
-pub use storage_class::{BindingMode, FsType, ReclaimPolicy, StorageClass};
+pub use storage_class::{BindingMode, DefaultClassMode, DefaultStorageClass, FsType, ReclaimPolicy, StorageClass};
+pub use storage_tuning::StorageTuning;
 pub use vdoconfig::{
     Approval, CloudProvider, ConflictPolicy, ConflictRule, DeletionPolicy, Driver, Images, IpFamily, ManagementState, NodeNetwork,
     NodeNetworks, RollbackPolicy, Snapshots, StorageProvider, Topology, UpdatePolicy, VDOConfig, VDOConfigSpec,
 };
 pub use vdoconfig_status::{
-    DriftStatus, DriverStatus, Health, InventoryStatus, KubernetesStatus, MatrixStatus, NextAttempt, NodesStatus, PlanStatus,
+    ApartNode, DriftStatus, DriverStatus, Health, InventoryStatus, KubernetesStatus, MatrixStatus, NextAttempt, NodesStatus, PlanStatus,
     VDOConfigStatus, VcenterStatus, WaitingNode,
 };
+pub use volume_snapshot_class::{DefaultVolumeSnapshotClass, SnapshotDeletionPolicy};
 
 /// The API group of every custom resource.
 pub const GROUP: &str = "vdo.vmware.com";
@@ -95,6 +99,15 @@ pub const MATRIX_LABEL: &str = "vdo.vmware.com/matrix";
 
 /// On a ConfigMap that names a Secret: a checksum of that Secret.
 pub const CREDENTIALS_ANNOTATION: &str = "vdo.vmware.com/credentials-checksum";
+
+/// On an object that another tool made before the operator managed it: the tool. Such an object stays when it is not desired any more.
+pub const ADOPTED_FROM_ANNOTATION: &str = "vdo.vmware.com/adopted-from";
+
+/// On an object that the operator made and that stays after an uninstallation. Adopted again, it is the operator's and not of another tool.
+pub const RELEASED_ANNOTATION: &str = "vdo.vmware.com/released";
+
+/// On the Secret with the configuration of a storage driver: the settings in it that volumes depend on, as JSON.
+pub const VOLUME_SETTINGS_ANNOTATION: &str = "vdo.vmware.com/volume-settings";
 
 /// On workloads: a checksum of the ConfigMaps and Secrets with which their pods began. On pod templates: the checksum of now, once
 /// it is another, so that a changed configuration rolls the pods that consume it and no others.

@@ -1,11 +1,13 @@
 //! What was found out before anything is decided: data only.
 
+mod apart;
 mod kubelet;
 
+pub use apart::{Away, due};
 pub use kubelet::Distribution;
 
 use crate::types::{KubernetesVersion, Secret, Thumbprint, Trust, VcenterVersion};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 /// A vSphere connection as it is known now.
@@ -39,6 +41,10 @@ pub struct Connection {
     pub drivers: Vec<String>,
     /// Drivers that cannot do their work because the account lacks privileges, and which.
     pub lacking_privileges: Vec<String>,
+    /// Which nodes have a machine here and by another connection, too.
+    pub machines_twice: Option<String>,
+    /// Whether the vCenter has each of the tag categories that it was asked for; `None` where tags could not be read.
+    pub tag_categories: Option<BTreeMap<String, bool>>,
 }
 
 /// A user name and a password.
@@ -76,6 +82,8 @@ pub struct Node {
     pub linux: bool,
     /// Whether the CSI driver is registered on it.
     pub csi_registered: bool,
+    /// With which topology keys the CSI driver is registered on it.
+    pub topology_keys: BTreeSet<String>,
     /// `status.nodeInfo.systemUUID`, as the firmware says it.
     pub system_uuid: String,
     /// `status.nodeInfo.kubeletVersion`.
@@ -84,6 +92,8 @@ pub struct Node {
     pub addresses: Vec<String>,
     /// Why its pod network is not ready, in the words of the node; `None` when it says no such thing.
     pub network: Option<String>,
+    /// Why it takes no new pods for now; `None` while it is alive.
+    pub away: Option<Away>,
     /// What decides which pods may run on it.
     pub place: Place,
 }
@@ -106,10 +116,12 @@ impl Place {
 }
 
 impl Node {
-    /// What this node still lacks from the cloud provider, if anything.
+    /// What this node still lacks from the cloud provider, if anything. A node of another provider gets nothing from it.
     #[must_use]
     pub fn lacks(&self) -> Option<&'static str> {
-        if self.provider_id.is_empty() {
+        if self.other_provider().is_some() {
+            None
+        } else if self.provider_id.is_empty() {
             Some("providerID")
         } else if self.uninitialized {
             Some("removal of the uninitialized taint")
@@ -145,4 +157,6 @@ pub struct SnapshotSupport {
     pub missing: Vec<String>,
     /// The pods of snapshot controllers, as namespace/name, and whether each is ready.
     pub controllers: Vec<(String, bool)>,
+    /// The definitions that convert objects through a webhook, by name, and the Service or address of it.
+    pub converting: Vec<(String, String)>,
 }

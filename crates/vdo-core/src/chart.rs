@@ -48,6 +48,6 @@ pub use model::{Chart, ChartError};
 pub use package::{PackageError, package};
 pub use probes::{ANYTHING, MARK, Number, Placeholders, probe};
 pub use release::{ImageSource, Release, Upstream};
-pub use render::{RenderError, accepted, everything, render};
+pub use render::{RenderError, accepted, as_upstream, everything, render};
 pub use schema_errors::Problem;
 pub use source::Source;

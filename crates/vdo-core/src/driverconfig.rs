@@ -16,6 +16,8 @@ pub mod cpi;
 pub mod csi;
 mod error;
 mod gcfg;
+pub mod gcfg_reader;
+pub mod node_addresses;
 mod yaml;
 
 pub use error::ConfigError;

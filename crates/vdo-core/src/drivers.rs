@@ -5,20 +5,33 @@
 
 mod cpi;
 mod csi;
+mod default_class;
 mod request;
+mod resources;
 mod setup;
+mod topology;
+mod volume_settings;
 
 pub use crate::driverconfig::csi::reads_file_share_datastores;
-pub use cpi::CPI;
-pub use csi::{CSI, CSI_DRIVER, Material, SERVED, cluster_id, cluster_id_places};
-pub use request::{Request, Uses, requests};
+pub use cpi::{CPI, node_addresses};
+pub use csi::{CSI, CSI_DRIVER, Material, SERVED, cluster_id, cluster_id_places, topology_keys};
+pub use default_class::{
+    DEFAULT_ANNOTATIONS, DEFAULT_SNAPSHOT_ANNOTATION, default_class, default_snapshot_class, is_default, with_default_class,
+    with_default_snapshot_class,
+};
+pub use request::{Request, Uses, is_requested, requests};
+pub use resources::resources;
 pub use setup::{Setup, connection, values};
+pub use topology::categories;
+pub use volume_settings::VolumeSettings;
 
 use crate::chart::Chart;
 use crate::driverconfig::ConfigError;
+use crate::installed::{Evidence, Image};
 use crate::manifest::ManifestError;
 use serde_json::{Map, Value};
 use std::borrow::Cow;
+use std::collections::BTreeSet;
 use vdo_api::api::{ConditionType, NodesStatus, Reason};
 use vdo_api::facts::Node;
 use vdo_api::types::{DriverRole, Remedy};
@@ -45,8 +58,12 @@ pub struct Driver {
     pub namespace: &'static str,
     /// The Secrets and ConfigMaps with its configuration, by kind and name.
     pub written: &'static [(&'static str, &'static str)],
-    /// Kinds in which other tools run what is a workload of the same name here.
-    pub also_runs_as: &'static [(&'static str, &'static str)],
+    /// The names of its workloads, in its namespace.
+    pub workloads: &'static [&'static str],
+    /// Whether an image has its program.
+    pub is_image: fn(&Image<'_>) -> bool,
+    /// By what a pod is known to run it, given the specification of the pod.
+    pub runs: fn(&Value) -> Option<Evidence>,
     /// What it does on each node.
     pub on_nodes: OnNodes,
     request: fn(&vdo_api::api::VDOConfigSpec) -> Option<Request>,
@@ -61,8 +78,10 @@ type Setter<'a> = dyn FnMut(&[&str], Value) + 'a;
 
 /// What a driver does on each node, by which it is known to work.
 pub struct OnNodes {
-    /// What a node waits for until it is done there.
-    pub waits_for: fn(&Node) -> Option<&'static str>,
+    /// What a node waits for until it is done there, with these topology keys.
+    pub waits_for: fn(&Node, &BTreeSet<String>) -> Option<&'static str>,
+    /// Whether its pods on a node do it: then nothing is waited for where none may run.
+    pub by_pods: bool,
     /// The reason of the condition until then.
     pub reason: Reason,
     /// What the nodes are afterwards.
@@ -93,6 +112,31 @@ impl Remedy for SetupError {
 
 /// The table.
 pub const KNOWN: [&Driver; 2] = [&cpi::DRIVER, &csi::DRIVER];
+
+/// Drivers of the embedded matrix that `spec.drivers` has to name. A cluster may have them from elsewhere, under the same names, so that
+/// nothing of them is brought before that, not even a role.
+pub const ON_REQUEST: [&str; 2] = [ANTREA, SNAPSHOT_CONTROLLER];
+
+/// Of these, the ones for which also the rights of the operator come on request, in roles of their own.
+pub const RIGHTS_ON_REQUEST: [&str; 1] = [ANTREA];
+
+/// A pod network: privileged pods on every node, aggregated APIs and webhooks.
+pub const ANTREA: &str = "antrea";
+
+/// The controller and the definitions of volume snapshots.
+pub const SNAPSHOT_CONTROLLER: &str = "snapshot-controller";
+
+/// Whether a driver comes only where it is named.
+#[must_use]
+pub fn is_on_request(name: &str) -> bool {
+    ON_REQUEST.contains(&name)
+}
+
+/// Whether the rights of the operator for a driver are in roles of their own, which come only where the driver is named.
+#[must_use]
+pub fn has_rights_on_request(name: &str) -> bool {
+    RIGHTS_ON_REQUEST.contains(&name)
+}
 
 /// The driver that initialises nodes.
 pub const CLOUD_PROVIDER: &Driver = &cpi::DRIVER;

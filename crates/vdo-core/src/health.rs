@@ -1,16 +1,19 @@
 //! Whether an object is as it should be, judged from the object alone (the rules of kstatus), and from there whether a
 //! driver works.
 
+mod admission;
 mod driver;
 mod kstatus;
 mod log_excerpt;
 mod missing;
+mod per_node;
 mod pods;
 mod rollout;
 mod scheduling;
 mod webhook_endpoints;
 
-pub use driver::{DriverHealth, Unmade, driver_health};
+pub use admission::admission_remedy;
+pub use driver::{DriverHealth, NodesFound, Unmade, driver_health};
 pub use kstatus::{assess, is_judged};
 pub use log_excerpt::log_excerpt;
 pub use missing::{MissingWorkload, without};

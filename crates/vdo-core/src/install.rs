@@ -5,10 +5,14 @@ mod manager;
 mod manifests;
 mod matrix;
 mod schema;
+mod toleration;
 mod version;
 
 pub use manager::Manager;
-pub use manifests::{EmbeddedError, FILES, HELM_RELEASE, HostNetwork, OPERATOR, Settings, VDOCTL, objects, released_image};
+pub use manifests::{
+    EmbeddedError, FILES, HELM_RELEASE, HostNetwork, OPENSHIFT, OPERATOR, REMOVAL_GUARD, Settings, VDOCTL, objects, released_image,
+};
 pub use matrix::{MATRIX_CREDENTIALS, MATRIX_FILES, MATRIX_KEYS, Mounts, companion, companion_secret, matrix_source};
 pub use schema::{Field, FieldError, Place, spec_fields, typed_spec, unknown_field};
+pub use toleration::Toleration;
 pub use version::{Change, change, operator_version};

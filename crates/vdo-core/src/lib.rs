@@ -8,8 +8,8 @@
 //! status        a report -> conditions
 //! ```
 //!
-//! The other modules serve these five: [`drivers`] and [`driverconfig`] know the two drivers, [`manifest`] an object, [`rbac`] and
-//! [`admission`] what an account may write, [`certificate`] the webhook's, [`install`] the operator's own manifests, [`lock`] a mirror's.
+//! The other modules serve these five: [`drivers`] and [`driverconfig`] know the two drivers, [`installed`] those of others, [`manifest`] an object, [`rbac`] and
+//! [`admission`] what an account may write, [`certificate`] the webhook's, [`install`] the operator's own manifests, [`lock`] a mirror's, [`volumes`] why a volume does not work.
 //!
 //! There is no client, clock, environment, file or await; who calls brings what was read, and the time.
 #![cfg_attr(not(test), warn(clippy::arithmetic_side_effects))]
@@ -21,6 +21,7 @@ pub mod driverconfig;
 pub mod drivers;
 pub mod health;
 pub mod install;
+pub mod installed;
 pub mod lock;
 pub mod manifest;
 pub mod matrix;
@@ -28,3 +29,4 @@ pub mod openshift;
 pub mod plan;
 pub mod rbac;
 pub mod status;
+pub mod volumes;

@@ -5,6 +5,8 @@
 //! of that name that is not theirs makes them refuse every upgrade of OpenShift.
 
 pub mod constraint;
+pub mod proposal;
+pub mod proxy;
 mod version;
 
 pub use version::{FIRST, OpenShiftVersion};

@@ -3,6 +3,7 @@
 //! [`plan`] makes the whole way once. Gates say which steps must not start yet, and why: they never add or reorder a step. [`Plan::run`]
 //! gives what may be carried out now. Everything here is a function of its arguments, so a plan can be printed, tested and compared.
 
+mod adopted;
 mod approval;
 mod check;
 mod conflict;
@@ -30,12 +31,13 @@ mod termination;
 mod volumes;
 mod waves;
 
+pub use adopted::{OWN_ANNOTATIONS, OWN_LABELS, adopted_from, left_running, remember_adoption, unmarked};
 pub use approval::{RandomContent, hash, target};
 pub use check::{PlanRejected, check};
 pub use data::StorageData;
 pub use dependencies::dependencies;
 pub use drift::{Contention, Drift, RepairHistory, attribute};
-pub use foreign::{Claim, Foreigner, ORIGINAL_OPERATOR, foreigners};
+pub use foreign::{Claim, Foreigner, ORIGINAL_OPERATOR, foreigners, moved, rivals};
 pub use gates::{Closed, Extent, Gate, Needs};
 pub use inventory::{Entry, Inventory, InventoryError, InventoryTooLarge, Stored, applied};
 pub use managed_fields::is_own_spelling;

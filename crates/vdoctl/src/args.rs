@@ -3,6 +3,7 @@
 //! What every verb takes, and what holds passwords, keys, logins and the matrix, can be set in the environment, too; the flag wins. A name means
 //! the same with every verb (decision 125).
 
+mod adopt;
 mod chart;
 mod configure;
 mod delete;
@@ -10,14 +11,19 @@ mod deploy;
 mod doctor;
 mod examples;
 mod explain;
+mod global;
+mod groups;
 mod history;
+mod look;
 mod matrix;
 mod mirror;
 mod parse;
 mod preview;
 mod publish;
 mod registry;
+mod release;
 mod rights;
+mod selftest;
 mod support;
 mod trust;
 mod upgrade;
@@ -25,9 +31,8 @@ mod users;
 
 use super::completion::Shell;
 use clap::{Args, CommandFactory as _, Parser, Subcommand, ValueEnum};
-use std::path::PathBuf;
-use std::time::Duration;
 
+pub use adopt::Adopt;
 pub use chart::{
     Chart, ChartAddRelease, ChartCompare, ChartImport, ChartLint, ChartName, ChartPackage, ChartPull, ChartPush, ChartRender, ChartSources,
     ChartVerb, ChartWith,
@@ -41,7 +46,11 @@ pub use deploy::{Deploy, DeployVcenter, DryRun};
 pub use doctor::{Allow, Commands, Doctor, DoctorFixing, DoctorVcenter, DoctorVerb};
 pub use examples::of as examples;
 pub use explain::ExplainReason;
+use global::GLOBAL_OPTIONS;
+pub use global::Global;
+pub(super) use groups::{GROUPS, with_tip};
 pub use history::{History, Rollback};
+pub use look::{Events, Logs, Status};
 pub use matrix::{
     Explain, Lint, List, Matrix, MatrixFile, MatrixLoad, MatrixSourceArgs, MatrixVerb, Platform, Resolve, Show, Sign, Verify, WhyNot,
 };
@@ -50,7 +59,9 @@ pub use parse::{CredentialsSecret, DriverArg, Setting, Vcenter};
 pub use preview::Preview;
 pub use publish::{Init, Mark, MatrixDiff, Publish, Publishing};
 pub use registry::{Registries, RegistryArgs};
+pub use release::{NewOwner, Release};
 pub use rights::Rights;
+pub use selftest::{AccessMode, Selftest, SelftestFormat};
 pub use support::{Report, SupportBundle};
 pub use trust::TypedTrust;
 pub use upgrade::{Manage, Upgrade, UpgradeApply, UpgradePlan, UpgradeVerb, Wait};
@@ -60,64 +71,18 @@ pub use users::{For, Users, UsersAccount, UsersChange, UsersCreate, UsersVcenter
 ///
 /// Whatever it says comes from the same code as the operator. Data goes to stdout, talk to stderr.
 #[derive(Debug, Clone, PartialEq, Parser)]
-#[command(name = "vdoctl", version, max_term_width = 100, subcommand_required = true, arg_required_else_help = true, after_help = AFTER)]
+#[command(name = "vdoctl", version, max_term_width = 100, after_help = AFTER)]
 pub struct Cli {
     /// What applies to every verb.
     #[command(flatten)]
     pub global: Global,
-    /// The verb.
+    /// The verb; without one the next steps are shown.
     #[command(subcommand)]
-    pub verb: Verb,
+    pub verb: Option<Verb>,
 }
 
 const AFTER: &str = "Every verb takes the global options: vdoctl options\n\nExit codes: 0 done, 1 differences or a failed check, 2 usage, 3 not found or not deployed, 4 refused, \
 5 cluster unreachable, 6 vCenter, 7 timed out, 130 and 143 signals.";
-
-/// What applies to every verb.
-#[derive(Debug, Clone, PartialEq, Args)]
-#[command(next_help_heading = GLOBAL_OPTIONS)]
-pub struct Global {
-    /// The kubeconfig file; default: what KUBECONFIG names, then ~/.kube/config, then the service account of the pod
-    #[arg(long, env = "VDO_KUBECONFIG", value_name = "FILE", global = true)]
-    pub kubeconfig: Option<PathBuf>,
-    /// The context in the kubeconfig; default: the current one
-    #[arg(long, env = "VDO_CONTEXT", value_name = "NAME", global = true)]
-    pub context: Option<String>,
-    /// The namespace of the operator and its configuration
-    #[arg(long, short = 'n', env = "VDO_NAMESPACE", value_name = "NAME", default_value = vdo_api::api::OPERATOR_NAMESPACE, global = true)]
-    pub namespace: String,
-    /// A user to act as
-    #[arg(long = "as", env = "VDO_AS", value_name = "USER", global = true)]
-    pub impersonate: Option<String>,
-    /// When to use colours: auto, always or never; auto means on a terminal, unless NO_COLOR is set
-    #[arg(
-        long,
-        env = "VDO_COLOR",
-        value_enum,
-        hide_possible_values = true,
-        default_value = "auto",
-        value_name = "WHEN",
-        global = true
-    )]
-    pub color: Color,
-    /// How long to wait, for example 30s or 2m: for the cluster's answers (default 30s); with deploy and delete, for the end (default 15m)
-    #[arg(long, env = "VDO_TIMEOUT", value_name = "TIME", value_parser = parse::duration, global = true)]
-    pub timeout: Option<Duration>,
-}
-
-impl Global {
-    /// How long the cluster may take to answer.
-    #[must_use]
-    pub fn timeout(&self) -> Duration {
-        self.timeout.unwrap_or(Duration::from_secs(30))
-    }
-
-    /// How long the drivers may take to come or to go.
-    #[must_use]
-    pub fn timeout_with_drivers(&self) -> Duration {
-        self.timeout.unwrap_or(Duration::from_secs(15 * 60))
-    }
-}
 
 /// When to use colours.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -177,58 +142,70 @@ impl Output {
 /// The verbs.
 #[derive(Debug, Clone, PartialEq, Subcommand)]
 pub enum Verb {
-    /// Installs or upgrades the operator, hands it the configuration, and waits until the drivers are healthy
+    /// Installs or upgrades operator and drivers, and waits for them
     ///
-    /// Needs three inputs: the vCenter, the user and the password. Everything is checked, and tried in the API server, before anything is
-    /// written. Run again it goes on where it was; without --vcenter it upgrades the operator and leaves the configuration as it is.
+    /// Hands the operator its configuration, and waits until the drivers are healthy. Needs three inputs: the vCenter, the user and the password.
+    /// Everything is checked, and tried in the API server, before anything is written. Run again it goes on where it was; without --vcenter it
+    /// upgrades the operator and leaves the configuration as it is.
     Deploy(Deploy),
+    /// Takes over drivers that another tool installed, with settings
+    ///
+    /// Reads them with their settings into the objects of VDO. Prints each setting with the place where it was found, and each that no field can
+    /// express. Ends with 1 when there are such. Changes nothing without --write or --move, and prints no value of a Secret without
+    /// --show-secrets.
+    Adopt(Adopt),
     /// Shows what runs, what is wrong and what to do next
     ///
     /// Works when nothing is deployed, too. Ends with 1 when something is wrong, with 3 when VDO is not deployed.
     Status(Status),
-    /// Shows everything that the operator would do, in order, why, and what it waits for
+    /// Shows what the operator would do, in order, and why
     ///
     /// The API server tries it all in a dry run. Ends with 0 when there is nothing to do, with 1 when there is, with more than 1 on
     /// an error. Changes nothing. -o wide also lists what is as it should be.
     ///
     /// With -f or --set it is the plan of a change that was not made yet.
     Plan(Plan),
-    /// Lets the operator carry out the plan that it waits with, where spec.approval is Manual
+    /// Approves the plan that waits, where spec.approval is Manual
     Approve(Approve),
     /// Shows what was applied of the drivers, state by state
     History(History),
-    /// Brings a driver back to an earlier revision and keeps it there until --lift
+    /// Brings a driver back to an earlier revision and keeps it there
     ///
-    /// Sets the annotation revision.vdo.vmware.com/DRIVER of the VDOConfig; the operator does the rest, with the checks of any change. It
-    /// needs neither the matrix nor the chart of that revision.
+    /// It stays there until --lift. Sets the annotation revision.vdo.vmware.com/DRIVER of the VDOConfig; the operator does the rest, with the
+    /// checks of any change. It needs neither the matrix nor the chart of that revision.
     Rollback(Rollback),
     /// Plans and makes upgrades of the drivers
     #[command(subcommand_required = true, arg_required_else_help = true)]
     Upgrade(Upgrade),
-    /// Writes connections, the VDOConfig and the source of the matrix as kubectl would, after checking everything
+    /// Writes connections, VDOConfig and matrix source, checked first
     #[command(subcommand_required = true, arg_required_else_help = true)]
     Configure(Configure),
-    /// Lists and sets the credentials of vSphere connections; never shows them
+    /// Lists and sets credentials of connections; never shows them
     #[command(subcommand_required = true, arg_required_else_help = true)]
     Secrets(Secrets),
-    /// Pauses management: everything is checked and reported, and nothing is written
+    /// Pauses management: all is reported, and nothing is written
     Pause(Manage),
     /// Resumes management after a pause
     Resume(Manage),
-    /// Has the operator reconcile now, and ask the source of its matrix
+    /// Has the operator reconcile now, and ask its matrix source
     Reconcile,
-    /// Waits until the drivers are healthy, a condition holds, or the VDOConfig is deleted
+    /// Waits until the drivers are healthy, or a condition holds
     ///
-    /// Ends with 7 when that did not come within --timeout (15 minutes by default), and says what it waited for.
+    /// With --for=deleted it waits until the VDOConfig is deleted. Ends with 7 when that did not come within --timeout (15 minutes by default), and says what it waited for.
     Wait(Wait),
-    /// Shows field by field how the drivers in the cluster differ from what they should be
+    /// Shows field by field how the live drivers differ
     ///
     /// Ends with 0 when there is no difference, with 1 when there is, with more than 1 on an error. Changes nothing. With -f or --set it
     /// compares with what would be wanted after a change that was not made yet.
     Diff(Diff),
-    /// Prints all objects that the operator would apply for the VDOConfig of this cluster
+    /// Prints all objects that the operator would apply
     Render(Render),
-    /// Prints the namespaces, roles and bindings that the drivers and the operator need
+    /// Hands the drivers over, as manifests or as a chart
+    ///
+    /// Prints the commands for the other owner, and changes nothing in the cluster. The drivers run on while they change their owner, with the
+    /// same pods.
+    Release(Release),
+    /// Prints the namespaces, roles and bindings that are needed
     ///
     /// The operator writes none of them: who installs it applies them. One output is enough for all versions of the matrix, or for
     /// those that --driver names. Needs a cluster only for --missing.
@@ -236,40 +213,57 @@ pub enum Verb {
     /// Asks the compatibility matrix
     #[command(subcommand_required = true, arg_required_else_help = true)]
     Matrix(Matrix),
-    /// Copies a part of the matrix with all its images, for sites without internet
+    /// Copies matrix and images, for sites without internet
     #[command(subcommand_required = true, arg_required_else_help = true)]
     Mirror(Mirror),
     /// Looks into charts; needs no cluster
     #[command(subcommand_required = true, arg_required_else_help = true)]
     Chart(Chart),
-    /// Makes every check of the operator now and says what is wrong and how to fix it
+    /// Makes every check now, and says how to fix what is wrong
     ///
     /// With --pre before anything is installed. Changes nothing. A password that a vCenter has refused is not sent again until the
     /// Secret changes. Ends with 1 when a check fails, with 6 when it is the vCenter that cannot be reached or refuses.
     Doctor(Doctor),
+    /// Uses storage as a workload does, and cleans up
+    ///
+    /// Everything is in a namespace of its own, which is deleted at the end. A claim is bound, a pod writes and reads, the volume grows, a
+    /// snapshot is restored, and a pod on another node reads the data. What the cluster cannot do is skipped with the reason. Why a step failed
+    /// comes from the checks of doctor volumes. Interrupted, it deletes everything; what a killed run has left is deleted by the next one. Each
+    /// step may take the time of --timeout, 5 minutes by default. Ends with 1 when a step has failed.
+    Selftest(Selftest),
     /// Creates, checks and rotates the drivers' accounts in a vCenter
     ///
     /// An administrator's user and password are needed for the command and stored nowhere.
     #[command(subcommand_required = true, arg_required_else_help = true)]
     Users(Users),
-    /// Removes the drivers, then the operator with its definitions and namespace
+    /// Removes the drivers, then the operator
     ///
-    /// Names the cluster and what is removed, and asks. Volumes and snapshots of the drivers block it before anything is removed. Works
-    /// without a running operator, too. Interrupted or timed out, it goes on when it is run again. Secrets with credentials stay.
+    /// The definitions and the namespace of the operator go with it. Names the cluster and what is removed, and asks. Volumes and snapshots of the
+    /// drivers block it before anything is removed. Works without a running operator, too. Interrupted or timed out, it goes on when it is run
+    /// again. Secrets with credentials stay.
     Delete(Delete),
-    /// Collects the answers of the verbs, listed fields of objects, events and logs in one archive
+    /// Collects answers, fields, events and logs in one archive
     ///
     /// Of objects only listed fields are in it: no values of Secrets and ConfigMaps, no unknown flags and variables, no volumes of other
     /// drivers. What looks like a key or a token is taken out of events and logs; read those before they are sent. What cannot be read is
     /// named and left out.
     SupportBundle(SupportBundle),
-    /// Writes a page about the cluster for the people who run the vCenter: status, failed checks, nodes and machines, privileges, versions
+    /// Writes a page for the people who run the vCenter
     ///
-    /// One file with everything in it, readable on a phone and on paper; from the cluster, or from a support bundle.
+    /// It has status, failed checks, nodes and machines, privileges and versions. One file with everything in it, readable on a phone and on
+    /// paper; from the cluster, or from a support bundle.
     Report(Report),
-    /// Says what a condition, its reason or an exit code means and what to do about it; needs no cluster
+    /// Says what a condition, a reason or an exit code means
     Explain(ExplainReason),
-    /// Prints the version of vdoctl and of the operator, of the matrix, and of the drivers that vdoctl knows
+    /// Shows events of the operator, the drivers and their objects
+    ///
+    /// The oldest first. The API server keeps events for an hour, unless it is set up otherwise.
+    Events(Events),
+    /// Shows the logs of the operator, of a driver or of a node
+    ///
+    /// Of each container the last lines, below its pod and node. With --follow each line as it comes, behind its pod and container.
+    Logs(Logs),
+    /// Prints the versions of vdoctl, operator, matrix and drivers
     ///
     /// A cluster that is not there or does not answer is reported, and is no failure.
     Version(Version),
@@ -279,20 +273,6 @@ pub enum Verb {
     Completion(Completion),
     /// Lists the global options, which every verb takes
     Options,
-}
-
-/// Arguments of `status`.
-#[derive(Debug, Clone, PartialEq, Args)]
-pub struct Status {
-    /// The format.
-    #[command(flatten)]
-    pub output: Output,
-    /// Goes on showing it until interrupted
-    #[arg(long, short = 'w')]
-    pub watch: bool,
-    /// Shows what it was when this support bundle was made; needs no cluster
-    #[arg(long = "from", value_name = "FILE", conflicts_with = "watch")]
-    pub from: Option<PathBuf>,
 }
 
 /// Arguments of `plan`.
@@ -380,7 +360,10 @@ pub fn command() -> clap::Command {
         });
         let names: Vec<String> = command.get_subcommands().map(|verb| verb.get_name().to_owned()).collect();
         let command = match (path, examples::of(path)) {
-            ("", _) => command,
+            ("", _) => {
+                let template = groups::template(&command);
+                command.help_template(template)
+            }
             (_, []) => command.after_help(OPTIONS),
             (_, lines) => command.after_help(format!("Examples:\n  {}\n\n{OPTIONS}", lines.join("\n  "))),
         };
@@ -403,8 +386,6 @@ pub fn options() -> clap::Command {
     let bare = clap::Command::new("vdoctl").disable_help_flag(true).help_template("{options}\n");
     Global::augment_args(bare).mut_args(|arg| arg.hide_env_values(true))
 }
-
-const GLOBAL_OPTIONS: &str = "Global options";
 
 const OPTIONS: &str = "Every verb takes the global options, too: vdoctl options";
 
@@ -430,9 +411,12 @@ mod tests {
         let expected = [
             ("VDO_ACCOUNT_PASSWORD_FILE", "account-password-file"),
             ("VDO_AS", "as"),
+            ("VDO_AS_GROUP", "as-group"),
             ("VDO_COLOR", "color"),
             ("VDO_CONTEXT", "context"),
             ("VDO_KUBECONFIG", "kubeconfig"),
+            ("VDO_KUBE_CLUSTER", "kube-cluster"),
+            ("VDO_KUBE_USER", "kube-user"),
             ("VDO_MATRIX", "matrix"),
             ("VDO_MATRIX_CREDENTIALS", "matrix-credentials"),
             ("VDO_MATRIX_KEYS", "keys"),
@@ -441,8 +425,10 @@ mod tests {
             ("VDO_OUTPUT", "output"),
             ("VDO_PASSWORD_FILE", "password-file"),
             ("VDO_REGISTRY_CONFIG", "registry-config"),
+            ("VDO_REQUEST_TIMEOUT", "request-timeout"),
             ("VDO_SIGNING_KEY_FILE", "key-file"),
             ("VDO_TIMEOUT", "timeout"),
+            ("VDO_TOKEN_FILE", "token-file"),
         ];
         assert_eq!(found.into_iter().collect::<Vec<_>>(), expected);
     }
@@ -461,7 +447,7 @@ mod tests {
         }
         let mut found = Vec::new();
         look(&super::command(), "", &mut found);
-        let deciding = "deploy, plan, upgrade plan, upgrade apply, configure drivers, diff, render, rights, matrix resolve, matrix explain, matrix why-not, matrix list, matrix show, matrix init, mirror pull, doctor";
+        let deciding = "deploy, adopt, plan, upgrade plan, upgrade apply, configure drivers, diff, render, release, rights, matrix resolve, matrix explain, matrix why-not, matrix list, matrix show, matrix init, mirror pull, doctor";
         assert_eq!(found.join(", "), deciding);
     }
 

@@ -1,10 +1,11 @@
 //! A change of an object, tried in the API server before it is made: what kubectl would do, and nothing else.
 
 use super::CliError;
-use super::context::Context;
+use super::context::{Context, now};
 use super::views::plan::{ChangeView, FieldView, ObjectView};
 use serde_json::{Value, json};
 use vdo::cluster::{ClusterError, Writer, get};
+use vdo_api::api::RECONCILE_AT;
 use vdo_api::types::from_json;
 use vdo_core::install::VDOCTL;
 use vdo_core::manifest::{Difference, Object, changes, merge_patch};
@@ -35,6 +36,12 @@ impl Change {
             }
             None => Self::create(context, wanted).await,
         }
+    }
+
+    /// Has the operator reconcile an object now.
+    pub(super) async fn reconcile(context: &Context, live: Object) -> Result<Self, CliError> {
+        let mark = json!({"metadata": {"annotations": {RECONCILE_AT: now().to_string()}}});
+        Self::merge(context, live, mark).await
     }
 
     /// As `kubectl patch --type merge` changes it. A user who may not write gets the patched object, which no server has checked.

@@ -3,13 +3,13 @@
 use super::args::{Global, MatrixFile};
 use super::error::sentence;
 use super::matrix::{Choice, Used};
-use super::{CliError, Exit};
+use super::{CliError, Exit, reach};
 use k8s_openapi::jiff::Timestamp;
 use kube::ResourceExt;
 use std::collections::BTreeSet;
 use std::ops::{Deref, DerefMut};
 use std::sync::{Arc, LazyLock};
-use vdo::cluster::{ClusterError, KubeOptions, Reader, Writer, get, server_version};
+use vdo::cluster::{ClusterError, Reader, Writer, get, server_version};
 use vdo::reconcile::Phase;
 use vdo::reconcile::{
     self, ClusterState, DriverFailure, DryRunCache, Mode, Planned, Ports, ReconcileError, ReconcileInput, acting, configs,
@@ -85,20 +85,13 @@ impl DerefMut for Deciding {
 impl Context {
     /// Finds the cluster and asks for its version.
     pub(super) async fn open(global: &Global) -> Result<Self, CliError> {
-        let options = KubeOptions {
-            kubeconfig: global.kubeconfig.clone(),
-            context: global.context.clone(),
-            impersonate: global.impersonate.clone(),
-            // Before the time of the verb is over: this error says more than that one.
-            timeout: Some(global.timeout() * 9 / 10),
-        };
-        let found = options.connect().await?;
+        let found = reach::options(global)?.connect().await?;
         let server = found.config.cluster_url.to_string().trim_end_matches('/').to_owned();
         let client = found.client;
         let name = found.context.unwrap_or_else(|| "in-cluster".into());
         let kubernetes = server_version(&client).await.map_err(|error| match &error {
-            ClusterError::Unavailable { source, .. } => out_of_reach(&name, &server, &sentence(source.as_ref())),
-            ClusterError::TimedOut { after, .. } => out_of_reach(&name, &server, &format!("no answer within {} s", after.as_secs())),
+            ClusterError::Unavailable { source, .. } => reach::out_of_reach(&name, &server, source.as_ref()),
+            ClusterError::TimedOut { after, .. } => reach::late(&name, &server, *after),
             _ => CliError::cluster(&error),
         })?;
         let ports = Ports {
@@ -275,15 +268,7 @@ impl Deciding {
         if let Some(error) = planned.runs.failure_of_all() {
             return Err(error.as_ref().into());
         }
-        let failures = planned.runs.failures();
-        let undecided = failures.iter().flat_map(|failure| failure.drivers.clone()).collect();
-        Ok(Decided {
-            config,
-            state,
-            planned,
-            left: failures.iter().map(left_alone).collect(),
-            undecided,
-        })
+        Ok(Decided::new(config, state, planned))
     }
 
     /// The pipeline up to the plan.
@@ -296,6 +281,20 @@ impl Deciding {
     /// Which matrix is decided with, for the header of an answer, and whether the operator may decide otherwise.
     pub(super) fn matrix_lines(&self) -> impl Iterator<Item = String> {
         [Some(self.used.line()), self.used.warning()].into_iter().flatten()
+    }
+}
+
+impl Decided {
+    /// With the drivers that are left alone.
+    pub(super) fn new(config: VDOConfig, state: ClusterState, planned: Planned) -> Self {
+        let failures = planned.runs.failures();
+        Self {
+            config,
+            state,
+            planned,
+            left: failures.iter().map(left_alone).collect(),
+            undecided: failures.iter().flat_map(|failure| failure.drivers.clone()).collect(),
+        }
     }
 }
 
@@ -312,14 +311,6 @@ fn left_alone(failure: &DriverFailure) -> String {
 /// namespace/name of a VDOConfig.
 pub(super) fn id(config: &VDOConfig) -> String {
     format!("{}/{}", config.namespace().unwrap_or_default(), config.name_any())
-}
-
-fn out_of_reach(name: &str, server: &str, cause: &str) -> CliError {
-    CliError::new(
-        Exit::Cluster,
-        format!("cluster {name} at {server} cannot be reached: {cause}"),
-        "Check that it runs and that this machine may connect to it, or choose another with --kubeconfig or --context.",
-    )
 }
 
 /// The time, at the edge where it enters.

@@ -16,14 +16,16 @@ use super::progress::{Mark, Progress};
 use super::views::delete::{DataView, DeleteView, StaysView};
 use super::{Answer, CliError, Exit, prompt};
 use remove::Stays;
+use std::collections::BTreeSet;
 use std::io::{self, IsTerminal as _};
 use std::time::Duration;
 use target::{Scope, Target};
 use vdo::reconcile;
-use vdo_api::types::ObjectId;
-use vdo_core::drivers::short;
+use vdo_api::api::DriverStatus;
+use vdo_api::types::{Ids, ObjectId};
+use vdo_core::drivers::{STORAGE, short};
 use vdo_core::manifest::Object;
-use vdo_core::plan::{Plan, StorageData};
+use vdo_core::plan::{Plan, StorageData, left_running};
 
 /// How often is looked at what is waited for.
 const PACE: Duration = Duration::from_secs(1);
@@ -37,11 +39,11 @@ pub(super) async fn run(args: &Args, global: &Global, printer: &mut Printer) -> 
     let timeout = global.timeout_with_drivers();
     let mut progress = Progress::new(printer, args.output.unwrap_or(Format::Table));
     let looked = tokio::time::timeout(global.timeout(), look(args, global)).await;
-    let (mut context, target, data) = looked.map_err(|_| CliError::timed_out(global.timeout()))??;
+    let (mut context, target, data, left) = looked.map_err(|_| CliError::timed_out(global.timeout()))??;
     if target.is_empty() {
         return answer(&progress, &context, Stay::of(Vec::new(), data), "there is nothing of VDO to remove");
     }
-    announce(&context, &target, &data, &mut progress);
+    announce(&context, &target, &data, &left, &mut progress);
     if args.dry_run != DryRun::None {
         if args.dry_run == DryRun::Server {
             dry_run(&context, &target).await?;
@@ -77,20 +79,29 @@ pub(super) async fn run(args: &Args, global: &Global, printer: &mut Printer) -> 
     Ok(unknown.into_iter().fold(answer, Answer::note))
 }
 
-/// What is there, that it may be removed by this user, and what leads to data and stays.
-async fn look(args: &Args, global: &Global) -> Result<(Context, Target, StorageData), CliError> {
+/// What is there, that it may be removed by this user, what leads to data and stays, and which drivers were there before VDO and stay.
+async fn look(args: &Args, global: &Global) -> Result<(Context, Target, StorageData, BTreeSet<String>), CliError> {
     let context = Context::open(global).await?;
     let target = Target::find(&context, &global.namespace, Scope::of(args)).await?;
     let data = guards::data(&context, target.scope != Scope::Operator).await?;
+    let mut left = BTreeSet::new();
     if target.is_empty() && target.elsewhere.is_empty() {
-        return Ok((context, target, data));
+        return Ok((context, target, data, left));
     }
     guards::refuse(&target, &context.name)?;
     let mut plan: Option<Plan> = None;
     if let Some(acting) = reconcile::acting(target.configs.iter().map(AsRef::as_ref)) {
         if target.scope != Scope::Operator {
             let (state, removal) = context.removal(acting).await?;
-            guards::refuse_volumes(acting, &state.inventory, &data.volumes)?;
+            let (objects, live) = (&state.inventory.objects, &state.live);
+            left.extend(
+                left_running(objects, live, &Ids::default(), &state.apply_set)
+                    .into_iter()
+                    .map(str::to_owned),
+            );
+            if !left.contains(STORAGE.name) {
+                guards::refuse_volumes(acting, &state.inventory, &data.volumes)?;
+            }
             plan = Some(removal);
         }
         if Presence::find(&context, &global.namespace).await?.absence(now()).is_none() {
@@ -99,22 +110,29 @@ async fn look(args: &Args, global: &Global) -> Result<(Context, Target, StorageD
         }
     }
     rights::require(&context, &target, plan.as_ref()).await?;
-    Ok((context, target, data))
+    Ok((context, target, data, left))
 }
 
 /// Names the cluster, what is removed, and what of the storage driver's stays.
-fn announce(context: &Context, target: &Target, data: &StorageData, progress: &mut Progress) {
-    let drivers: Vec<String> = target
-        .configs
-        .iter()
-        .filter_map(|config| config.status.as_ref())
+fn announce(context: &Context, target: &Target, data: &StorageData, left: &BTreeSet<String>, progress: &mut Progress) {
+    let statuses = target.configs.iter().filter_map(|config| config.status.as_ref());
+    let (stay, go): (Vec<_>, Vec<_>) = statuses
         .flat_map(|status| &status.drivers)
-        .map(|driver| format!("driver {} {}", short(&driver.name), driver.version))
-        .collect();
+        .partition(|driver| left.contains(&driver.name));
+    let names = |drivers: Vec<&DriverStatus>| -> Vec<String> {
+        let each = drivers.into_iter();
+        each.map(|driver| format!("driver {} {}", short(&driver.name), driver.version))
+            .collect()
+    };
+    let drivers = names(go);
     let mut lines = vec![format!("cluster {} ({}): this is removed", context.name, context.server)];
     lines.extend(target.summary(&drivers));
     progress.step(Mark::Note, &lines.join("\n"));
-    let kept = data.lines();
+    let mut kept: Vec<String> = names(stay)
+        .into_iter()
+        .map(|driver| format!("{driver}, which was installed before VDO"))
+        .collect();
+    kept.extend(data.lines());
     if !kept.is_empty() {
         progress.step(Mark::Note, &format!("this stays as it is\n{}", kept.join("\n")));
     }

@@ -9,9 +9,12 @@
 
 pub(super) mod checks;
 pub(super) mod configuration;
+mod default_class;
 mod installed;
 pub(super) mod matrix;
 mod network;
+mod openshift;
+pub(super) mod target;
 pub(super) mod vcenter;
 pub(super) mod wait;
 pub(super) mod write;
@@ -23,18 +26,21 @@ use super::doctor::check::Check;
 use super::matrix::Choice;
 use super::printer::Printer;
 use super::progress::{Mark, Progress};
-use super::rights::serves_constraints;
 use super::{Answer, CliError, Exit, prompt};
+use checks::Asking;
 use configuration::{Configuration, logins};
+use default_class::with_default_class;
 use installed::Installed;
 use matrix::Matrix;
+use openshift::Known;
 use std::io::{IsTerminal as _, Read as _};
 use std::path::Path;
-use vdo::cluster::unserved;
+use target::{Served, Target, operator, settings};
 use vdo_api::types::count;
 use vdo_core::drivers::short;
-use vdo_core::install::{Change, HostNetwork, Mounts, Settings, objects};
+use vdo_core::install::{Change, HostNetwork};
 use vdo_core::manifest::Object;
+use vdo_vsphere::vcenter::Budget;
 use write::Fate;
 
 const VERSION: &str = env!("CARGO_PKG_VERSION");
@@ -59,9 +65,11 @@ async fn deploy(args: &Args, global: &Global, format: Format, progress: &mut Pro
             ));
         }
         let matrix = Matrix::of(&args.matrix, &global.namespace, None).await?;
-        let settings = settings(args, global, args.host_network.then(HostNetwork::default), Served::default());
+        let settings = settings(args, global, args.host_network.then(HostNetwork::default), Served::default(), None);
         let operator = operator(&settings, matrix.mounts)?;
-        let configured = configured(args, global, None, progress).await?.unwrap_or_default();
+        let configured = configured(args, global, &Known::default(), None, progress)
+            .await?
+            .unwrap_or_default();
         let all: Vec<_> = operator
             .iter()
             .chain(&matrix.objects)
@@ -79,47 +87,18 @@ async fn deploy(args: &Args, global: &Global, format: Format, progress: &mut Pro
     };
     let context = Context::open(&requests).await?;
     let nodes = vdo::reconcile::nodes(&context.ports.reader).await?;
-    let host_network = network::host_network(args.host_network, &context.ports.client, &nodes).await?;
-    let served = Served::look(&context).await?;
-    let settings = settings(args, global, host_network.clone(), served);
-    let bare = operator(&settings, Mounts::default())?;
-    let installed = Installed::look(&context, &bare).await?;
+    let target = Target::look(args, global, &context, nodes).await?;
+    let installed = &target.installed;
     let mut matrix = Matrix::of(&args.matrix, &global.namespace, installed.operator(&context)).await?;
     matrix.move_keys(&context, installed.operator(&context)).await?;
-    let mut operator = operator(&settings, matrix.mounts)?;
-    if !served.admission_policies {
-        operator.retain(|object| object.identity().group() != ADMISSION);
-    }
-    progress.step(
-        Mark::Done,
-        &format!(
-            "cluster {} ({}), Kubernetes {}, {}",
-            context.name,
-            context.server,
-            context.kubernetes.raw(),
-            count(nodes.len(), "node")
-        ),
-    );
-    if let Some(network) = &host_network {
-        progress.step(Mark::Note, &network::reported(network, args.host_network));
-    }
-    if served.constraints {
-        progress.step(
-            Mark::Note,
-            "with the rights for OpenShift: its SecurityContextConstraints for the drivers' pods",
-        );
-    }
-    if !served.admission_policies {
-        progress.step(
-            Mark::Note,
-            "without an admission policy for the operator, which this API server does not serve",
-        );
-    }
+    let operator = target.operator(matrix.mounts)?;
+    target.shown(&context, progress);
     let change = installed.permits(&context, &operator, args.allow_downgrade)?;
     progress.step(Mark::Note, &planned(change, installed.version.as_deref()));
     consent(args, &context, change)?;
 
     matrix.notes.iter().for_each(|note| progress.step(Mark::Note, note));
+    let known = target.openshift.known(args, installed.config.as_ref(), progress)?;
     let made;
     let args = match args.vcenter.create_account {
         false => args,
@@ -132,15 +111,18 @@ async fn deploy(args: &Args, global: &Global, format: Format, progress: &mut Pro
         },
     };
     vcenter::stored(&context, &args.vcenter.credentials_secret).await?;
-    let mut context = match (&args.matrix.matrix, installed.has_another_matrix()) {
-        (Some(_), _) => deciding(args, &requests, context, progress).await?,
-        (None, true) => context.like_the_operator(&requests).await?,
-        (None, false) => context.like_this_build().await?,
-    };
+    let mut context = deciding(args, &requests, context, &target, progress).await?;
     context.matrix_lines().for_each(|line| progress.step(Mark::Note, &line));
-    let configured = configured(args, global, Some(&installed), progress).await?;
+    let configured = configured(args, global, &known, Some((&context, installed)), progress).await?;
     if let Some(configured) = &configured {
-        let inspected = checks::check(&mut context, configured, None, &operator, installed.config.as_ref()).await?;
+        let asking = Asking {
+            only: None,
+            installed: &operator,
+            there: installed.config.as_ref(),
+            surplus: false,
+            budget: Budget::default(),
+        };
+        let inspected = checks::check(&mut context, configured, asking).await?;
         judged(&inspected, Judge::of(args.ignore_checks), progress)?;
     }
     let all: Vec<Object> = operator
@@ -148,6 +130,7 @@ async fn deploy(args: &Args, global: &Global, format: Format, progress: &mut Pro
         .chain(matrix.objects)
         .chain(configured.map(|configured| configured.objects).unwrap_or_default())
         .collect();
+    let all = write::beside_others(&context, all).await?;
     if args.dry_run == DryRun::Client {
         all.iter()
             .for_each(|object| progress.step(Mark::Note, &format!("{object} would be applied (client dry run)")));
@@ -182,88 +165,51 @@ async fn deploy(args: &Args, global: &Global, format: Format, progress: &mut Pro
 }
 
 /// The checks are to be made with the matrix that the operator is going to have. Where this machine does not reach it, that is a failed check.
-async fn deciding(args: &Args, global: &Global, context: Context, progress: &mut Progress) -> Result<Deciding, CliError> {
+async fn deciding(args: &Args, global: &Global, context: Context, target: &Target, progress: &mut Progress) -> Result<Deciding, CliError> {
+    if !args.ignore_checks || args.matrix.matrix.is_none() {
+        return target.deciding(&args.matrix, global, context).await;
+    }
     match Choice::in_cluster(&args.matrix, &context, global).await {
         Ok(choice) => Ok(context.deciding_with(choice)),
-        Err(error) if args.ignore_checks => {
+        Err(error) => {
             progress.step(Mark::Failed, &format!("the matrix was not read from here: {error}"));
             context.like_this_build().await
         }
-        Err(error) => Err(error),
     }
-}
-
-/// The API group of admission policies.
-const ADMISSION: &str = "admissionregistration.k8s.io";
-
-/// What of the operator's objects the API server decides.
-#[derive(Debug, Clone, Copy, Default)]
-struct Served {
-    /// It serves admission policies, as it does from Kubernetes 1.30 on.
-    admission_policies: bool,
-    /// It serves SecurityContextConstraints, as that of OpenShift does.
-    constraints: bool,
-}
-
-impl Served {
-    async fn look(context: &Context) -> Result<Self, CliError> {
-        let policies = ["ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding"];
-        let policies = policies.map(|kind| (format!("{ADMISSION}/v1"), kind.to_owned()));
-        Ok(Self {
-            admission_policies: unserved(&context.ports.client, &policies).await?.is_empty(),
-            constraints: serves_constraints(context).await?,
-        })
-    }
-}
-
-/// How the operator is to be installed.
-fn settings(args: &Args, global: &Global, host_network: Option<HostNetwork>, served: Served) -> Settings {
-    Settings {
-        namespace: global.namespace.clone(),
-        image: args.image.clone(),
-        registry: args.image_registry.clone(),
-        args: Vec::new(),
-        matrix: Mounts::default(),
-        host_network,
-        openshift: served.constraints,
-    }
-}
-
-/// The operator's own objects, with what it gets for the source of its matrix.
-fn operator(settings: &Settings, matrix: Mounts) -> Result<Vec<Object>, CliError> {
-    let settings = Settings {
-        matrix,
-        ..settings.clone()
-    };
-    objects(&settings).map_err(|error| CliError::internal(&error))
 }
 
 /// What is configured; `None` where the configuration of the cluster stays as it is.
 async fn configured(
     args: &Args,
     global: &Global,
-    installed: Option<&Installed>,
+    known: &Known,
+    cluster: Option<(&Context, &Installed)>,
     progress: &mut Progress,
 ) -> Result<Option<Configuration>, CliError> {
     if let Some(file) = &args.values {
         return Configuration::read(&file.display().to_string(), &text(file)?, &global.namespace).map(Some);
     }
-    let there = installed.and_then(|installed| installed.config.as_ref());
-    let says = args.image_registry.is_some() || args.cpi_image.is_some() || args.csi_image.is_some() || args.update_policy.is_some();
-    let account = match there {
-        Some(_) if args.vcenter.vcenter.is_none() => None,
-        _ => Some(vcenter::account(&args.vcenter, installed.is_some(), progress).await?),
+    let there = cluster.and_then(|(_, installed)| installed.config.as_ref());
+    let images = args.image_registry.is_some() || args.cpi_image.is_some() || args.csi_image.is_some();
+    let says = images || args.update_policy.is_some() || args.storage_policy.is_some();
+    let context = cluster.map(|(context, _)| context);
+    let accounts = match there {
+        Some(_) if args.vcenter.vcenter.is_none() => Vec::new(),
+        _ => vcenter::accounts(&args.vcenter, &known.vcenters, context, progress).await?,
     };
-    if account.is_none() && !says {
+    if accounts.is_empty() && !says {
         return Ok(None);
     }
-    if let (Some(installed), Some(account)) = (installed, &account) {
-        for (connection, _) in logins(&account.login) {
-            installed.same_server(&connection, &account.endpoint.server)?;
+    for account in &accounts {
+        for (connection, _) in logins(&account.connection, &account.login) {
+            cluster.map_or(Ok(()), |(_, installed)| {
+                installed.same_server(&connection, &account.endpoint.server)
+            })?;
         }
     }
     let name = there.and_then(|config| config.metadata.name.as_deref()).unwrap_or("vdo");
-    Configuration::of_flags(args, &global.namespace, name, account.as_ref())
+    let specification = with_default_class(&known.specification, there, args.storage_policy.as_deref());
+    Configuration::of_flags(args, &global.namespace, name, &accounts, &specification)
         .map(Some)
         .map_err(|error| CliError::internal(&error))
 }
@@ -355,7 +301,8 @@ impl Judge {
 /// # Errors
 /// When one failed that keeps it from being written.
 pub(super) fn judged(checked: &checks::Checked, judge: Judge, progress: &mut Progress) -> Result<(), CliError> {
-    checked.vcenters.iter().for_each(|line| progress.step(Mark::Done, line));
+    let lines = checked.connections.iter().filter_map(checks::Connected::line);
+    lines.for_each(|line| progress.step(Mark::Done, &line));
     let mut failed = Vec::new();
     for check in checked.failures() {
         let counts = judge.counts(check) || judge == Judge::Nothing;
@@ -382,6 +329,10 @@ pub(super) fn judged(checked: &checks::Checked, judge: Judge, progress: &mut Pro
     }
     if checked.failures().next().is_none() {
         progress.step(Mark::Done, &format!("{} passed", count(checked.passed(), "check")));
+    }
+    // In a cluster without drivers there is nothing to say but that they are created.
+    if let Some(plan) = checked.plan.as_ref().filter(|plan| plan.takes_over()) {
+        progress.step(Mark::Note, &format!("the drivers that are there: {}", plan.effect()));
     }
     for (driver, pick) in checked.choice.iter().flat_map(|choice| &choice.picks) {
         progress.step(

@@ -14,12 +14,14 @@ mod required;
 mod topology;
 mod uninstall;
 mod view;
+mod volumes;
 
 use super::args::{Doctor as Args, DoctorVerb, Format, Global};
 use super::context::Context;
 use super::printer::Printer;
 use super::progress::Progress;
 use super::views::doctor::{DoctorView, OfConnection};
+use super::views::volumes::VolumesView;
 use super::{Answer, CliError, Exit};
 use check::{Check, KUBELETS, Subject, Topic, worst};
 use std::path::Path;
@@ -112,8 +114,10 @@ pub(super) async fn run(args: &Args, global: &Global, printer: &Printer) -> Resu
     if args.fixing.fix || args.fixing.undo {
         return fix::run(args, global, &mut Progress::new(printer, format)).await;
     }
+    let is_about_volumes = matches!(args.what, Some(DoctorVerb::Volumes));
     match &args.from {
         Some(file) => recorded(args, file, format),
+        None if is_about_volumes => volumes::answer(&watched(volumes::inspect(global), Progress::new(printer, format)).await?, format),
         None => answer(args, watched(found(args, global), Progress::new(printer, format)).await?, format),
     }
 }
@@ -127,6 +131,12 @@ fn misuse(args: &Args) -> Result<(), CliError> {
         return usage(
             "--fix and --undo are about one vCenter as a whole",
             "Write: vdoctl doctor --fix, or vdoctl doctor connection NAME --fix",
+        );
+    }
+    if args.pre && matches!(args.what, Some(DoctorVerb::Volumes)) {
+        return usage(
+            "before an installation there are no volumes of the drivers",
+            "Leave out --pre, or write: vdoctl doctor --pre",
         );
     }
     if args.vcenter.user.is_some() && !args.pre && !changes {
@@ -145,6 +155,18 @@ pub(super) async fn both(args: &Args, global: &Global) -> Result<(Answer, Answer
     Ok((document, answer(args, found, Format::Wide)?))
 }
 
+/// What is wrong with volumes, as a document and as text.
+pub(super) async fn volumes(global: &Global) -> Result<(Answer, Answer), CliError> {
+    let view = volumes::inspect(global).await?;
+    let answer = |format| volumes::answer(&view, format);
+    Ok((answer(Format::Json)?, answer(Format::Wide)?))
+}
+
+/// What is wrong with volumes, for verbs that explain a failure.
+pub(super) async fn volume_findings(global: &Global) -> Result<VolumesView, CliError> {
+    volumes::inspect(global).await
+}
+
 async fn found(args: &Args, global: &Global) -> Result<Findings, CliError> {
     match args.pre {
         true => preflight::inspect(args, global).await,
@@ -155,6 +177,10 @@ async fn found(args: &Args, global: &Global) -> Result<Findings, CliError> {
 /// The checks that a support bundle holds, as they were when that was made.
 fn recorded(args: &Args, file: &Path, format: Format) -> Result<Answer, CliError> {
     let bundle = super::support::read(file)?;
+    if matches!(args.what, Some(DoctorVerb::Volumes)) {
+        let view: VolumesView = bundle.view("volumes")?;
+        return Ok(bundle.answer("volumes", volumes::answer(&view, format)?));
+    }
     let view: DoctorView = bundle.view("doctor")?;
     if matches!(args.what, Some(DoctorVerb::Topology)) {
         return topology::answer(&view.topology, format);
@@ -210,7 +236,7 @@ fn of_topology(view: &DoctorView, exit: Exit, format: Format) -> Result<Answer, 
 const PACE: Duration = Duration::from_millis(500);
 
 /// On a terminal it is shown that checks are under way: a vCenter that does not answer takes its time.
-async fn watched(look: impl Future<Output = Result<Findings, CliError>>, mut progress: Progress) -> Result<Findings, CliError> {
+async fn watched<T>(look: impl Future<Output = Result<T, CliError>>, mut progress: Progress) -> Result<T, CliError> {
     let mut look = std::pin::pin!(look);
     loop {
         match tokio::time::timeout(PACE, &mut look).await {

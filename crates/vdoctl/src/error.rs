@@ -4,7 +4,7 @@ use kube::config::KubeconfigError;
 use std::error::Error;
 use std::fmt;
 use std::time::Duration;
-use vdo::cluster::{ClientError, ClusterError, without_values};
+use vdo::cluster::{ClientError, ClusterError, ProxyError, without_values};
 use vdo::reconcile::ReconcileError;
 use vdo_api::types::Remedy;
 use vdo_core::matrix::NoFit;
@@ -79,16 +79,20 @@ impl CliError {
             ),
             ClusterError::Unavailable { verb, what, source } => Self::new(
                 Exit::Cluster,
-                format!("the API server did not {verb} {what}: {}", sentence(source.as_ref())),
-                "Try again; if it stays, look at the API server.",
+                match ProxyError::among(source.as_ref()) {
+                    Some(proxy) => format!("the API server did not {verb} {what}: {}", sentence(proxy)),
+                    None => format!("the API server did not {verb} {what}: {}", sentence(source.as_ref())),
+                },
+                error.remedy().unwrap_or("Try again; if it stays, look at the API server.".into()),
             ),
             ClusterError::TimedOut { verb, what, after } => Self::new(
                 Exit::Cluster,
-                format!("the API server did not {verb} {what} within {} s", after.as_secs()),
-                "Try again; if it stays, look at the API server.",
+                format!("the API server did not {verb} {what} within {} s", after.as_secs_f64()),
+                "Try again, with a longer --request-timeout where the way there is slow; if it stays, look at the API server.",
             ),
             ClusterError::Refused { .. }
             | ClusterError::Denied { .. }
+            | ClusterError::PodDenied { .. }
             | ClusterError::Immutable { .. }
             | ClusterError::NotServed { .. }
             | ClusterError::Conflict { .. }
@@ -145,6 +149,7 @@ impl From<ClientError> for CliError {
                 format!("kubeconfig {} is not UTF-8 text", path.display()),
                 "Save it as UTF-8, or name another with --kubeconfig or KUBECONFIG.",
             ),
+            ClientError::GroupsWithoutUser => Self::of(Exit::Usage, &error),
             ClientError::TimedOut { .. } => {
                 let slow = Self::of(Exit::TimedOut, &error);
                 Self::new(slow.exit, slow.what, format!("{}\nOr give it longer with --timeout.", slow.remedy))

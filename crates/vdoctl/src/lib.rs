@@ -5,10 +5,11 @@
 //! ```
 //!
 //! A verb returns a value; it prints nothing and decides no exit code but through [`Exit`]. What goes to stdout is data, what
-//! goes to stderr is talk. Only `status --watch`, `deploy` and `delete` hold the printer
+//! goes to stderr is talk. Only `status --watch`, `logs --follow`, `deploy`, `delete` and `selftest` hold the printer
 //! themselves, because they have more than one answer.
 #![cfg_attr(not(test), warn(clippy::arithmetic_side_effects))]
 
+mod adopt;
 mod approve;
 pub mod args;
 mod change;
@@ -24,17 +25,20 @@ mod digests;
 mod doctor;
 mod driver_fields;
 mod error;
+mod events;
 mod exit;
 mod explain;
 mod field_view;
 mod foreign;
 mod history;
 mod limited;
+mod logs;
 mod manage;
 mod matrix;
 mod mirror;
 mod operator;
 mod output;
+mod places;
 mod plan;
 mod plan_summary;
 mod plan_view;
@@ -42,14 +46,19 @@ mod preview;
 mod printer;
 mod progress;
 mod prompt;
+mod reach;
 mod registry;
+mod release;
 mod render;
 mod report;
 mod rights;
 mod rollback;
 mod save;
 mod secrets;
+mod selftest;
+mod start;
 mod status;
+mod stopping;
 mod style;
 mod support;
 mod text_diff;
@@ -101,6 +110,7 @@ pub fn main(line: impl IntoIterator<Item = OsString>) -> ExitCode {
         as_called(command)
             .try_get_matches_from(&line)
             .and_then(|matches| Cli::from_arg_matches(&matches))
+            .map_err(args::with_tip)
     };
     let cli = match parse(args::command()) {
         Ok(cli) => cli,
@@ -139,7 +149,7 @@ async fn to_the_end(cli: Cli, mut printer: Printer) -> io::Result<Exit> {
     // The signals are caught before anything is begun.
     let (mut interrupt, mut terminate) = (signal(SignalKind::interrupt())?, signal(SignalKind::terminate())?);
     let quiet = printer.clone();
-    let (tell, reported) = oneshot::channel();
+    let (tell, mut reported) = oneshot::channel();
     let here = Handle::current();
     let work = move || {
         let _ = tell.send(here.block_on(run(&cli, &mut printer)));
@@ -149,12 +159,21 @@ async fn to_the_end(cli: Cli, mut printer: Printer) -> io::Result<Exit> {
         biased;
         _ = interrupt.recv() => Exit::Interrupted,
         _ = terminate.recv() => Exit::Terminated,
-        exit = reported => return match exit {
+        exit = &mut reported => return match exit {
             Ok(exit) => Ok(exit),
             // It has said nothing: a defect, which was reported where it happened.
             Err(_) => verb.join().map_or_else(|defect| std::panic::resume_unwind(defect), |()| Ok(Exit::Refused)),
         },
     };
+    if stopping::ask(stopped) {
+        // The verb puts things in order first, unless a second signal comes.
+        tokio::select! {
+            biased;
+            _ = interrupt.recv() => {}
+            _ = terminate.recv() => {}
+            _ = reported => {}
+        }
+    }
     quiet.silence();
     prompt::end();
     save::give_up();
@@ -163,13 +182,25 @@ async fn to_the_end(cli: Cli, mut printer: Printer) -> io::Result<Exit> {
 
 async fn run(cli: &Cli, printer: &mut Printer) -> Exit {
     let global = &cli.global;
-    let result = match &cli.verb {
+    if let Some(limit) = global.request_timeout {
+        vdo::cluster::set_request_timeout(limit);
+    }
+    let Some(verb) = &cli.verb else {
+        return match start::run(global).await {
+            Ok(answer) => printer.answer(&answer),
+            Err(error) => printer.failure(&error),
+        };
+    };
+    let result = match verb {
         Verb::Deploy(args) => deploy::run(args, global, printer).await,
+        Verb::Adopt(args) => adopt::run(args, global, printer).await,
         Verb::Status(args) if args.watch => status::watch(args, global, printer).await,
         Verb::Status(args) => within(global, status::run(args, global)).await,
         Verb::Plan(args) => within(global, plan::run(args, global)).await,
         Verb::Approve(args) => within(global, approve::run(args, global)).await,
         Verb::History(args) => within(global, history::run(args, global)).await,
+        Verb::Events(args) => within(global, events::run(args, global)).await,
+        Verb::Logs(args) => logs::run(args, global, printer).await,
         Verb::Rollback(args) => within(global, rollback::run(args, global)).await,
         Verb::Upgrade(args) => match &args.verb {
             UpgradeVerb::Plan(args) => within(global, upgrade::plan(args, global)).await,
@@ -184,6 +215,7 @@ async fn run(cli: &Cli, printer: &mut Printer) -> Exit {
         Verb::Wait(args) => waiting::run(args, global, printer).await,
         Verb::Diff(args) => within(global, diff::run(args, global)).await,
         Verb::Render(args) => within(global, render::run(args, global)).await,
+        Verb::Release(args) => within(global, release::run(args, global)).await,
         Verb::Rights(args) => rights::run(args, global).await,
         // How long it takes depends on the images.
         Verb::Matrix(args) if matrix::asks_registries(args) => matrix::run(args, global).await,
@@ -193,6 +225,8 @@ async fn run(cli: &Cli, printer: &mut Printer) -> Exit {
         Verb::Chart(args) => chart::run(args, global).await,
         // The cluster and each vCenter have the time of --timeout for themselves.
         Verb::Doctor(args) => doctor::run(args, global, printer).await,
+        // Each step has its own time.
+        Verb::Selftest(args) => selftest::run(args, global, printer).await,
         Verb::Users(args) => users::run(args, global, printer).await,
         Verb::Delete(args) => delete::run(args, global, printer).await,
         // Logs take their time.

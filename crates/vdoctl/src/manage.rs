@@ -2,12 +2,12 @@
 
 use super::args::{Global, Manage as Args};
 use super::change::Change;
-use super::context::{Context, now};
+use super::context::Context;
 use super::driver_fields::{patch, typed};
 use super::status::{Kind, handed, needed};
 use super::{Answer, CliError, Exit};
 use serde_json::json;
-use vdo_api::api::{ManagementState, RECONCILE_AT};
+use vdo_api::api::ManagementState;
 use vdo_core::manifest::Object;
 
 /// Sets `managementState` of all, or of one driver.
@@ -65,7 +65,6 @@ pub(super) async fn reconcile(global: &Global) -> Result<Answer, CliError> {
 /// Wakes an operator that waits for its next attempt. The VDOConfig as it was.
 pub(super) async fn wake(context: &Context) -> Result<Object, CliError> {
     let live = context.acting_object().await?;
-    let annotations = json!({"metadata": {"annotations": {RECONCILE_AT: now().to_string()}}});
-    Change::merge(context, live.clone(), annotations).await?.make(context).await?;
+    Change::reconcile(context, live.clone()).await?.make(context).await?;
     Ok(live)
 }

@@ -45,9 +45,9 @@ fn text(planned: &Planned, wide: bool) -> String {
         planned.hash.as_deref().unwrap_or("(nothing to approve)")
     );
     text.push_str(&match (planned.approval, planned.approved) {
-        (Approval::Automatic, _) => format!("  for VDOConfig {}\n", planned.config),
         (Approval::Manual, true) => format!("  for VDOConfig {}, approved\n", planned.config),
-        (Approval::Manual, false) => format!("  for VDOConfig {}, {}\n", planned.config, style::warn("not approved")),
+        (Approval::Automatic, true) => format!("  for VDOConfig {}\n", planned.config),
+        (_, false) => format!("  for VDOConfig {}, {}\n", planned.config, style::warn("not approved")),
     });
     text.insert_str(0, &(planned.header() + &planned.supposition()));
     text.extend(planned.drivers.iter().map(super::views::plan::DriverChangeView::lines));
@@ -94,6 +94,7 @@ fn meaning((pruned, wave): (bool, u8)) -> &'static str {
 
 #[cfg(test)]
 mod tests {
+    use super::super::plan_view::Refusal;
     use super::super::views::plan::{ChangeKind, DriverChangeView};
     use super::*;
     use serde_json::json;
@@ -132,6 +133,7 @@ mod tests {
             hash: Some("0123456789abcdef".into()),
             approval: Approval::Manual,
             approved: false,
+            endangered: Vec::new(),
             items: vec![
                 item(Action::Create, Because::New, "ConfigMap", 2, Vec::new()),
                 item(Action::Adopt, Because::Unmarked, "Secret", 2, vec![password]),
@@ -140,7 +142,12 @@ mod tests {
                 item(Action::Prune, Because::Unwanted, "Service", 2, Vec::new()),
                 item(Action::Keep, Because::AsWanted, "ServiceAccount", 2, Vec::new()),
             ],
-            refusals: vec![(ObjectId::new("apps", "Deployment", "csi", "one"), "a policy is against it".into())],
+            refusals: vec![Refusal {
+                id: ObjectId::new("apps", "Deployment", "csi", "one"),
+                reason: Reason::AdmissionDenied,
+                what: "a policy is against it".into(),
+                remedy: "Change the policy.".into(),
+            }],
             stays: vec![Skip {
                 id: ObjectId::new("", "PersistentVolumeClaim", "csi", "data"),
                 message: "PersistentVolumeClaim csi/data stays: objects of this kind hold data".into(),

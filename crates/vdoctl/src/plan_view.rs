@@ -10,11 +10,12 @@ use super::views::plan::{DriverChangeView, FieldView, ItemView, ObjectView, Plan
 use super::{CliError, Exit, args, field_view, style};
 use kube::ResourceExt;
 use std::collections::BTreeSet;
+use std::fmt;
 use vdo::cluster::ClusterError;
-use vdo::reconcile::{Scope, dry_run, is_uninstalled};
-use vdo_api::api::{APPROVE, Approval, DeletionPolicy, VDOConfig};
-use vdo_api::types::{ObjectId, count};
-use vdo_core::drivers::short;
+use vdo::reconcile::{Scope, dry_run, endangered, is_uninstalled};
+use vdo_api::api::{APPROVE, Approval, Classify as _, DeletionPolicy, Reason, VDOConfig};
+use vdo_api::types::{ObjectId, Remedy as _, count};
+use vdo_core::drivers::{STORAGE, short};
 use vdo_core::matrix::Resolution;
 use vdo_core::plan::{Action, Because, Item, Plan, Skip, Wait, hash, outline};
 
@@ -30,6 +31,37 @@ fn other_matrix(context: &Deciding, config: &VDOConfig) -> Option<String> {
     })
 }
 
+/// An object that the API server would refuse.
+pub(super) struct Refusal {
+    pub id: ObjectId,
+    pub reason: Reason,
+    /// What is wrong, in a sentence.
+    pub what: String,
+    /// What to do about it; empty where the sentence says it.
+    pub remedy: String,
+}
+
+impl Refusal {
+    fn of(id: &ObjectId, error: &ClusterError) -> Self {
+        Self {
+            id: id.clone(),
+            reason: error.reason(),
+            what: sentence(error),
+            remedy: error.remedy().unwrap_or_default().into_owned(),
+        }
+    }
+}
+
+impl fmt::Display for Refusal {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {}", self.id, self.what)?;
+        match self.remedy.as_str() {
+            "" => Ok(()),
+            remedy => write!(f, "\n{remedy}"),
+        }
+    }
+}
+
 /// A whole plan, as it is shown.
 pub(super) struct Planned {
     /// The VDOConfig, as namespace/name.
@@ -42,10 +74,12 @@ pub(super) struct Planned {
     pub approval: Approval,
     /// Whether a person has approved it, or no one has to.
     pub approved: bool,
+    /// What it takes away from volumes that are there, for which a person has to approve it.
+    pub endangered: Vec<String>,
     /// Every object.
     pub items: Vec<Item>,
     /// What the server would refuse.
-    pub refusals: Vec<(ObjectId, String)>,
+    pub refusals: Vec<Refusal>,
     /// What stays although it is no longer desired.
     pub stays: Vec<Skip>,
     /// What is waited for.
@@ -80,7 +114,11 @@ impl Planned {
         if is_uninstalled(&config) {
             return Self::of_removal(context, &config).await;
         }
-        let decided = context.decide().await?;
+        Self::tried(context, context.decide().await?).await
+    }
+
+    /// What was decided, tried on the server.
+    pub(super) async fn tried(context: &Deciding, decided: Decided) -> Result<Self, CliError> {
         let mut notes: Vec<String> = other_matrix(context, &decided.config).into_iter().collect();
         let Decided {
             config,
@@ -99,7 +137,9 @@ impl Planned {
                 ClusterError::Unavailable { .. } | ClusterError::TimedOut { .. } => return Err(CliError::cluster(refusal.as_ref())),
                 // What the operator may is another question.
                 ClusterError::Forbidden { .. } => blind = true,
-                other => refusals.push((id.clone(), sentence(other))),
+                // Its namespace comes with the operator.
+                ClusterError::Refused { source, .. } if source.code == 404 && context.supposes() => {}
+                other => refusals.push(Refusal::of(id, other)),
             }
         }
         if blind {
@@ -117,15 +157,21 @@ impl Planned {
             ));
         }
         let items = outline(&planned.plan, &planned.desired);
+        let endangered = endangered(&context.ports.reader, &config, &state, &planned).await?;
+        planned.plan.waiting.extend(endangered.iter().map(|sentence| Wait {
+            driver: STORAGE.name.to_owned(),
+            reason: Reason::ApprovalRequired,
+            message: format!("volumes depend on what this plan changes: {sentence}"),
+        }));
         let given = hash.as_ref().is_some_and(|hash| config.annotations().get(APPROVE) == Some(hash));
         Ok(Self {
             config: id(&config),
             matrix: Some(context.used.clone()),
             approval: config.spec.approval,
             approved: hash.is_none()
-                || config.spec.approval == Approval::Automatic
                 || given
-                || status.is_some_and(|status| status.approved),
+                || (endangered.is_empty() && (config.spec.approval == Approval::Automatic || status.is_some_and(|status| status.approved))),
+            endangered,
             hash,
             drivers: drivers(&items, &planned.runs.resolution()),
             items,
@@ -160,6 +206,7 @@ impl Planned {
             hash: None,
             approval: Approval::Automatic,
             approved: true,
+            endangered: Vec::new(),
             drivers: drivers(&items, &Resolution::default()),
             items,
             refusals: Vec::new(),
@@ -236,6 +283,26 @@ impl Planned {
         undecided.map_or(counts.clone(), |undecided| format!("{counts}; {undecided}"))
     }
 
+    /// The summary, and whose pods restart where some run already.
+    pub(super) fn effect(&self) -> String {
+        let restarts: Vec<&str> = self
+            .drivers
+            .iter()
+            .flat_map(|driver| &driver.restarts)
+            .map(String::as_str)
+            .collect();
+        match restarts.is_empty() {
+            true if self.takes_over() => format!("{}; no pod restarts", self.summary()),
+            true => self.summary(),
+            false => format!("{}; the pods of {} restart", self.summary(), restarts.join(" and ")),
+        }
+    }
+
+    /// Whether objects of another tool are taken over.
+    pub(super) fn takes_over(&self) -> bool {
+        self.items.iter().any(|item| item.action == Action::Adopt)
+    }
+
     /// `CSI cannot be planned`, where some driver cannot.
     fn undecided(&self) -> Option<String> {
         let names: Vec<&str> = self.undecided.iter().map(|driver| short(driver)).collect();
@@ -269,8 +336,11 @@ impl Planned {
         if item.action == Action::Apply && item.fields.is_empty() {
             text.push_str("    the record of what was applied last is out of date\n");
         }
-        for (_, refusal) in self.refusals.iter().filter(|(id, _)| *id == item.id) {
-            text.push_str(&format!("    {} {refusal}\n", style::bad("! refused:")));
+        for refusal in self.refusals.iter().filter(|refusal| refusal.id == item.id) {
+            text.push_str(&format!("    {} {}\n", style::bad("! refused:"), refusal.what));
+            if !refusal.remedy.is_empty() {
+                text.push_str(&format!("    {}\n", refusal.remedy));
+            }
         }
         text
     }
@@ -339,7 +409,7 @@ impl Planned {
     }
 
     fn object(&self, item: &Item) -> ItemView {
-        let refusal = self.refusals.iter().find(|(id, _)| *id == item.id);
+        let refusal = self.refusals.iter().find(|refusal| refusal.id == item.id);
         ItemView {
             action: item.action,
             because: item.because,
@@ -352,7 +422,7 @@ impl Planned {
             driver: item.driver.clone(),
             wave: item.wave,
             fields: item.fields.iter().map(FieldView::from).collect(),
-            refusal: refusal.map(|(_, refusal)| refusal.clone()),
+            refusal: refusal.map(|refusal| refusal.what.clone()),
         }
     }
 }

@@ -3,11 +3,13 @@
 use super::args::Preview as Args;
 use super::change::{Change, set};
 use super::context::{Context, id};
+use super::deploy::checks::with_status;
 use super::deploy::configuration::Configuration;
 use super::deploy::text;
 use super::driver_fields::keeping_all;
 use super::{CliError, Exit};
 use serde_json::{Value, json};
+use std::collections::BTreeSet;
 use vdo::reconcile;
 use vdo_core::install::FieldError;
 use vdo_core::manifest::Object;
@@ -40,8 +42,18 @@ pub(super) async fn suppose(context: &mut Context, args: &Args) -> Result<Vec<Ch
     if changes.is_empty() {
         return Ok(changes);
     }
-    context.suppose(changes.iter().map(|change| change.after.clone()).collect());
+    let supposed: Vec<Object> = changes.iter().map(|change| change.after.clone()).collect();
+    context.suppose(supposed.clone());
     let acting = context.acting().await?;
+    // The operator has not looked at these, so this command does.
+    let new = changes
+        .iter()
+        .filter(|change| change.before.is_none() && change.after.kind() == "VsphereCloudConfig");
+    let new: BTreeSet<&str> = new.map(|change| change.after.name()).collect();
+    if !new.is_empty() {
+        let seen = with_status(context, &acting, supposed, &new).await?;
+        context.suppose(seen);
+    }
     let other = |change: &&Change| change.after.kind() == "VDOConfig" && *change.after.identity() != reconcile::id(&acting);
     match changes.iter().find(other) {
         Some(other) => Err(CliError::new(

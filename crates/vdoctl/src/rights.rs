@@ -7,9 +7,11 @@ use super::matrix::{Choice, driver, show};
 use super::{Answer, CliError, Exit, within};
 use serde_json::Value;
 use vdo::cluster::{ClusterError, get, unserved};
-use vdo::reconcile::{Versions, lacking, rights, rights_without_policy};
+use vdo::reconcile::{Account, Versions, lacking, rights, rights_without_policy};
 use vdo_api::types::ObjectId;
 use vdo_core::admission::NAME;
+use vdo_core::drivers::is_on_request;
+use vdo_core::install::OPERATOR;
 use vdo_core::manifest::Object;
 use vdo_core::openshift::CONSTRAINTS;
 
@@ -25,13 +27,13 @@ pub(super) async fn run(args: &Args, global: &Global) -> Result<Answer, CliError
         };
         taken.push((name, ask.pin.as_ref()));
     }
-    let versions = match taken.as_slice() {
-        [] => Versions::All,
-        taken => Versions::Of(taken),
-    };
-    let context = match args.missing {
-        true => Some(within(global, Context::open(global)).await?),
-        false => None,
+    let (context, further) = cluster(args, global).await?;
+    let further = further.iter().map(String::as_str);
+    let named: Vec<&str> = further.chain(taken.iter().map(|(name, _)| *name)).collect();
+    // What a cluster lacks of a driver that comes on request is beside what it has for the others.
+    let versions = match taken.iter().all(|(name, _)| args.missing && is_on_request(name)) {
+        true => Versions::Usual(&named),
+        false => Versions::Of(&taken),
     };
     let with_policy = match &context {
         Some(context) if !args.admission_policy => within(global, has_policy(context)).await?,
@@ -41,10 +43,19 @@ pub(super) async fn run(args: &Args, global: &Global) -> Result<Answer, CliError
         Some(context) if !args.openshift => within(global, serves_constraints(context)).await?,
         _ => args.openshift,
     };
+    let account = match (&args.service_account, &context) {
+        (Some(name), _) => Some(name.clone()),
+        (None, Some(context)) => within(global, of_the_operator(context, &global.namespace)).await?,
+        (None, None) => None,
+    };
+    let account = Account {
+        name: account.as_deref().unwrap_or(OPERATOR),
+        namespace: &global.namespace,
+    };
     // Not a wait for the cluster: the charts are looked through here.
     let found = match with_policy {
-        true => rights(&repository, &loaded.index, &global.namespace, versions).await,
-        false => rights_without_policy(&repository, &loaded.index, &global.namespace, versions).await,
+        true => rights(&repository, &loaded.index, account, versions).await,
+        false => rights_without_policy(&repository, &loaded.index, account, versions).await,
     };
     let found = found.map_err(|error| CliError::of(Exit::Refused, &error))?;
     let openshift = if on_openshift { found.openshift } else { Vec::new() };
@@ -62,6 +73,30 @@ pub(super) async fn run(args: &Args, global: &Global) -> Result<Answer, CliError
         0 => answer.note(format!("Cluster {} lacks nothing.", context.name)),
         _ => answer,
     })
+}
+
+/// The ServiceAccount that the operator's pods have, if there is an operator that may be seen.
+async fn of_the_operator(context: &Context, namespace: &str) -> Result<Option<String>, CliError> {
+    let id = ObjectId::new("apps", "Deployment", namespace, OPERATOR);
+    let found = match get(&context.ports.client, "apps/v1", &id).await {
+        Err(ClusterError::Forbidden { .. }) => None,
+        found => found?,
+    };
+    let name = found.map(|deployment| deployment.text("/spec/template/spec/serviceAccountName").to_owned());
+    Ok(name.filter(|name| !name.is_empty()))
+}
+
+/// With --missing: the cluster, and the further drivers that its VDOConfig names; none where there is no VDOConfig yet.
+async fn cluster(args: &Args, global: &Global) -> Result<(Option<Context>, Vec<String>), CliError> {
+    if !args.missing {
+        return Ok((None, Vec::new()));
+    }
+    let context = within(global, Context::open(global)).await?;
+    let drivers = within(global, async {
+        Ok(context.acting().await.map(|config| config.spec.drivers).unwrap_or_default())
+    })
+    .await?;
+    Ok((Some(context), drivers.into_iter().map(|driver| driver.name).collect()))
 }
 
 /// Whether pods need SecurityContextConstraints, as on OpenShift.

@@ -15,9 +15,8 @@ use super::views::secrets::{SecretView, SecretsView};
 use super::{Answer, CliError, Exit};
 use k8s_openapi::jiff::Timestamp;
 use kube::ResourceExt;
-use serde_json::json;
 use vdo::reconcile::{connection_objects, port, trust};
-use vdo_api::api::{CredentialStatus, RECONCILE_AT, VsphereCloudConfig};
+use vdo_api::api::{CredentialStatus, VsphereCloudConfig};
 use vdo_vsphere::vcenter::Endpoint;
 
 pub(super) async fn run(args: &Args, global: &Global, printer: &Printer) -> Result<Answer, CliError> {
@@ -124,8 +123,7 @@ async fn set(args: &SecretsSet, global: &Global, progress: &mut Progress) -> Res
     // lets it log in.
     let refused = credential(connection).is_some_and(|credential| credential.refused.is_some());
     if let Some(live) = change.before.clone().filter(|_| refused && change.is_none()) {
-        let mark = json!({"metadata": {"annotations": {RECONCILE_AT: now().to_string()}}});
-        change = Change::merge(&context, live, mark).await?;
+        change = Change::reconcile(&context, live).await?;
     }
     let judge = if args.writing.ignore_checks { Judge::Nothing } else { Judge::Login };
     inspected(&mut context, &target, &config, std::slice::from_ref(&change), judge, true, progress).await?;

@@ -5,6 +5,7 @@ mod judgement;
 mod matrix;
 mod model;
 mod next;
+mod nodes;
 mod view;
 
 use super::args::{Format, Global, Status as Args};

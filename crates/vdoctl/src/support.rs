@@ -22,6 +22,7 @@ use super::views::history::HistoryView;
 use super::views::matrix::MatrixListView;
 use super::views::status::StatusView;
 use super::views::support::{BundleClusterView, SupportBundleView};
+use super::views::volumes::VolumesView;
 use super::{Answer, CliError, Exit, save};
 use archive::Archive;
 use documents::Documents;
@@ -54,6 +55,7 @@ pub(super) struct Facts {
     pub about: SupportBundleView,
     pub status: Option<StatusView>,
     pub doctor: Option<DoctorView>,
+    pub volumes: Option<VolumesView>,
     pub history: Option<HistoryView>,
     pub matrix: Option<MatrixListView>,
     pub outlook: Option<OutlookView>,
@@ -86,6 +88,7 @@ impl Facts {
         Self {
             status: part(document("status"), "status", missing),
             doctor: part(document("doctor"), "doctor", missing),
+            volumes: part(document("volumes"), "volumes", missing),
             history: part(document("history"), "history", missing),
             matrix: part(document("matrix"), "matrix", missing),
             outlook: part(document("outlook"), "outlook", missing),

@@ -150,7 +150,7 @@ fn misses(targets: &Targets, planned: &Planned) -> Vec<String> {
 }
 
 fn hindrances(targets: &Targets, planned: &Planned) -> Vec<String> {
-    let refusals = planned.refusals.iter().map(|(id, refusal)| format!("{id}: {refusal}"));
+    let refusals = planned.refusals.iter().map(ToString::to_string);
     let left = planned.left.iter().cloned();
     misses(targets, planned).into_iter().chain(left).chain(refusals).collect()
 }
@@ -219,7 +219,7 @@ fn text(upgrade: &Upgrade, wide: bool) -> String {
     text.push_str(&planned.rest());
     text.extend(upgrade.misses().iter().map(|miss| format!("{} {miss}\n", style::bad("✗"))));
     let refused = planned.refusals.iter();
-    text.extend(refused.map(|(id, refusal)| format!("{} {id}: {refusal}\n", style::bad("✗"))));
+    text.extend(refused.map(|refusal| format!("{} {refusal}\n", style::bad("✗"))));
     text
 }
 

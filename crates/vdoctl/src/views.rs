@@ -1,9 +1,11 @@
 //! What verbs have to say to programs: one type for each kind of document. `docs/schema/vdoctl-v1` has their JSON schemas.
 
+pub(crate) mod adopt;
 pub(crate) mod choice;
 pub(crate) mod configure;
 pub(crate) mod delete;
 pub(crate) mod doctor;
+pub(crate) mod events;
 pub(crate) mod explain;
 pub(crate) mod history;
 pub(crate) mod matrix;
@@ -12,10 +14,12 @@ pub(crate) mod plan;
 pub(crate) mod progress;
 pub(crate) mod publish;
 pub(crate) mod secrets;
+pub(crate) mod selftest;
 pub(crate) mod status;
 pub(crate) mod support;
 pub(crate) mod users;
 pub(crate) mod version;
+pub(crate) mod volumes;
 
 use super::output::{API_VERSION, View};
 use schemars::generate::SchemaSettings;
@@ -28,6 +32,8 @@ pub fn schemas() -> Vec<(&'static str, Value)> {
         ($($view:ty),+ $(,)?) => { vec![$(schema::<$view>()),+] };
     }
     of![
+        adopt::AdoptionView,
+        adopt::MoveView,
         choice::ExplanationView,
         choice::MatrixDiffView,
         choice::OutlookView,
@@ -38,6 +44,7 @@ pub fn schemas() -> Vec<(&'static str, Value)> {
         doctor::RequiredRolesView,
         doctor::TopologyView<'_>,
         doctor::UndoneView<'_>,
+        volumes::VolumesView,
         matrix::MatrixEntryView,
         matrix::MatrixListView,
         matrix::MatrixSourceView,
@@ -49,11 +56,13 @@ pub fn schemas() -> Vec<(&'static str, Value)> {
         configure::ConfiguredView,
         delete::DeleteView,
         explain::ExitCodeView,
+        events::EventsView,
         history::HistoryView,
         progress::ProgressView<'_>,
         explain::ReasonListView,
         explain::ReasonView,
         secrets::SecretsView,
+        selftest::SelftestView,
         version::VersionView,
         plan::DiffView,
         plan::PlanView,

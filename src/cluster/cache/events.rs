@@ -33,7 +33,7 @@ pub(super) fn take_in<const FIELDS: usize>(
 ) -> bool {
     let own = |found: Arrived<FIELDS>| {
         let is_cut = found.is_cut;
-        let object = found.object(watch)?;
+        let object = found.object(watch).filter(|object| watch.select.keeps(object))?;
         let id = object.id();
         let (kept, whole) = CachedObject::new(object, room);
         if is_cut || !whole {
@@ -64,7 +64,11 @@ pub(super) fn take_in<const FIELDS: usize>(
         }
         Ok(Event::Apply(found)) => {
             content.refused = None;
-            let Some((id, found)) = own(found) else { return false };
+            let id = found.id(watch);
+            let Some((id, found)) = own(found) else {
+                // It may have been one of them until now.
+                return content.objects.shift_remove(&id).is_some();
+            };
             let matters = content.objects.get(&id).is_none_or(|old| !old.means(&found));
             let found = found.or_known(content.objects.get(&id));
             content.objects.insert_sorted(id, found);

@@ -14,11 +14,12 @@ const CLUSTER: usize = 40 << 20;
 const OF_A_WATCH: usize = 24 << 20;
 
 /// Kinds that are in namespaces and are watched in all of them.
-const IN_NAMESPACES: [&str; 8] = [
+const IN_NAMESPACES: [&str; 9] = [
     "ConfigMap",
     "DaemonSet",
     "Deployment",
     "EndpointSlice",
+    "Event",
     "PersistentVolumeClaim",
     "Pod",
     "ReplicaSet",

@@ -81,13 +81,13 @@ mod tests {
         for (whole, small) in [
             (
                 json!({"apiVersion": "v1", "kind": "Node", "metadata": metadata,
-                    "spec": {"providerID": "vsphere://1", "podCIDR": "10.0.0.0/24"},
+                    "spec": {"providerID": "vsphere://1", "podCIDR": "10.0.0.0/24", "unschedulable": true},
                     "status": {"addresses": [{"type": "InternalIP", "address": "10.0.0.1"}], "images": ["many"],
                         "nodeInfo": {"systemUUID": "s", "kubeletVersion": "v1", "kernelVersion": "6"},
                         "conditions": [{"type": "Ready", "status": "True"}, {"type": "NetworkUnavailable", "status": "True", "lastHeartbeatTime": "now"},
                             {"type": "DiskPressure", "status": "False"}]}}),
                 json!({"apiVersion": "v1", "kind": "Node", "metadata": {"name": "a", "uid": "u", "labels": {"l": "1"}},
-                    "spec": {"providerID": "vsphere://1"},
+                    "spec": {"providerID": "vsphere://1", "unschedulable": true},
                     "status": {"addresses": [{"type": "InternalIP", "address": "10.0.0.1"}], "nodeInfo": {"systemUUID": "s", "kubeletVersion": "v1"},
                         "conditions": [{"type": "Ready", "status": "True"}, {"type": "NetworkUnavailable", "status": "True"}]}}),
             ),

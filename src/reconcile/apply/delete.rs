@@ -3,11 +3,11 @@
 use crate::cluster::{ApiMessage, ClusterError, Select, Watch, list};
 use crate::reconcile::Ports;
 use kube::ResourceExt;
-use serde_json::{Value, json};
-use vdo_api::api::{API_VERSION, Reason, VDOConfig};
+use serde_json::{Map, Value, json};
+use vdo_api::api::{API_VERSION, RELEASED_ANNOTATION, Reason, VDOConfig};
 use vdo_api::types::ObjectId;
 use vdo_core::manifest::Object;
-use vdo_core::plan::{Wait, may_go};
+use vdo_core::plan::{self, Wait, may_go};
 
 /// How often an object may change under our hands before the next run tries again.
 const TRIES: usize = 3;
@@ -95,13 +95,21 @@ async fn fresh(ports: &Ports, api_version: &str, id: &ObjectId) -> Result<Option
 /// Takes our marks off an object, so that it is unowned or owned by another manager. The UID in the change makes the API server
 /// refuse it for another instance.
 pub(in crate::reconcile) async fn release(ports: &Ports, api_version: &str, id: &ObjectId, uid: &str) -> Result<(), ClusterError> {
-    use vdo_api::api::{APPLIED_ANNOTATION, DRIVER_LABEL, MANAGED_BY_LABEL, PART_OF_LABEL};
-    let change = json!({"metadata": {
-        "uid": uid,
-        "labels": {MANAGED_BY_LABEL: null, PART_OF_LABEL: null, DRIVER_LABEL: null},
-        "annotations": {APPLIED_ANNOTATION: null},
-    }});
-    let live = ports.writer.merge(api_version, id, &change, false).await?;
+    let known = fresh(ports, api_version, id).await?;
+    let from = known.as_ref().and_then(plan::adopted_from);
+    let heir = match from {
+        Some(from) if from.starts_with("Helm") => "helm",
+        _ => "kubectl",
+    };
+    let released = match from {
+        Some(_) => Value::Null,
+        None => "true".into(),
+    };
+    let absent = |keys: &[&str]| -> Map<String, Value> { keys.iter().map(|key| ((*key).to_owned(), Value::Null)).collect() };
+    let mut annotations = absent(&plan::OWN_ANNOTATIONS);
+    annotations.insert(RELEASED_ANNOTATION.to_owned(), released);
+    let metadata = json!({"uid": uid, "labels": absent(&plan::OWN_LABELS), "annotations": annotations});
+    let live = ports.writer.hand_back(api_version, id, metadata, heir).await?;
     tracing::info!(object = %id, uid, "released");
     if let (Some(cache), Some(live)) = (ports.reader.cache(), live) {
         cache.wrote(&live);

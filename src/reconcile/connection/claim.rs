@@ -1,5 +1,5 @@
 use crate::cluster::{Reader, Select, Watch, list_kept};
-use crate::reconcile::cluster_id::{claimed, given, registered};
+use crate::reconcile::cluster_id::{claimed, given, is_registered};
 use crate::reconcile::error::ReconcileError;
 use crate::reconcile::is_uninstalled;
 use crate::reconcile::observe::cluster;
@@ -35,11 +35,18 @@ pub async fn claim(
         return Ok(None);
     };
     // One that is given may be that of a driver that is about to be adopted.
-    if given(config).is_some() && registered(client).await?.is_some() {
+    if given(config).is_some() && is_registered(client).await? {
         return Ok(None);
     }
     let found = list_kept(client, &Watch::new("v1", "PersistentVolume", "", Select::All)).await?;
     Ok(Some(of(id, &found)))
+}
+
+/// The cluster id under which the driver registers its volumes through a connection, once it has used it.
+#[must_use]
+pub fn counted(config: Option<&VDOConfig>, requirements: &Requirements) -> Option<String> {
+    let status = config?.status.as_ref()?;
+    status.cluster_id.clone().filter(|_| requirements.drivers.contains(STORAGE.name))
 }
 
 fn of(cluster_id: String, volumes: &[Object]) -> Claim {

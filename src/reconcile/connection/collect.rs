@@ -46,6 +46,10 @@ pub async fn collect(session: &Session, request: &InspectionRequest, tags: bool,
         Some(claim) => Some(part(session.registered_volumes(claim, budget).await)?),
         None => None,
     };
+    let volume_kinds = match &request.counted {
+        Some(cluster_id) => Some(part(session.volume_kinds(cluster_id, budget).await)?),
+        None => None,
+    };
     Ok(Readings {
         inventory,
         nodes,
@@ -54,6 +58,7 @@ pub async fn collect(session: &Session, request: &InspectionRequest, tags: bool,
         granted,
         tagging,
         volumes,
+        volume_kinds,
     })
 }
 

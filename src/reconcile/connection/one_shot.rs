@@ -6,7 +6,7 @@ use vdo_api::api::VsphereCloudConfig;
 use vdo_api::facts::Credentials;
 use vdo_vsphere::vcenter::{Budget, Endpoint, Session};
 use vdo_vsphere::vsphere::lockout::{self, Decision, Key, TagRefusals};
-use vdo_vsphere::vsphere::{Inspection, InspectionRequest, LoginOutcome, ProbeOutcome};
+use vdo_vsphere::vsphere::{Inspection, InspectionRequest, LoginOutcome, ProbeOutcome, RegisteredVolume, SessionError};
 
 /// Whether a login may be made.
 #[derive(Debug, Clone, Copy)]
@@ -29,6 +29,33 @@ pub async fn inspect(
     let probe = probe(object, inputs, budget).await;
     let login = log_in(object, inputs, &request, &probe, permission, budget).await;
     Inspection { request, probe, login }
+}
+
+/// Every volume that the vCenter of a connection has registered under a cluster id; `None` where no login may be made now.
+///
+/// # Errors
+/// When the vCenter does not answer, refuses the login, or has no service for container volumes.
+pub async fn registered_volumes(
+    object: &VsphereCloudConfig,
+    inputs: &Inputs,
+    (connections, now): (&[VsphereCloudConfig], Timestamp),
+    cluster_id: &str,
+    budget: &Budget,
+) -> Result<Option<Vec<RegisteredVolume>>, SessionError> {
+    let ProbeOutcome::Asked(answer) = probe(object, inputs, budget).await else {
+        return Ok(None);
+    };
+    let (Ok(facts), Some(endpoint), Ok(found)) = (&*answer, endpoint(object, inputs), &inputs.credentials) else {
+        return Ok(None);
+    };
+    let key = Key::of(found, facts);
+    if !matches!(lockout::decide(&key, &key.records(connections), now), Decision::Proceed) {
+        return Ok(None);
+    }
+    let session = Session::open(endpoint, found.credentials.clone(), budget).await?;
+    let volumes = session.volumes(cluster_id, budget).await;
+    session.close().await;
+    volumes.map(Some)
 }
 
 async fn log_in(

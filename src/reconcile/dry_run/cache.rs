@@ -6,6 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 use vdo_api::types::{Digest, DriverName, ObjectId};
 use vdo_core::plan::{Plan, Step};
+use vdo_core::status::Failure;
 
 /// How long the dry run of a step counts: policies and rights change.
 const FRESH: Duration = Duration::from_secs(600);
@@ -28,6 +29,8 @@ struct CachedAnswers {
     accepted: BTreeMap<ObjectId, (Digest, Instant)>,
     /// By driver, with the digest of everything that was asked about it.
     refused: BTreeMap<DriverName, (Digest, Vec<Refusal>)>,
+    /// The namespaces in which no pod may be tried, and since when that is known.
+    without_pods: BTreeMap<String, Instant>,
 }
 
 impl DryRunCache {
@@ -73,6 +76,24 @@ impl DryRunCache {
         }
     }
 
+    /// Whether the right to try pods is missing in this namespace.
+    pub(in crate::reconcile) fn lacks_pods(&self, namespace: &str) -> bool {
+        self.lock().without_pods.get(namespace).is_some_and(|at| at.elapsed() < FRESH)
+    }
+
+    /// Tries no pods in this namespace for a while, and logs once why.
+    pub(in crate::reconcile) fn forgo_pods(&self, namespace: &str, error: &ClusterError) {
+        let before = self.lock().without_pods.insert(namespace.to_owned(), Instant::now());
+        // Several are tried at once.
+        if before.is_none_or(|at| at.elapsed() >= FRESH) {
+            tracing::warn!(
+                object = format!("Namespace {namespace}"),
+                "no pod is tried before a change: {}",
+                Failure::from(error).message
+            );
+        }
+    }
+
     /// Forgets what no plan asks for any more.
     pub(in crate::reconcile) fn retain(&self, plan: &Plan) {
         let wanted: BTreeSet<ObjectId> = plan.writes().filter_map(Step::id).collect();
@@ -102,7 +123,8 @@ impl DryRunCache {
 pub(in crate::reconcile) fn fingerprint(step: &Step) -> Digest {
     let text = match step {
         Step::Apply { object, take, .. } => format!("apply {take} {}", object.digest("")),
-        Step::Replace { id, uid, .. } | Step::Delete { id, uid, .. } => format!("delete {id} {uid}"),
+        Step::Replace { id, uid, digest, .. } => format!("replace {id} {uid} {digest}"),
+        Step::Delete { id, uid, .. } => format!("delete {id} {uid}"),
         Step::Store { object, .. } => format!("store {}", object.id()),
         Step::Release { .. } | Step::SetFinalizer | Step::Record(_) | Step::Commit(_) | Step::Finish => String::new(),
     };

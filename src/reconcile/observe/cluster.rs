@@ -2,11 +2,11 @@
 
 use crate::cluster::{ClusterError, Reader, Select, View, Watch};
 use crate::reconcile::error::ReconcileError;
-use crate::reconcile::observe::node::{node, registers};
+use crate::reconcile::observe::node::{node, registration};
 use kube::ResourceExt;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
-use std::collections::{BTreeMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 use vdo_api::api::{API_VERSION, VDOConfig};
 use vdo_api::facts::{Cluster, Node};
@@ -50,9 +50,9 @@ pub fn apply_set(config: &VDOConfig) -> String {
 pub async fn cluster(reader: &Reader, version: KubernetesVersion) -> Result<Cluster, ReconcileError> {
     let view = reader.load([nodes_watch(), csi_nodes_watch(), kube_system_watch()]).await?;
     let uid = uid(&view)?;
-    let csi_nodes = view.each(&csi_nodes_watch(), |o| registers(&o).then(|| o.name().to_owned()));
-    let registered: HashSet<String> = csi_nodes.into_iter().flatten().collect();
-    let nodes = view.each(&nodes_watch(), |o| Arc::new(node(&o, registered.contains(o.name()))));
+    let csi_nodes = view.each(&csi_nodes_watch(), |o| Some((o.name().to_owned(), registration(&o)?)));
+    let registered: HashMap<String, BTreeSet<String>> = csi_nodes.into_iter().flatten().collect();
+    let nodes = view.each(&nodes_watch(), |o| Arc::new(node(&o, registered.get(o.name()))));
     Ok(Cluster { version, uid, nodes })
 }
 
@@ -81,7 +81,7 @@ pub(in crate::reconcile) fn holds(object: &Object, condition: &str) -> bool {
 /// When they cannot be read.
 pub async fn nodes(reader: &Reader) -> Result<Vec<Arc<Node>>, ReconcileError> {
     let view = reader.load([nodes_watch()]).await?;
-    Ok(view.each(&nodes_watch(), |o| Arc::new(node(&o, false))))
+    Ok(view.each(&nodes_watch(), |o| Arc::new(node(&o, None))))
 }
 
 /// The ConfigMaps of the operator's namespace: the inventories, what names a source of the matrix, and a matrix in parts.

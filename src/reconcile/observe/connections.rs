@@ -7,8 +7,11 @@ use crate::reconcile::error::ReconcileError;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use kube::ResourceExt;
+use std::collections::BTreeMap;
 use std::sync::Arc;
-use vdo_api::api::{API_VERSION, CertificateStatus, ConditionType, Conditions, SERVERS, VsphereCloudConfig, VsphereCloudConfigStatus};
+use vdo_api::api::{
+    API_VERSION, CertificateStatus, ConditionType, Conditions, Reason, SERVERS, VsphereCloudConfig, VsphereCloudConfigStatus,
+};
 use vdo_api::facts::{Connection, Credentials, StoredCredentials};
 use vdo_api::types::{Secret, Thumbprint, Trust, VcenterVersion, names_server};
 use vdo_core::manifest::Object;
@@ -65,6 +68,8 @@ pub async fn connection(reader: &Reader, object: &VsphereCloudConfig) -> Result<
         version: vcenter_version(object),
         blocked: blocked(&status, current, &found),
         lacking_privileges: lacking_privileges(&status, current),
+        machines_twice: machines_twice(&status, current),
+        tag_categories: tag_categories(&status),
         drivers: vec![],
         build: status.about.filter(|_| current).map(|about| about.build),
         ready: ready.filter(|_| current).and_then(|c| match c.status.as_str() {
@@ -109,6 +114,22 @@ fn lacking_privileges(status: &VsphereCloudConfigStatus, current: bool) -> Vec<S
         Some(privileges) if current && authorized.is_some_and(|c| c.status == "False") => privileges.drivers.clone(),
         _ => vec![],
     }
+}
+
+/// What the connection says of nodes with a machine in the vCenter of another one, too.
+fn machines_twice(status: &VsphereCloudConfigStatus, current: bool) -> Option<String> {
+    let distinct = Conditions::find(&status.conditions, ConditionType::Distinct).filter(|_| current)?;
+    (distinct.reason == Reason::MachineInSeveralVcenters.as_str()).then(|| distinct.message.clone())
+}
+
+/// Whether the vCenter has each of the tag categories that it was asked for. Where the last look could not read tags, nothing is known.
+fn tag_categories(status: &VsphereCloudConfigStatus) -> Option<BTreeMap<String, bool>> {
+    let consistent = Conditions::find(&status.conditions, ConditionType::TopologyConsistent);
+    if consistent.is_some_and(|c| c.status == "Unknown") {
+        return None;
+    }
+    let all = status.tag_categories.iter();
+    Some(all.map(|category| (category.name.clone(), category.found)).collect())
 }
 
 /// The version that the vCenter of a connection said last, of the connection as it is specified now.
@@ -208,7 +229,18 @@ fn read(secret: &Object, connection: &str) -> Result<StoredCredentials, Reconcil
             secret: id.clone(),
             key,
         };
-        String::from_utf8(bytes).ok().filter(|value| !value.is_empty()).ok_or_else(missing)
+        let text = String::from_utf8(bytes)
+            .ok()
+            .filter(|value| !value.is_empty())
+            .ok_or_else(missing)?;
+        if text.ends_with(['\n', '\r']) {
+            return Err(ReconcileError::SecretLineBreak {
+                connection: connection.into(),
+                secret: id.clone(),
+                key,
+            });
+        }
+        Ok(text)
     };
     let credentials = Credentials {
         user: part("username")?,

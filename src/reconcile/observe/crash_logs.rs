@@ -60,6 +60,7 @@ pub(in crate::reconcile) async fn added(ports: &Ports, mut report: Report) -> Re
         };
         for wait in report.waiting.iter_mut().filter(|wait| wait.message == before) {
             wait.message.clone_from(&reported.message);
+            wait.reason = reported.reason;
         }
         driver.health = Some(reported);
     }

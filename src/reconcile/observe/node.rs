@@ -1,18 +1,21 @@
 //! A Node object as a fact (pure).
 
 use serde_json::Value;
-use vdo_api::facts::{Node, Place};
+use std::collections::BTreeSet;
+use vdo_api::facts::{Away, Node, Place};
 use vdo_core::drivers::CSI_DRIVER;
 use vdo_core::manifest::{Object, UNINITIALIZED};
 
-/// Whether our CSI driver is registered on the node of a CSINode.
-pub(in crate::reconcile) fn registers(csi_node: &Object) -> bool {
-    let drivers = csi_node.value().pointer("/spec/drivers").and_then(Value::as_array);
-    drivers.is_some_and(|all| all.iter().any(|d| d.get("name").and_then(Value::as_str) == Some(CSI_DRIVER)))
+/// The topology keys with which our CSI driver is registered on the node of a CSINode, where it is.
+pub(in crate::reconcile) fn registration(csi_node: &Object) -> Option<BTreeSet<String>> {
+    let drivers = csi_node.value().pointer("/spec/drivers").and_then(Value::as_array)?;
+    let own = drivers.iter().find(|d| d.get("name").and_then(Value::as_str) == Some(CSI_DRIVER))?;
+    let keys = own.get("topologyKeys").and_then(Value::as_array).into_iter().flatten();
+    Some(keys.filter_map(|key| key.as_str().map(str::to_owned)).collect())
 }
 
-/// A node as the drivers see it.
-pub(in crate::reconcile) fn node(object: &Object, csi_registered: bool) -> Node {
+/// A node as the drivers see it, with the topology keys of its CSI driver where one is registered.
+pub(in crate::reconcile) fn node(object: &Object, registration: Option<&BTreeSet<String>>) -> Node {
     const CONTROL_PLANE: [&str; 3] = [
         "node-role.kubernetes.io/control-plane",
         "node-role.kubernetes.io/controlplane",
@@ -25,11 +28,13 @@ pub(in crate::reconcile) fn node(object: &Object, csi_registered: bool) -> Node 
         provider_id: object.text("/spec/providerID").to_owned(),
         uninitialized: taints.is_some_and(|all| all.iter().any(|t| t.get("key").and_then(Value::as_str) == Some(UNINITIALIZED))),
         linux: object.label("kubernetes.io/os").is_none_or(|os| os == "linux"),
-        csi_registered,
+        csi_registered: registration.is_some(),
+        topology_keys: registration.cloned().unwrap_or_default(),
         system_uuid: object.text("/status/nodeInfo/systemUUID").to_owned(),
         kubelet: Some(object.text("/status/nodeInfo/kubeletVersion").to_owned()).filter(|version| !version.is_empty()),
         addresses: addresses(object),
         network: network(object),
+        away: away(object),
         place: place(object),
     }
 }
@@ -49,6 +54,20 @@ fn network(node: &Object) -> Option<String> {
                 .any(|word| text.contains(word))
         })
     })
+}
+
+/// Why it takes no new pods for now. A node that has reported nothing yet counts as alive.
+fn away(node: &Object) -> Option<Away> {
+    let all = node.value().pointer("/status/conditions").and_then(Value::as_array);
+    let ready = all.into_iter().flatten().find(|c| text(c, "type") == "Ready");
+    match ready.map(|c| text(c, "status")).as_deref() {
+        Some("False") => Some(Away::NotReady),
+        Some("Unknown") => Some(Away::Unreachable),
+        _ => {
+            let cordoned = node.value().pointer("/spec/unschedulable").and_then(Value::as_bool) == Some(true);
+            cordoned.then_some(Away::Cordoned)
+        }
+    }
 }
 
 fn place(node: &Object) -> Place {
@@ -93,7 +112,7 @@ mod tests {
     fn node_network_not_ready_is_read_from_conditions() {
         let read = |conditions: Value| {
             let object = json!({"apiVersion": "v1", "kind": "Node", "metadata": {"name": "n"}, "status": {"conditions": conditions}});
-            node(&Object::new(object).expect("a node"), false).network
+            node(&Object::new(object).expect("a node"), None).network
         };
         let kubelet = "container runtime network not ready: NetworkReady=false reason:NetworkPluginNotReady message:Network plugin returns error: cni plugin not initialized";
         for (conditions, expected) in [
@@ -120,6 +139,26 @@ mod tests {
             ),
         ] {
             assert_eq!(read(conditions), expected);
+        }
+    }
+
+    #[test]
+    fn node_away_is_read_from_its_conditions_and_specification() {
+        let read = |status: Option<&str>, cordoned: Option<bool>| {
+            let conditions = status.map_or(json!([]), |status| json!([{"type": "Ready", "status": status}]));
+            let object = json!({"apiVersion": "v1", "kind": "Node", "metadata": {"name": "n"}, "spec": {"unschedulable": cordoned},
+                "status": {"conditions": conditions}});
+            node(&Object::new(object).expect("a node"), None).away
+        };
+        for (status, cordoned, expected) in [
+            (Some("True"), None, None),
+            (None, None, None),
+            (Some("False"), None, Some(Away::NotReady)),
+            (Some("Unknown"), Some(true), Some(Away::Unreachable)),
+            (Some("True"), Some(true), Some(Away::Cordoned)),
+            (Some("True"), Some(false), None),
+        ] {
+            assert_eq!(read(status, cordoned), expected, "{status:?} {cordoned:?}");
         }
     }
 

@@ -1,22 +1,24 @@
 //! Whether another manager runs a driver in the cluster: checked before the first write, and watched from then on (effect).
 
-use crate::cluster::{ClusterError, Select, Watch, may};
+use crate::cluster::{ClusterError, Reader, Select, Watch, may};
 use crate::reconcile::Ports;
 use crate::reconcile::driver_run::DriverRuns;
 use crate::reconcile::error::ReconcileError;
-use crate::reconcile::observe::ClusterState;
+use crate::reconcile::observe::{ClusterState, installed};
+use kube::Client;
 use std::collections::{BTreeMap, BTreeSet};
 use vdo_api::api::{ConditionType, Reason};
 use vdo_core::drivers;
+use vdo_core::installed::GO_ON;
 use vdo_core::manifest::Object;
-use vdo_core::plan::{Desired, Foreigner, ORIGINAL_OPERATOR, foreigners};
+use vdo_core::plan::{self, Desired, Foreigner, ORIGINAL_OPERATOR, foreigners};
 use vdo_core::status::Precondition;
 
 /// Workloads in namespaces of tenants that are asked about; as many as a tenant may create cannot keep a reconcile busy.
 const ASKED: usize = 50;
 
-/// The condition, and whom it concerns. A driver that does not run yet is not installed against another one; one that runs is kept, because to stop
-/// repairing it would help no one. A workload that has nothing of a driver but the name is mentioned, and keeps nothing from being installed.
+/// The condition, and whom it concerns. A driver that does not run yet is not installed against another one, nor is one of which no workload is left;
+/// one that runs is kept, because to stop repairing it would help no one. A workload that has nothing of a driver but the name is mentioned, and keeps nothing from being installed.
 ///
 /// # Errors
 /// When it cannot be found out.
@@ -38,12 +40,12 @@ pub(in crate::reconcile) async fn foreign_drivers(
     let watches = watches(&desired);
     let view = ports.reader.load(watches.clone()).await?;
     let found: Vec<Object> = watches.iter().flat_map(|watch| view.list(watch)).collect();
-    let (all, namesakes) = proven(ports, foreigners(&desired, &found, (state.apply_set.as_str(), home))).await?;
+    let (all, namesakes) = proven(&ports.client, foreigners(&desired, &found, (state.apply_set.as_str(), home))).await?;
     let kind = ConditionType::NoForeignDriver;
     let Some(first) = all.first() else {
         let messages: Vec<String> = by_openshift.into_values().collect();
         return Ok(match messages.is_empty() {
-            true => Precondition::holds(kind, alone(&namesakes)),
+            true => Precondition::holds(kind, alone(&namesakes, &plan::moved(&found, home))),
             false => Precondition::fails(kind, Reason::NotOurs, messages.join("; ")),
         });
     };
@@ -55,7 +57,7 @@ pub(in crate::reconcile) async fn foreign_drivers(
     let messages = by_openshift.into_values().chain([format!("{}{more}", first.message)]);
     let message = messages.collect::<Vec<_>>().join("; ");
     let precondition = Precondition::fails(kind, Reason::NotOurs, message.clone());
-    let new = |driver: &str| !state.running.contains_key(driver);
+    let new = |driver: &str| !has_workload(state, &desired, driver);
     // Another tool manages vSphere drivers here, so none is installed beside it.
     let concerned: BTreeSet<String> = match all.iter().any(|foreigner| new(&foreigner.driver)) {
         true => desired.iter().map(|d| d.driver.to_string()).filter(|driver| new(driver)).collect(),
@@ -63,6 +65,22 @@ pub(in crate::reconcile) async fn foreign_drivers(
     };
     runs.fail(&concerned, ReconcileError::ForeignDriver { message });
     Ok(precondition)
+}
+
+/// What would be in the way of both drivers, before anything of ours is there: of each workload why.
+///
+/// # Errors
+/// When it cannot be found out.
+pub async fn rivals(client: &Client, reader: &Reader, apply_set: &str, home: &str) -> Result<Vec<String>, ReconcileError> {
+    let found = installed::of_others(reader, apply_set).await?;
+    let (all, _) = proven(client, plan::rivals(&found, apply_set, home)).await?;
+    Ok(all.into_iter().map(|rival| rival.message).collect())
+}
+
+/// Whether a driver has a workload here.
+fn has_workload(state: &ClusterState, desired: &[Desired], driver: &str) -> bool {
+    let mut workloads = desired.iter().filter(|d| *d.driver == *driver && d.object.pod_spec().is_some());
+    state.running.contains_key(driver) && workloads.any(|d| state.live.contains_key(&d.object.id()))
 }
 
 /// Why OpenShift does not let a driver be installed beside its own, by driver. Its own are seen before it has written anything of them.
@@ -76,13 +94,13 @@ fn refused_by_openshift(state: &ClusterState, desired: &[Desired]) -> BTreeMap<S
 }
 
 /// Those who are in the way, and those who only have a name. Any tenant may give a name; the rights of a driver only an administrator.
-async fn proven(ports: &Ports, found: Vec<Foreigner>) -> Result<(Vec<Foreigner>, Vec<Foreigner>), ReconcileError> {
+async fn proven(client: &Client, found: Vec<Foreigner>) -> Result<(Vec<Foreigner>, Vec<Foreigner>), ReconcileError> {
     let (mut all, mut namesakes) = (Vec::new(), Vec::new());
     for foreigner in found {
         let is_one = match &foreigner.claim {
             None => true,
             Some(_) if namesakes.len() >= ASKED => false,
-            Some(claim) => match may(&ports.client, claim).await {
+            Some(claim) => match may(client, claim).await {
                 // An operator with older rights may not ask.
                 Err(ClusterError::Forbidden { .. }) => false,
                 asked => asked?,
@@ -94,7 +112,14 @@ async fn proven(ports: &Ports, found: Vec<Foreigner>) -> Result<(Vec<Foreigner>,
     Ok((all, namesakes))
 }
 
-fn alone(namesakes: &[Foreigner]) -> String {
+fn alone(namesakes: &[Foreigner], moved: &[String]) -> String {
+    if let [first, rest @ ..] = moved {
+        let more = match rest.len() {
+            0 => String::new(),
+            more => format!(" and {more} more"),
+        };
+        return format!("{first}{more} is moved to VDO; go on with: {GO_ON}; the way back: {GO_ON} --undo");
+    }
     let alone = "no other manager runs a vSphere driver in this cluster";
     match namesakes {
         [] => alone.to_owned(),
@@ -104,22 +129,19 @@ fn alone(namesakes: &[Foreigner]) -> String {
                 more => format!(" and {more} more"),
             };
             let what = &first.what;
-            format!("{alone}; {what}{more} only has the name of one: its account has no rights of a driver, so it is not in the way")
+            format!("{alone}; {what}{more} only looks like one: its account has no rights of a driver, so it is not in the way")
         }
     }
 }
 
-/// The CSIDriver, the workloads of ours by name in all namespaces, and the original operator.
+/// The CSIDriver, the workloads that run a driver in all namespaces, and the original operator.
 pub(in crate::reconcile) fn watches(desired: &[Desired]) -> BTreeSet<Watch> {
     let named = |api_version: &str, kind: &str, name: &str| Watch::new(api_version, kind, "", Select::Name(name.to_owned()));
     let mut all = BTreeSet::from([named("apps/v1", "Deployment", ORIGINAL_OPERATOR)]);
+    all.extend(installed::watches());
     for d in desired {
         let object = &d.object;
-        if object.pod_spec().is_some() {
-            all.insert(named(object.api_version(), object.kind(), object.name()));
-            let others = drivers::known(&d.driver).map_or(&[][..], |known| known.also_runs_as);
-            all.extend(others.iter().map(|(api_version, kind)| named(api_version, kind, object.name())));
-        } else if object.kind() == "CSIDriver" {
+        if object.kind() == "CSIDriver" {
             all.insert(named(object.api_version(), object.kind(), object.name()));
         }
     }

@@ -44,7 +44,7 @@ pub async fn hold_upgrades(
     runs: &mut DriverRuns,
 ) -> Result<(), ReconcileError> {
     let asked = runs.get_mut(STORAGE.name).and_then(|run| run.asked.as_mut());
-    let Some(asked) = asked.filter(|_| state.installed.contains_key(STORAGE.name)) else {
+    let Some(asked) = asked.filter(|_| state.versions().contains_key(STORAGE.name)) else {
         return Ok(());
     };
     let watch = csi_nodes_watch();
@@ -55,6 +55,7 @@ pub async fn hold_upgrades(
         .iter()
         .filter_map(registration)
         .collect();
+    let of_others = state.of_others.iter().map(|found| &found.object);
     let machines: Vec<_> = connections
         .iter()
         .filter(|object| asked.connections.contains(&object.name_any()))
@@ -63,7 +64,7 @@ pub async fn hold_upgrades(
     let known = UpgradeFacts {
         registered: &registered,
         machines: &machines,
-        limit: state.live.values().find_map(limit),
+        limit: state.live.values().chain(of_others).find_map(limit),
         many_volumes: asked.question.features.contains_key("manyVolumesPerNode"),
     };
     asked.question.unmet = Some(unmet(index, &known));

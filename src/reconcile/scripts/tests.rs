@@ -83,6 +83,7 @@ impl Story {
                 installed: BTreeMap::new(),
                 progress: BTreeMap::new(),
                 unpullable: BTreeMap::new(),
+                of_others: Vec::new(),
             },
             vcenter: "8.0.3".parse().expect("a version"),
             repository: ChartRepository::new(MatrixSource::Embedded),
@@ -204,8 +205,9 @@ impl Story {
             cluster_id: ClusterId {
                 id: "cluster".into(),
                 used: true,
-                contested: None,
+                doubt: None,
             },
+            spec: self.config.spec.clone(),
         };
         let choice = self.choose(&mut runs);
         for run in runs.iter_mut() {
@@ -213,7 +215,7 @@ impl Story {
             let packed = embedded::chart(&pick.chart).expect("a chart");
             run.source = Some(Source::Chart(Arc::new(chart::open(&packed).expect("a chart"))));
         }
-        let input = RenderInput::of(&self.config, &self.state, &site, &choice, None);
+        let input = RenderInput::of(&self.state, &site, &choice, None);
         let random = render(&input, &mut runs, &self.renders);
         keep(&input, &self.state, &mut runs);
         let stored = (&self.repository, &self.renders);

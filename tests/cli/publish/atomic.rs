@@ -91,6 +91,27 @@ fn publish_stopped_after_any_write_leaves_the_last_version_or_the_next() {
 }
 
 #[test]
+fn publish_again_after_a_kill_completes_the_signatures() {
+    let publisher = Publisher::toy();
+    let file = |name: &str| Path::new(&publisher.matrix()).join(name);
+    let bundle_of_last = fs::read(file("index.yaml.sigstore.json")).expect("a bundle");
+    let package = publisher.toy_package("1.0.1", "apps/v1", "toy", "");
+    let publish = publisher.with(&["matrix", "publish", &package]);
+    assert!(seen(vdoctl(&publish)).starts_with("exit 0"));
+    let complete = publisher.files();
+    // As a kill between the index and its second signature leaves the folder.
+    fs::write(file("index.yaml.sigstore.json"), bundle_of_last).expect("written");
+    fs::write(file(".index.yaml.sigstore.json.0123456789abcdef.part"), "half").expect("written");
+    let again = seen(vdoctl(&publish));
+    assert!(again.contains("nothing to publish"), "{again}");
+    let keys = PublicKeys::parse(&fs::read(publisher.public()).expect("a key")).expect("keys");
+    let index = fs::read(file("index.yaml")).expect("an index");
+    let bundle = fs::read(file("index.yaml.sigstore.json")).expect("a bundle");
+    keys.verify(&index, Some(&bundle)).expect("the bundle is of the new index");
+    assert_eq!(publisher.files().keys().collect::<Vec<_>>(), complete.keys().collect::<Vec<_>>());
+}
+
+#[test]
 fn publish_killed_at_any_moment_leaves_the_last_version_or_the_next_and_goes_on() {
     let publisher = Publisher::toy();
     let mut last = trusted(&publisher.matrix(), &publisher.public());

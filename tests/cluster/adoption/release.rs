@@ -64,6 +64,8 @@ pub async fn what_helm_may_still_do(bed: &Bed, manifests: &[Value], reference: &
     page.run("kubectl --namespace \"$NAMESPACE\" delete secret")?;
     page.end(&[
         "vdoctl plan",
+        "vdoctl adopt",
+        "vdoctl release",
         "kubectl apply",
         "kubectl --namespace vmware-system-vdo",
         "kubectl --namespace kube-system",

@@ -1,5 +1,6 @@
 //! What the documentation of the drivers has people apply, where it differs from what the operator applies.
 
+use super::handed_back::hand_back;
 use super::{Reference, Tool, kubectl, managed_by_us_alone, reference, until_running, workloads};
 use crate::common::{Bed, name, sample};
 use crate::fixture::OPERATOR;
@@ -77,7 +78,7 @@ fn adoption_with_another_template_restarts_the_pods_of_this_workload_only() -> R
         controller["spec"]["template"]["metadata"]["annotations"]["installed-by"] = "hand".into();
         let (kept, all) = taken_over(bed, &theirs, "3.8.0", &["DaemonSet", "Deployment"]).await?;
         ensure!(kept + 1 == all, "{kept} of {all} workloads kept their template");
-        bed.uninstall().await
+        hand_back(bed, &theirs).await
     })
 }
 
@@ -88,7 +89,7 @@ fn adoption_of_upstream_manifests_keeps_pods_with_an_equal_template() -> Result<
         let theirs = upstream(&reference(bed).await?)?;
         // Upstream's webhook waits for a certificate that is not there.
         taken_over(bed, &theirs, "3.7.3", &["DaemonSet"]).await?;
-        bed.uninstall().await
+        hand_back(bed, &theirs).await
     })
 }
 

@@ -2,7 +2,7 @@
 
 use super::{ADMIN, Deploy, command, err, out};
 use crate::common::{Bed, NS, PATIENCE};
-use crate::foreign_driver::workload;
+use crate::foreign_driver::{csi_workload, workload};
 use anyhow::{Result, ensure};
 use serde_json::{Value, json};
 use std::process::Output;
@@ -238,7 +238,8 @@ pub(super) async fn beside_others(bed: &Bed, deploy: &Deploy) -> Result<()> {
             says,
         })
     };
-    bed.apply(&workload("Deployment", "kube-system", "vsphere-csi-controller")).await?;
+    bed.apply(&csi_workload("Deployment", "kube-system", "vsphere-csi-controller"))
+        .await?;
     let output = deploy.run(bed, &[]);
     bed.delete("apps/v1", "Deployment", "kube-system", "vsphere-csi-controller").await?;
     let mut foreign = case(

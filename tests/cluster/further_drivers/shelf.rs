@@ -15,11 +15,12 @@ pub struct Release {
 }
 
 enum From {
+    /// The binary.
+    Embedded,
     Templates,
     Manifests {
         role: &'static str,
         texts: Vec<String>,
-        images: Vec<String>,
     },
 }
 
@@ -32,21 +33,22 @@ impl Release {
         }
     }
 
-    /// Imported from manifests.
-    pub fn manifests(role: &'static str, version: &'static str, texts: Vec<String>) -> Self {
-        let images = Vec::new();
-        Self {
-            version,
-            from: From::Manifests { role, texts, images },
-        }
+    /// In the matrix of the binary.
+    pub fn embedded(version: &'static str) -> Self {
+        let from = From::Embedded;
+        Self { version, from }
     }
 
-    /// With these images, as `NAME=REFERENCE`, in place of those of the manifests.
-    pub fn with_images(mut self, given: &[String]) -> Self {
-        if let From::Manifests { images, .. } = &mut self.from {
-            images.extend_from_slice(given);
+    pub fn is_embedded(&self) -> bool {
+        matches!(self.from, From::Embedded)
+    }
+
+    /// Imported from manifests.
+    pub fn manifests(role: &'static str, version: &'static str, texts: Vec<String>) -> Self {
+        Self {
+            version,
+            from: From::Manifests { role, texts },
         }
-        self
     }
 }
 
@@ -121,8 +123,9 @@ impl Shelf {
         let mut role = "other";
         for release in releases.iter().rev() {
             match &release.from {
+                From::Embedded => {}
                 From::Templates => write_templates(&charts.join(name), releases)?,
-                From::Manifests { role: own, texts, images } => {
+                From::Manifests { role: own, texts } => {
                     role = own;
                     let file = |number: usize| at(&format!("{}-{number}.yaml", release.version));
                     for (number, text) in texts.iter().enumerate() {
@@ -131,19 +134,15 @@ impl Shelf {
                     let files: Vec<PathBuf> = (0..texts.len()).map(file).collect();
                     let mut args = vec!["chart", "import", "--name", name, "--role", own, "--version", release.version];
                     args.extend(["--output", utf8(&charts)?]);
-                    args.extend(images.iter().flat_map(|image| ["--image", image]));
                     for file in &files {
                         args.push(utf8(file)?);
                     }
                     run(&args)?;
-                    // With other images it is meant to differ.
-                    if images.is_empty() {
-                        let mut args = vec!["chart", "compare", name, "--version", release.version, "--charts", utf8(&charts)?];
-                        for file in &files {
-                            args.push(utf8(file)?);
-                        }
-                        run(&args)?;
+                    let mut args = vec!["chart", "compare", name, "--version", release.version, "--charts", utf8(&charts)?];
+                    for file in &files {
+                        args.push(utf8(file)?);
                     }
+                    run(&args)?;
                 }
             }
             let package = format!("{name}-{}.tgz", release.version);
@@ -174,21 +173,21 @@ impl Shelf {
     pub fn index(&self) -> &'static str {
         Box::leak(self.folder.path().display().to_string().into_boxed_str())
     }
+}
 
-    /// Grants what is missing, as the message says.
-    pub async fn grant(&self, bed: &Bed, message: &str) -> Result<()> {
-        let command = message.split("vdoctl ").nth(1).and_then(|rest| rest.split(" | ").next());
-        let words = command.and_then(shlex::split).context("a command")?;
-        let args: Vec<&str> = words.iter().map(String::as_str).collect();
-        let (code, text, talk) = bed.vdoctl(&args)?;
-        ensure!(code == 0 && talk.contains("is missing"), "{code} {talk}");
-        for object in vdo_api::yaml::load_all(&text)? {
-            bed.apply(&object).await?;
-        }
-        let (_, text, talk) = bed.vdoctl(&args)?;
-        ensure!(text.trim().is_empty() && talk.contains("lacks nothing"), "{text} {talk}");
-        Ok(())
+/// Grants what is missing, as the message says.
+pub async fn grant(bed: &Bed, message: &str) -> Result<()> {
+    let command = message.split("vdoctl ").nth(1).and_then(|rest| rest.split(" | ").next());
+    let words = command.and_then(shlex::split).context("a command")?;
+    let args: Vec<&str> = words.iter().map(String::as_str).collect();
+    let (code, text, talk) = bed.vdoctl(&args)?;
+    ensure!(code == 0 && talk.contains("is missing"), "{code} {talk}");
+    for object in vdo_api::yaml::load_all(&text)? {
+        bed.apply(&object).await?;
     }
+    let (_, text, talk) = bed.vdoctl(&args)?;
+    ensure!(text.trim().is_empty() && talk.contains("lacks nothing"), "{text} {talk}");
+    Ok(())
 }
 
 fn utf8(path: &Path) -> Result<&str> {

@@ -50,13 +50,17 @@ fn secret_of_wrong_type_is_reported_and_drivers_stay() -> Result<()> {
 }
 
 #[test]
-fn secret_with_empty_password_is_reported_and_drivers_stay() -> Result<()> {
+fn secret_with_empty_password_or_line_break_is_reported_and_drivers_stay() -> Result<()> {
     RUNNING.run(async |bed| {
         let guard = guard(bed).await?;
         bed.delete("v1", "Secret", NS, SECRET).await?;
         bed.apply(&bed.secret("")).await?;
         reported(bed, VDO, ("Ready", "SecretIncomplete"), &[SECRET, "password", "missing or empty"]).await?;
         untouched(bed, guard, "empty password").await?;
+        // As `echo` into a file leaves it; no login is spent on it.
+        bed.apply(&bed.secret(&format!("{}\n", bed.vcenter.password()))).await?;
+        let says = [SECRET, "password", "ends with a line break", "vdoctl secrets set vc1"];
+        reported(bed, VDO, ("Ready", "SecretIncomplete"), &says).await?;
         bed.apply(&bed.secret(bed.vcenter.password())).await?;
         recovered(bed).await
     })

@@ -188,6 +188,15 @@ fn schema_refuses_malformed_fields_with_advice() -> Result<()> {
                 "READ_WRITE",
             ),
             (
+                config(json!({"storageProvider": {"fileVolumes": {"netPermissions": [{"ips": "10.0.0.1,10.0.0.2"}]}}})),
+                "netPermissions[0].ips",
+            ),
+            (
+                config(json!({"storageProvider": {"fileVolumes": {"vsanClusters": [{"vsphereCloudConfig": "vc1", "clusters": ["Cluster 1"]}]}}})),
+                "vsanClusters[0].clusters[0]",
+            ),
+            (config(json!({"storageProvider": {"tuning": {"queryLimit": 0}}})), "tuning.queryLimit"),
+            (
                 config(json!({"storageProvider": {"customKubeletPath": "kubelet"}})),
                 "write an absolute path",
             ),

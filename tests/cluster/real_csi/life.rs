@@ -1,8 +1,8 @@
 //! A volume from its claim to its deletion.
 
 use super::{
-    CLAIM, CLASS, SNAPSHOTS, Trust, VOLUME, claim, delete_claim, install, removal_is_refused, rights, text, until_bound, until_deleted,
-    until_is, with_driver,
+    CLAIM, CLASS, SNAPSHOTS, Trust, VOLUME, claim, delete_claim, install, metrics, removal_is_refused, rights, text, until_bound,
+    until_deleted, until_is, with_driver,
 };
 use crate::common::Bed;
 use crate::page::manifest;
@@ -22,13 +22,16 @@ fn real_csi_volume_lives_its_whole_life_with_the_roles_of_the_chart_and_an_accou
         done(bed, "create", &["--yes"])?;
         let _controller = start_snapshots(&bed.cluster).await?;
         install(bed, VERSION).await?;
+        metrics::served(bed).await?;
         bed.apply(&claim("data")).await?;
         let volume = until_bound(bed, "data").await?;
         resized(bed, &volume).await?;
         let copy = snapshotted_and_cloned(bed).await?;
         attached(bed, &volume).await?;
+        metrics::are_those_of_alerts_and_dashboard(bed).await?;
         removal_is_refused(bed, VERSION, &volume).await?;
         first_of_the_page(bed).await?;
+        refused_policy_is_explained(bed).await?;
 
         delete_claim(bed, "copy", &copy).await?;
         bed.delete(SNAPSHOTS, "VolumeSnapshot", "default", "yesterday").await?;
@@ -61,6 +64,50 @@ async fn first_of_the_page(bed: &Bed) -> Result<()> {
     bed.delete("v1", "Pod", "default", "first").await?;
     until_deleted(bed, "v1", "Pod", "default", "first").await?;
     delete_claim(bed, "first", &volume).await
+}
+
+/// What the driver itself says of a policy that the vCenter does not have, with its cause and a command.
+async fn refused_policy_is_explained(bed: &Bed) -> Result<()> {
+    bed.apply(
+        &json!({"apiVersion": "storage.k8s.io/v1", "kind": "StorageClass", "metadata": {"name": "gone-policy"},
+        "provisioner": "csi.vsphere.vmware.com", "parameters": {"storagepolicyname": "gone"}}),
+    )
+    .await?;
+    let mut refused = claim("refused");
+    refused["spec"]["storageClassName"] = "gone-policy".into();
+    bed.apply(&refused).await?;
+    let finding = until("the policy to be named", PATIENCE, async || {
+        let (_, out, err) = bed.vdoctl(&["doctor", "volumes", "-o", "json"])?;
+        let document: Value = serde_json::from_str(&out)?;
+        let all = document["findings"].as_array().into_iter().flatten();
+        let found = all
+            .clone()
+            .find(|finding| finding["name"] == "refused" && finding["cause"] == "PolicyNotFound");
+        Ok(found.map_or_else(|| Probe::not_yet(format!("{out}{err}")), |found| Probe::Ready(found.clone())))
+    })
+    .await?;
+    anyhow::ensure!(
+        finding["command"] == "kubectl get storageclass gone-policy --output yaml",
+        "{finding:#}"
+    );
+    let found = bed.until_reason("VolumesHealthy", "VolumesFailing").await?;
+    anyhow::ensure!(
+        found["message"]
+            .as_str()
+            .unwrap_or_default()
+            .starts_with(&format!("{CLAIM} default/refused: ")),
+        "{found}"
+    );
+    // The volumes of this cluster and those of the vCenter are the same ones.
+    let (_, out, _) = bed.vdoctl(&["doctor", "volumes", "-o", "json"])?;
+    let document: Value = serde_json::from_str(&out)?;
+    anyhow::ensure!(document["notRead"] == json!([]), "{out}");
+    for differs in ["NotInVcenter", "NotInCluster"] {
+        anyhow::ensure!(!out.contains(differs), "{out}");
+    }
+    bed.delete("v1", CLAIM, "default", "refused").await?;
+    bed.until_reason("VolumesHealthy", "Healthy").await?;
+    bed.delete("storage.k8s.io/v1", "StorageClass", "", "gone-policy").await
 }
 
 /// The disk grows; its file system would on the next mount.
@@ -98,6 +145,21 @@ async fn snapshotted_and_cloned(bed: &Bed) -> Result<String> {
 
 /// A pod with the claim has the disk attached to the machine of its node, and detached when it ends.
 async fn attached(bed: &Bed, volume: &str) -> Result<()> {
+    attach(bed, volume).await?;
+    detach(bed, volume).await
+}
+
+/// The attachment of a volume.
+pub(super) async fn attachment(bed: &Bed, volume: &str) -> Result<Option<Value>> {
+    let all = bed.list("storage.k8s.io/v1", "VolumeAttachment", "").await?;
+    let mut of_volume = all
+        .into_iter()
+        .filter(|one| one["spec"]["source"]["persistentVolumeName"] == volume);
+    Ok(of_volume.next())
+}
+
+/// Starts a pod with the claim, and waits until its disk is attached.
+pub(super) async fn attach(bed: &Bed, volume: &str) -> Result<Value> {
     // As a kubelet would write it; without it kube-controller-manager attaches nothing.
     let managed = json!({"metadata": {"annotations": {"volumes.kubernetes.io/controller-managed-attach-detach": "true"}}});
     bed.merge("v1", "Node", "", "w-1", managed).await?;
@@ -106,25 +168,23 @@ async fn attached(bed: &Bed, volume: &str) -> Result<()> {
         "containers": [{"name": "shop", "image": "registry.test/shop", "volumeMounts": [{"name": "data", "mountPath": "/data"}]}],
         "volumes": [{"name": "data", "persistentVolumeClaim": {"claimName": "data"}}]}});
     bed.apply(&pod).await?;
-    let of_volume = async || -> Result<Option<Value>> {
-        let all = bed.list("storage.k8s.io/v1", "VolumeAttachment", "").await?;
-        let mut of_volume = all
-            .into_iter()
-            .filter(|one| one["spec"]["source"]["persistentVolumeName"] == volume);
-        Ok(of_volume.next())
-    };
-    let attachment = until("the volume to be attached", PATIENCE, async || {
-        let found = of_volume().await?;
+    let found = until("the volume to be attached", PATIENCE, async || {
+        let found = attachment(bed, volume).await?;
         Ok(match found.filter(|one| one["status"]["attached"] == true) {
             Some(attachment) => Probe::Ready(attachment),
-            None => Probe::not_yet(format!("{:?}\n{}", of_volume().await?, bed.agent.logs())),
+            None => Probe::not_yet(format!("{:?}\n{}", attachment(bed, volume).await?, bed.agent.logs())),
         })
     })
     .await?;
-    anyhow::ensure!(text(&attachment, "/spec/nodeName")? == "w-1", "{attachment}");
+    anyhow::ensure!(text(&found, "/spec/nodeName")? == "w-1", "{found}");
+    Ok(found)
+}
+
+/// Ends that pod, and waits until the disk is detached.
+pub(super) async fn detach(bed: &Bed, volume: &str) -> Result<()> {
     bed.delete("v1", "Pod", "default", "shop").await?;
     until("the volume to be detached", PATIENCE, async || {
-        Ok(Probe::when(of_volume().await?.is_none(), bed.agent.logs()))
+        Ok(Probe::when(attachment(bed, volume).await?.is_none(), bed.agent.logs()))
     })
     .await
 }

@@ -6,6 +6,7 @@ use anyhow::{Context, Result, bail, ensure};
 use kube::Client;
 use kube::api::{Api, ApiResource, DynamicObject, GroupVersionKind, ListParams, Patch, PatchParams};
 use serde_json::{Value, json};
+use vdo_core::drivers;
 use vdo_testbed::{Probe, until};
 
 const CSI: &str = "vmware-system-csi";
@@ -197,6 +198,24 @@ fn operator_token_writes_what_the_charts_of_all_versions_have() -> Result<()> {
     OPERATOR.run(async |bed| {
         let client = bed.cluster.service_account_client(NS, "vdo-operator").await?;
         with_policy(&client).await?;
+        // Of a driver whose rights come on request nothing may be written before they are granted.
+        for driver in drivers::RIGHTS_ON_REQUEST {
+            for object in contents::newest(driver) {
+                let refusal = tried(&client, &object).await?.with_context(|| format!("{object} is accepted"))?;
+                ensure!(refusal.contains("cannot patch resource"), "{refusal}");
+            }
+            let (code, rights, talk) = bed.vdoctl(&["rights", "--driver", driver])?;
+            ensure!(code == 0, "{talk}");
+            for role in vdo_api::yaml::load_all(&rights)? {
+                bed.apply(&role).await?;
+            }
+            let first = contents::newest(driver).into_iter().next().context("an object")?;
+            until("the rights to be known", PATIENCE, async || {
+                let answer = tried(&client, &first).await?;
+                Ok(Probe::when(answer.is_none(), answer.unwrap_or_default()))
+            })
+            .await?;
+        }
         let mut count = 0;
         for (driver, source) in vdo_source::fetch::embedded::sources() {
             for version in source.versions() {

@@ -4,6 +4,7 @@
 use crate::common::condition;
 use crate::fixture::INSTALLED;
 use crate::rights::granted::{Right, Roles};
+use crate::rights::in_log::reason_not_to_try;
 use crate::rights::lab::{Lab, TELLING};
 use crate::rights::rules::rules;
 use anyhow::{Context, Result, ensure};
@@ -16,7 +17,8 @@ pub const OWN_OBJECTS: [&str; 2] = ["vdoconfigs", "vspherecloudconfigs"];
 
 /// The rights with this verb that the operator needs to see what is there.
 pub fn to_see(roles: &Roles, verb: &str) -> BTreeSet<Right> {
-    let all = roles.all();
+    let mut all = roles.all();
+    all.retain(|right| reason_not_to_try(right).is_none());
     let ours = all.iter().filter(|right| right.verb == verb && right.is_for_watching(&all));
     // What everywhere allows is allowed in each namespace too.
     let ours = ours.filter(|right| !all.iter().any(|other| other != *right && other.covers(right)));

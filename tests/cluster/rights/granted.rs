@@ -153,10 +153,10 @@ fn objection(right: &Right, written: bool) -> Option<&'static str> {
     if written && changes && starts_pods && (right.namespace.is_none() || right.name.is_none()) {
         return Some("a write to workloads that are not the drivers'");
     }
-    // StorageClasses have the names that the VDOConfig gives them.
+    // Classes have the names that the VDOConfig gives them.
     if written
         && right.name.is_none()
-        && right.resource != "storageclasses"
+        && !matches!(right.resource.as_str(), "storageclasses" | "volumesnapshotclasses")
         && matches!(right.verb.as_str(), "delete" | "deletecollection")
         && right.namespace.as_deref() != Some(NS)
     {

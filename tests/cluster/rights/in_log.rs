@@ -14,6 +14,16 @@ use vdo_testbed::{Probe, TROUBLE, until};
 
 const CSI: &str = "vmware-system-csi";
 
+/// Whether it is needed to install the snapshot controller, which comes where it is named, or to remove it. That the definitions are looked at is
+/// another right.
+fn is_of_the_snapshot_controller(right: &Right, verb: &str, resource: &str) -> bool {
+    let is_written = matches!(verb, "create" | "patch" | "delete");
+    let of_definitions = right.name.as_ref().is_some_and(|name| name.ends_with("snapshot.storage.k8s.io"));
+    let of_objects = right.name.as_deref() == Some("snapshot-controller");
+    let is_counted = verb == "list" && right.group.ends_with("snapshot.storage.k8s.io") && !BEFORE_REMOVAL.contains(&resource);
+    (is_written && of_definitions) || of_objects || is_counted
+}
+
 /// Why a right is not taken away, if there is a reason.
 pub fn reason_not_to_try(right: &Right) -> Option<&'static str> {
     match (right.verb.as_str(), right.resource.as_str()) {
@@ -24,8 +34,19 @@ pub fn reason_not_to_try(right: &Right) -> Option<&'static str> {
             Some("only what operators before this one kept there is deleted")
         }
         ("create", "subjectaccessreviews") => Some("it is asked only about a driver that another namespace has"),
-        ("list", "events") => Some("pods would have to be refused, and only the words for it would be missing"),
+        ("list", "secrets")
+            if right.name.as_deref() == Some("vsphere-config-secret") && right.namespace.as_deref() == Some("kube-system") =>
+        {
+            Some("it is asked only before the first installation; see the test of cluster ids there")
+        }
+        ("list", "events") if right.namespace.is_some() => {
+            Some("pods would have to be refused, and only the words for it would be missing")
+        }
         ("patch", "events") => Some("the second event of a series comes five minutes after the first"),
+        (verb, resource) if is_of_the_snapshot_controller(right, verb, resource) => Some("the driver is not asked for"),
+        (_, "poddisruptionbudgets") => Some("one control-plane node has one controller, which needs none"),
+        (_, "volumesnapshotclasses") => Some("the kind is not served there"),
+        ("watch", "persistentvolumeclaims") => Some("a claim is looked at when a warning is about it"),
         ("watch", resource) if BEFORE_REMOVAL.contains(&resource) => Some("it only brings the news that the last one is gone"),
         _ => None,
     }
@@ -46,9 +67,11 @@ pub enum Case {
     /// A verb on the Lease.
     Lease(&'static str),
     LastWords,
+    /// A verb on the pods that are tried before a change.
+    TriedPods(&'static str),
 }
 
-pub const CASES: [Case; 8] = [
+pub const CASES: [Case; 10] = [
     Case::OwnObjects("list"),
     Case::OwnObjects("watch"),
     Case::Statuses,
@@ -57,6 +80,8 @@ pub const CASES: [Case; 8] = [
     Case::Lease("get"),
     Case::Lease("update"),
     Case::LastWords,
+    Case::TriedPods("create"),
+    Case::TriedPods("patch"),
 ];
 
 impl Case {
@@ -67,6 +92,7 @@ impl Case {
             Self::Events => ("create", &["events"][..]),
             Self::Lease(verb) => (verb, &["leases"][..]),
             Self::LastWords => ("get", &["pods/log"][..]),
+            Self::TriedPods(verb) => (verb, &["pods"][..]),
         };
         let wanted =
             |right: &Right| right.verb == verb && resources.contains(&right.resource.as_str()) && reason_not_to_try(right).is_none();
@@ -94,6 +120,7 @@ fn loss_that_only_the_log_reports_is_named_there_and_made_up_for() -> Result<()>
                 Case::Events => lab.events(&rights).await,
                 Case::Lease(verb) => lab.lease(verb, &rights).await,
                 Case::LastWords => lab.last_words(&rights).await,
+                Case::TriedPods(_) => lab.tried_pods(&rights).await,
             }
             .with_context(|| format!("{case:?}"))?;
             planned.extend(rights);
@@ -230,6 +257,21 @@ impl Lab<'_> {
             "it is still failing"
         );
         Ok(())
+    }
+
+    /// What would be said of a pod comes later then, from its controller; the change itself is made.
+    async fn tried_pods(&mut self, rights: &BTreeSet<Right>) -> Result<()> {
+        // A process that knows of the loss tries no more pods for a while.
+        self.bed.kill_operator();
+        self.bed.start_operator().await?;
+        self.named_without(rights, async |lab| {
+            let of = |level: Value| json!({"values": {"logLevel": level}});
+            let both = json!({"cloudProvider": of(6.into()), "storageProvider": of("DEVELOPMENT".into())});
+            lab.bed.apply(&lab.bed.config(both)).await?;
+            lab.bed.until_ready().await.map(|_| ())
+        })
+        .await?;
+        self.goes_on().await
     }
 }
 

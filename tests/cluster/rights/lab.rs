@@ -196,10 +196,11 @@ impl<'a> Lab<'a> {
             let config = self.config().await?;
             let ready = condition(&config, "Ready");
             let named = named(&config);
-            // Snapshots are not needed: without a look at their definitions the drivers run, and a condition of theirs shows that. Other
+            // Snapshots and warnings are not needed: without a look at them the drivers run, and a condition of theirs shows that. Other
             // definitions are: a newer operator may have brought ours, and OpenShift may run the drivers itself.
             let needed = right.name.is_some() && !right.is_of_snapshots();
-            let stops = needed || !(right.resource == "customresourcedefinitions" && matches!(right.verb.as_str(), "list" | "watch"));
+            let informs = matches!(right.resource.as_str(), "customresourcedefinitions" | "events");
+            let stops = needed || !(informs && matches!(right.verb.as_str(), "list" | "watch"));
             let said = (ready["reason"] == "Forbidden") == stops && (stops || ready["status"] == "True");
             let one = match stops {
                 true => rules(ready["message"].as_str().unwrap_or_default()).len(),

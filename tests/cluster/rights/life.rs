@@ -45,7 +45,7 @@ fn is_of_the_webhook(right: &Right) -> bool {
 }
 
 /// What a life without trouble does not need: the log of a container that fails, the events of pods that are not made, the second event of a series, which comes five
-/// minutes after the first, the snapshots that are waited for when there are some, the question who scrapes metrics or who wrote a driver of
+/// minutes after the first, the snapshots that are waited for when there are some, the claim that a warning is about, the question who scrapes metrics or who wrote a driver of
 /// another namespace, and the state of an earlier version, which is deleted once it was taken over.
 fn is_of_bad_times(right: &Right) -> bool {
     right.resource == "pods/log"
@@ -54,19 +54,34 @@ fn is_of_bad_times(right: &Right) -> bool {
         || (right.resource == "events" && right.verb == "patch")
         || (right.resource == "events" && right.verb == "list")
         || (right.resource == "volumesnapshotcontents" && right.verb == "watch")
+        || (right.resource == "persistentvolumeclaims" && right.verb == "watch")
 }
 
 /// A specification that brings objects of every kind.
 fn everything(version: &str) -> Value {
-    json!({"cloudProvider": {}, "storageProvider": {"version": version, "storageClasses": [{"name": "fast"}]}})
+    // Two controllers, so that there is a budget for a drain.
+    let two = json!({"controller": {"replicas": 2, "spread": "none"}});
+    let storage = json!({"version": version, "storageClasses": [{"name": "fast"}], "defaultVolumeSnapshotClass": {}, "values": two});
+    json!({"cloudProvider": {}, "storageProvider": storage,
+        "drivers": [{"name": "snapshot-controller"}]})
 }
 
 /// Install with everything that brings objects of its own, drift, upgrade, delete.
 async fn live(bed: &Bed, mark: vdo_testbed::Mark) -> Result<Requests> {
     bed.apply(&bed.secret(bed.vcenter.password())).await?;
     bed.apply(&bed.connection("vc1")).await?;
+    let (_, roles, talk) = bed.vdoctl(&["rights", "--missing", "--driver", "snapshot-controller"])?;
+    ensure!(roles.contains("snapshot-controller-runner"), "{talk}");
+    for role in vdo_api::yaml::load_all(&roles)? {
+        bed.apply(&role).await?;
+    }
     bed.apply(&bed.config(everything("3.6.3"))).await?;
     bed.until_ready().await?;
+    until("a class of snapshots", PATIENCE, async || {
+        let class = bed.get("snapshot.storage.k8s.io/v1", "VolumeSnapshotClass", "", "vsphere").await?;
+        Ok(Probe::when(class.is_object(), class))
+    })
+    .await?;
     drift(bed).await?;
     bed.apply(&bed.config(everything("3.8.0"))).await?;
     bed.until_ready().await?;

@@ -18,7 +18,9 @@ const CONTROLLER: &str = "vsphere-csi-controller";
 /// The rights that are needed to make something.
 pub fn to_install(roles: &Roles) -> Vec<Right> {
     let all = roles.all();
-    all.into_iter().filter(Right::is_for_making).collect()
+    all.into_iter()
+        .filter(|right| right.is_for_making() && reason_not_to_try(right).is_none())
+        .collect()
 }
 
 /// A right to repair a changed object, and one to repair a deleted one.
@@ -208,6 +210,7 @@ impl Right {
         let elsewhere = [
             "events",
             "leases",
+            "pods",
             "subjectaccessreviews",
             "vdoconfigs/status",
             "vspherecloudconfigs/status",

@@ -98,7 +98,7 @@ fn resolve_no_fit_error_names_cause_and_remedy() {
         (
             "driver unknown",
             Ask {
-                drivers: vec!["antrea"],
+                drivers: vec!["calico"],
                 ..ask("v1.34.4", &[])
             },
         ),

@@ -44,18 +44,6 @@ fn distributions_page_has_the_settings_that_the_remedy_names() {
     }
 }
 
-#[test]
-fn monitoring_page_explains_every_alert_and_no_other() {
-    let rules = read("deploy/monitoring/alerts.yaml");
-    let alerts: BTreeSet<&str> = rules.lines().filter_map(|line| line.trim().strip_prefix("- alert: ")).collect();
-    let page = read("docs/monitoring.md");
-    let explained: BTreeSet<&str> = page
-        .lines()
-        .filter_map(|line| line.strip_prefix("| `")?.split('`').next())
-        .collect();
-    assert_eq!(explained, alerts);
-}
-
 /// What OLM calls its kinds, reasons and states: words of docs/openshift.md.
 const OF_OLM: [&str; 4] = ["AtLatestKnown", "CatalogSource", "OperatorConditionNotUpgradeable", "OperatorGroup"];
 

@@ -3,7 +3,7 @@
 use super::{at, cluster, driver, failure, health, healthy, installing, new, node, settled, wait};
 use std::sync::Arc;
 use vdo_api::api::{Class, ConditionType, Conditions, PlanStatus, Reason, VDOConfigStatus};
-use vdo_api::facts::{Cluster, Node};
+use vdo_api::facts::{Away, Cluster, Node};
 use vdo_core::drivers::{CPI, CSI};
 use vdo_core::status::{Precondition, Report, fold};
 
@@ -45,6 +45,43 @@ fn status_nodes_each_one_names_what_it_waits_for() {
     assert_eq!(reported(&report), ([4, 3, 1], both.to_vec()));
     report.drivers.retain(|driver| driver.name == CPI);
     assert_eq!(reported(&report), ([4, 3, 1], both[..1].to_vec()));
+}
+
+#[test]
+fn status_nodes_that_are_apart_are_named_and_not_waited_for() {
+    let of = |name: &str, provider_id: &str, away| Node {
+        provider_id: provider_id.into(),
+        away,
+        csi_registered: false,
+        ..Arc::unwrap_or_clone(node(name, true))
+    };
+    let mut report = with_nodes(vec![
+        Arc::unwrap_or_clone(node("w-1", true)),
+        of("w-2", "", Some(Away::NotReady)),
+        of("w-3", "vsphere://w-3", Some(Away::Cordoned)),
+        of("m-1", "metal3://m-1", None),
+    ]);
+    let status = fold(&new(), &report, &at(0));
+    assert_eq!(
+        condition(&status, ConditionType::NodesInitialized),
+        "True Healthy: all 2 nodes are initialised; w-2 is not ready and gets it later, m-1 is of another provider (metal3://)"
+    );
+    let nodes = status.nodes.expect("nodes");
+    let apart: Vec<String> = nodes.apart.iter().map(|node| format!("{} {}", node.name, node.because)).collect();
+    assert_eq!(
+        apart,
+        ["w-2 is not ready", "w-3 is cordoned", "m-1 is of another provider (metal3://)"]
+    );
+    assert_eq!((nodes.total, nodes.initialized, nodes.of_other_providers), (4, 2, 1));
+    assert!(nodes.waiting.is_empty(), "{:?}", nodes.waiting);
+    // Where no node is alive, all are waited for.
+    report.cluster.as_mut().expect("a cluster").nodes.drain(..1);
+    let status = fold(&new(), &report, &at(0));
+    let found = condition(&status, ConditionType::NodesInitialized);
+    assert!(
+        found.starts_with("False KubeletNotExternal") || found.starts_with("False WaitingForNodes"),
+        "{found}"
+    );
 }
 
 #[test]

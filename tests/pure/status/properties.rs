@@ -4,7 +4,7 @@ use super::{at, cluster, connection, driver, failure, new, wait};
 use proptest::prelude::*;
 use vdo_api::api::{Class, ConditionType, Conditions, Health, Reason};
 use vdo_core::drivers::{CPI, CSI};
-use vdo_core::health::{DriverHealth, Pods};
+use vdo_core::health::{DriverHealth, NodesFound, Pods};
 use vdo_core::status::{Failure, Report, fold};
 
 pub fn any_reason() -> impl Strategy<Value = Reason> {
@@ -23,6 +23,7 @@ pub fn any_health() -> impl Strategy<Value = Option<DriverHealth>> {
         },
         failure: None,
         unmade: None,
+        nodes: NodesFound::default(),
     }))
 }
 

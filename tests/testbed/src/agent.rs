@@ -2,6 +2,7 @@
 //! containers of the images that it is given, such as those of the CSI driver's controller.
 
 mod address;
+mod claims;
 mod container;
 mod cpi;
 mod csinode;
@@ -9,6 +10,7 @@ mod events;
 mod image;
 mod images;
 mod network;
+mod plugin;
 mod pod;
 mod pods;
 mod probe;
@@ -39,6 +41,7 @@ pub use cpi::CpiRun;
 use cpi::Runs;
 use image::Image;
 use images::Images;
+pub use plugin::CsiPlugin;
 pub use pods::ContainerRun;
 use pods::{Pods, Shared, Table, locked};
 pub use root::Isolation;
@@ -57,6 +60,8 @@ const TICK: Duration = Duration::from_millis(250);
 /// For each pod on a node with a container whose image the cluster [leaves to it](crate::ClusterOptions::images), it does what a kubelet
 /// does: it runs the container from its image, or says that the image cannot be pulled; it makes the probes, restarts what ends, and
 /// ends what is deleted.
+///
+/// Pods that use a claim and are never restarted end well once their volumes are attached; nothing is mounted, and nothing runs in them.
 #[derive(Debug)]
 pub struct NodeAgent {
     task: JoinHandle<()>,
@@ -226,6 +231,7 @@ async fn work(site: Site, runs: Arc<Mutex<Runs>>, shared: Shared) {
                     pods.reconcile(&view);
                     cpi::reconcile(&site, &view, &runs).await;
                     csinode::reconcile(&site.client, &view).await;
+                    claims::reconcile(&site.client, &view).await;
                 }
             }
         }

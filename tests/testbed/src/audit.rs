@@ -106,7 +106,8 @@ impl AuditLog {
         Ok(self.since(Mark(0)).await?.only(filter))
     }
 
-    fn here(&self) -> Mark {
+    /// The place where the log ends at this moment; requests under way may be missing.
+    pub fn here(&self) -> Mark {
         let from = Mark(self.length().saturating_sub(RECENT));
         self.read(from).map_or(from, |(_, end)| end)
     }

@@ -12,7 +12,8 @@ use sha2::{Digest, Sha256};
 
 use crate::csi::source::{self, Changed};
 use crate::parts::{
-    Files, KUBERNETES_VERSION, KWOK_STAGES, Minor, OLM_DEFINITIONS, OPENSHIFT_DEFINITIONS, Part, REPORTED, SNAPSHOT_DEFINITIONS,
+    Files, KUBERNETES_VERSION, KWOK_STAGES, Minor, OLM_DEFINITIONS, OLM_V1_DEFINITIONS, OPENSHIFT_DEFINITIONS, Part, REPORTED,
+    SNAPSHOT_DEFINITIONS,
 };
 use crate::process::tail;
 
@@ -162,6 +163,11 @@ impl Binaries {
         self.files(Part::OlmOperator, OLM_DEFINITIONS)
     }
 
+    /// The definitions of OLM v1.
+    pub fn olm_v1_definitions(&self) -> Result<Vec<PathBuf>> {
+        self.files(Part::OperatorController, OLM_V1_DEFINITIONS)
+    }
+
     fn files(&self, part: Part, of: Files) -> Result<Vec<PathBuf>> {
         let folder = self.folder_of(part);
         let mut files: Vec<PathBuf> = of.paths.iter().map(|path| folder.join(of.folder).join(file_name(path))).collect();
@@ -274,8 +280,11 @@ impl Binaries {
         let messages = File::create(log).with_context(|| format!("log file {}", log.display()))?;
         let mut command = Command::new("go");
         command.args(args).current_dir(module).stdin(Stdio::null()).stderr(messages);
-        // The checksum database does not know this module; its hash is in go.sum.
-        command.env("GONOSUMDB", "k8s.io/cloud-provider-vsphere");
+        // The checksum database does not know these modules; their hashes are in go.sum.
+        command.env(
+            "GONOSUMDB",
+            "k8s.io/cloud-provider-vsphere,github.com/operator-framework/operator-controller",
+        );
         command.envs(env.iter().copied());
         command.envs(self.go_env.iter().map(|(name, value)| (name, value)));
         let output = match command.output() {

@@ -208,6 +208,11 @@ impl Cluster {
         kubeconfig::write(&path, &self.server_url(), self.ca_pem(), &user, &Proof::Token(&token))
     }
 
+    /// A token of a service account.
+    pub async fn service_account_token(&self, namespace: &str, name: &str) -> Result<String> {
+        token(&self.client, namespace, name, None).await
+    }
+
     /// A client for a service account.
     pub async fn service_account_client(&self, namespace: &str, name: &str) -> Result<Client> {
         kubeconfig::client(&self.service_account_kubeconfig(namespace, name).await?).await

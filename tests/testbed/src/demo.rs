@@ -1,5 +1,6 @@
 //! A test bed that stays up for people.
 
+mod former;
 mod images;
 mod rest;
 mod screen;
@@ -54,13 +55,17 @@ pub struct Options {
     /// Really runs the controllers of CSI 3.8.0 and 3.7.0, so that claims are bound; other versions are played
     #[arg(long)]
     pub csi: bool,
+    /// First installs the drivers with another tool, and has VDO take them over
+    #[arg(long, value_name = "TOOL")]
+    pub from: Option<former::Former>,
 }
 
 impl Options {
     /// The programs that this needs.
     fn parts(&self) -> Vec<Part> {
         let csi = if self.csi { CSI[0].parts() } else { Vec::new() };
-        PARTS.into_iter().chain(csi).collect()
+        let tool = self.from.and_then(former::Former::part);
+        PARTS.into_iter().chain(csi).chain(tool).collect()
     }
 }
 

@@ -27,9 +27,14 @@ impl Helm {
     /// The same in this version: [`Part::Helm`] or [`Part::Helm4`].
     pub async fn from(cluster: &Cluster, part: Part) -> Result<Self> {
         let binaries = tokio::task::spawn_blocking(move || Binaries::ensure(&[part])).await??;
+        Self::at(binaries.path(part), cluster.kubeconfig())
+    }
+
+    /// The program in this place, for the cluster of a kubeconfig.
+    pub(crate) fn at(program: PathBuf, kubeconfig: PathBuf) -> Result<Self> {
         Ok(Self {
-            program: binaries.path(part),
-            kubeconfig: cluster.kubeconfig(),
+            program,
+            kubeconfig,
             folder: tempfile::tempdir().context("temporary folder")?,
         })
     }

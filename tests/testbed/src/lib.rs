@@ -6,10 +6,13 @@
 //! * [`NodeAgent`]: runs the real vSphere cloud provider for its pods, registers the CSI driver on nodes, and runs containers of images.
 //! * [`AuditLog`]: what was asked of the API server.
 //! * [`WebServer`]: files behind TLS, and everything that a server can do wrong.
+//! * [`Gateway`]: leads connections to an API server, by CONNECT and SOCKS; [`Squid`] is a real one.
 //! * [`Proxy`]: numbers the writes of a client and makes its requests fail.
 //! * [`RegistryServer`]: real registries of images and charts.
 //! * [`Helm`]: the real one.
+//! * [`former`]: the drivers as other tools bring them.
 //! * [`Olm`]: the real OLM v0 with a catalog; the validators of bundles.
+//! * [`Sanity`]: csi-sanity, which calls a CSI driver as its specification allows.
 //! * [`Binaries`]: builds all that from Go modules, once.
 //!
 //! Nothing of it survives the process that started it, however that ends.
@@ -26,6 +29,8 @@ mod csi;
 pub mod demo;
 mod enter;
 mod etcd;
+pub mod former;
+mod gateway;
 mod helm;
 mod images;
 mod kubeconfig;
@@ -34,6 +39,7 @@ mod logs;
 mod mirror;
 mod nodes;
 mod olm;
+mod olm_v1;
 mod oracle;
 mod parts;
 mod pki;
@@ -42,14 +48,16 @@ mod process;
 mod programs;
 mod proxy;
 mod registry;
+mod sanity;
 pub mod soap;
+mod squid;
 mod stages;
 mod vcenter;
 mod wait;
 mod web;
 mod workdir;
 
-pub use agent::{ContainerRun, CpiRun, Isolation, NodeAgent};
+pub use agent::{ContainerRun, CpiRun, CsiPlugin, Isolation, NodeAgent};
 pub use apply::{FIELD_MANAGER, apply};
 pub use audit::{AuditLog, Entry, Mark, Requests};
 pub use binaries::Binaries;
@@ -57,12 +65,14 @@ pub use clock::Clock;
 pub use cluster::{Cluster, ClusterOptions};
 pub use csi::{CSI_IMAGES, CsiVersion, start_snapshots};
 pub use enter::{enter, try_out};
+pub use gateway::Gateway;
 pub use helm::Helm;
 pub use images::{TestImages, crane};
 pub use kubeconfig::client;
 pub use mirror::Mirror;
 pub use nodes::{NodeOptions, UNINITIALIZED};
 pub use olm::{CATALOG, Fault, OLM_NAMESPACE, Olm, bundle_faults, opm, scorecard};
+pub use olm_v1::{OLM_V1, OLM_V1_NAMESPACE, OlmV1};
 pub use oracle::{Grammar, admitted, parsed, parsed_many};
 pub use parts::{KUBERNETES_VERSION, MINORS, Minor, Part};
 pub use pki::{Authority, Leaf, Validity};
@@ -70,6 +80,8 @@ pub use process::{Launch, Process};
 pub use programs::{ensure_fresh, vdo_release, vdoctl};
 pub use proxy::{Act, Call, Cut, Handled, Proxy};
 pub use registry::{LOGIN, RegistryAuth, RegistryKind, RegistryServer, oras, run};
+pub use sanity::{Sanity, SanityCase};
+pub use squid::Squid;
 pub use stages::{NO_NETWORK, NO_NETWORK_SAYS, TROUBLE};
 pub use vcenter::{Gate, Logins, Vcenter, VcenterOptions, Vm};
 pub use wait::{PATIENCE, Probe, until};

@@ -1,5 +1,6 @@
 //! What containers say: kwok answers for every node's kubelet, and reads it from two files.
 
+use std::io::Write as _;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
@@ -36,6 +37,12 @@ impl Cluster {
             std::fs::write(self.dir().join(name), text.lines().map(line).collect::<String>())?;
         }
         Ok(())
+    }
+
+    /// A further line of every container, after those that it has said.
+    pub fn containers_also_say(&self, line: &str) -> Result<()> {
+        let mut file = std::fs::OpenOptions::new().append(true).open(self.dir().join(FILES[0]))?;
+        Ok(writeln!(file, "2026-01-01T00:00:01.000000000Z stderr F {line}")?)
     }
 
     /// Gives a node the address of this machine, where kwok answers as its kubelet. The cloud provider has given it that of its

@@ -4,29 +4,24 @@
 use crate::pki::{Authority, Validity};
 use crate::ports::Port;
 use crate::process::{Launch, Process};
-use crate::wait::{PATIENCE, Probe, until};
-use anyhow::{Context, Result, bail, ensure};
-use std::fs::{File, Permissions};
-use std::os::unix::fs::PermissionsExt as _;
+use crate::squid::{Squid, lines, listens, passwords, program};
+use anyhow::{Context, Result};
+use std::fs::File;
 use std::path::{Path, PathBuf};
-use std::process::Command;
 use std::time::Duration;
-use tokio::net::TcpStream;
 
 /// What it is called.
 const HOST: &str = "mirror.test";
-/// Who may read, and who may pass the proxy.
+/// Who may read.
 const READER: (&str, &str) = ("reader", "r3ad-it");
-const PASSENGER: (&str, &str) = ("passenger", "let-m3-by");
 
 /// The mirror. Both programs end with it.
 pub struct Mirror {
     folder: tempfile::TempDir,
     authority: Authority,
     port: Port,
-    proxy: Port,
     nginx: Option<Process>,
-    _squid: Process,
+    squid: Squid,
 }
 
 impl Mirror {
@@ -36,48 +31,22 @@ impl Mirror {
     /// When nginx, squid or htpasswd is not installed, or does not start.
     pub async fn start() -> Result<Self> {
         let folder = tempfile::tempdir()?;
-        let (port, proxy) = (Port::claim()?, Port::claim()?);
+        let port = Port::claim()?;
         let authority = Authority::new("authority of a site")?;
         let leaf = authority.server(&[HOST], Validity::Good)?;
         let root = folder.path();
-        // squid that is started by root works as another user.
-        allow(root, 0o711)?;
-        let squid = root.join("squid");
-        for path in [root.join("files"), squid.clone()] {
-            std::fs::create_dir(path)?;
-        }
-        allow(&squid, 0o777)?;
+        std::fs::create_dir(root.join("files"))?;
         std::fs::write(root.join("server.pem"), leaf.cert)?;
         std::fs::write(root.join("server.key"), leaf.key)?;
         passwords(&root.join("readers"), READER)?;
-        passwords(&squid.join("passengers"), PASSENGER)?;
-        std::fs::write(squid.join("hosts"), format!("127.0.0.1 {HOST}\n"))?;
         std::fs::write(root.join("nginx.conf"), nginx_conf(root, port.number()))?;
-        let helper = ["/usr/lib/squid", "/usr/lib64/squid", "/usr/libexec/squid"].map(|folder| Path::new(folder).join("basic_ncsa_auth"));
-        let helper = helper
-            .into_iter()
-            .find(|path| path.exists())
-            .context("squid has no basic_ncsa_auth")?;
-        std::fs::write(squid.join("squid.conf"), squid_conf(&squid, &helper, proxy.number()))?;
-        for file in ["passengers", "hosts", "squid.conf"] {
-            allow(&squid.join(file), 0o644)?;
-        }
-        let squid = Launch::new("squid", program("squid")?, root.join("squid.log"))
-            .arg("-N")
-            .arg("-n")
-            .arg(service(&proxy))
-            .arg("-f")
-            .arg(squid.join("squid.conf"));
-        let squid = squid.spawn()?;
         let mut mirror = Self {
             folder,
             authority,
             port,
-            proxy,
             nginx: None,
-            _squid: squid,
+            squid: Squid::start(HOST).await?,
         };
-        mirror.listens(mirror.proxy.number()).await?;
         mirror.revive().await?;
         Ok(mirror)
     }
@@ -101,15 +70,7 @@ impl Mirror {
             .arg("-c")
             .arg(root.join("nginx.conf"));
         self.nginx = Some(nginx.spawn()?);
-        self.listens(self.port.number()).await
-    }
-
-    async fn listens(&self, number: u16) -> Result<()> {
-        until(&format!("port {number} of the mirror"), PATIENCE, async || {
-            let connected = TcpStream::connect(("127.0.0.1", number)).await;
-            Ok(Probe::when(connected.is_ok(), format!("{connected:?}\n{}", self.logs())))
-        })
-        .await
+        listens(self.port.number(), || self.logs()).await
     }
 
     /// Whether every answer comes by a few bytes a second.
@@ -131,7 +92,7 @@ impl Mirror {
     }
 
     fn logs(&self) -> String {
-        let files = ["nginx.log", "error.log", "squid.log", "squid/cache.log"];
+        let files = ["nginx.log", "error.log"];
         let text = files.map(|file| std::fs::read_to_string(self.folder.path().join(file)).unwrap_or_default());
         text.concat()
     }
@@ -143,8 +104,7 @@ impl Mirror {
 
     /// The proxy, with a password or with another one.
     pub fn proxy(&self, is_right: bool) -> String {
-        let password = if is_right { PASSENGER.1 } else { "wr0ng" };
-        format!("http://{}:{password}@127.0.0.1:{}", PASSENGER.0, self.proxy.number())
+        self.squid.url(Some(is_right))
     }
 
     /// The authority that has signed the certificate.
@@ -196,48 +156,8 @@ impl Mirror {
     /// # Errors
     /// When its log cannot be read.
     pub fn passed(&self) -> Result<Vec<String>> {
-        lines(&self.folder.path().join("squid/access.log"))
+        self.squid.passed()
     }
-}
-
-/// After what squid calls its shared memory, which another one on this machine must not have: it may be another user's.
-fn service(proxy: &Port) -> String {
-    format!("vdo{}x{}", std::process::id(), proxy.number())
-}
-
-impl Drop for Mirror {
-    fn drop(&mut self) {
-        // squid that is killed leaves it.
-        for file in std::fs::read_dir("/dev/shm").into_iter().flatten().flatten() {
-            if file.file_name().to_string_lossy().starts_with(&service(&self.proxy)) {
-                let _ = std::fs::remove_file(file.path());
-            }
-        }
-    }
-}
-
-fn lines(file: &Path) -> Result<Vec<String>> {
-    Ok(std::fs::read_to_string(file)?.lines().map(str::to_owned).collect())
-}
-
-fn allow(path: &Path, mode: u32) -> Result<()> {
-    Ok(std::fs::set_permissions(path, Permissions::from_mode(mode))?)
-}
-
-/// A program of the system, which may be where only root looks.
-fn program(name: &str) -> Result<PathBuf> {
-    let path = std::env::var_os("PATH").unwrap_or_default();
-    let folders = std::env::split_paths(&path).chain(["/usr/sbin".into(), "/usr/local/sbin".into()]);
-    match folders.map(|folder| folder.join(name)).find(|file| file.is_file()) {
-        Some(file) => Ok(file),
-        None => bail!("{name} is not installed"),
-    }
-}
-
-fn passwords(file: &Path, (user, password): (&str, &str)) -> Result<()> {
-    let made = Command::new(program("htpasswd")?).args(["-nbm", user, password]).output()?;
-    ensure!(made.status.success(), "htpasswd: {}", String::from_utf8_lossy(&made.stderr));
-    Ok(std::fs::write(file, made.stdout)?)
 }
 
 /// One process, which outlives the one that started it.
@@ -251,15 +171,5 @@ fn nginx_conf(root: &Path, port: u16) -> String {
          server {{\nlisten 127.0.0.1:{port} ssl;\nserver_name {HOST};\nssl_certificate \"{root}/server.pem\";\nssl_certificate_key \"{root}/server.key\";\n\
          auth_basic mirror;\nauth_basic_user_file \"{root}/readers\";\nroot \"{root}/files\";\ngzip on;\ngzip_types application/json application/octet-stream;\n\
          location / {{\nif (-f \"{root}/slow\") {{\nset $limit_rate 64;\n}}\n}}\n}}\n}}\n"
-    )
-}
-
-fn squid_conf(root: &Path, helper: &Path, port: u16) -> String {
-    let (root, helper) = (root.display(), helper.display());
-    format!(
-        "http_port 127.0.0.1:{port}\nvisible_hostname localhost\nauth_param basic program {helper} {root}/passengers\nauth_param basic realm proxy\n\
-         acl known proxy_auth REQUIRED\nhttp_access allow known\nhttp_access deny all\nhosts_file {root}/hosts\ncache deny all\n\
-         access_log stdio:{root}/access.log\ncache_log {root}/cache.log\ncache_store_log none\ncoredump_dir {root}\npid_filename none\n\
-         pinger_enable off\nshutdown_lifetime 1 seconds\n"
     )
 }

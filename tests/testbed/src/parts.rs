@@ -58,11 +58,12 @@ pub(crate) const SNAPSHOT_DEFINITIONS: Files = Files {
     ],
 };
 
-/// The definitions of OpenShift that the operator looks at.
+/// The definitions of OpenShift that the operator and vdoctl look at.
 pub(crate) const OPENSHIFT_DEFINITIONS: Files = Files {
     module: "github.com/openshift/api",
     folder: "openshift-definitions",
     paths: &[
+        "payload-manifests/crds/0000_03_config-operator_01_proxies.crd.yaml",
         "payload-manifests/crds/0000_03_config-operator_01_securitycontextconstraints.crd.yaml",
         "payload-manifests/crds/0000_10_config-operator_01_infrastructures-Default.crd.yaml",
         "payload-manifests/crds/0000_50_csi-driver_01_clustercsidrivers-Default.crd.yaml",
@@ -83,6 +84,16 @@ pub(crate) const OLM_DEFINITIONS: Files = Files {
         "deploy/chart/crds/0000_50_olm_00-operatorgroups.crd.yaml",
         "deploy/chart/crds/0000_50_olm_00-operators.crd.yaml",
         "deploy/chart/crds/0000_50_olm_00-subscriptions.crd.yaml",
+    ],
+};
+
+/// The definitions of OLM v1. The standard one of ClusterExtensions has no configuration of the watched namespace.
+pub(crate) const OLM_V1_DEFINITIONS: Files = Files {
+    module: "github.com/operator-framework/operator-controller",
+    folder: "olm-v1-definitions",
+    paths: &[
+        "config/base/catalogd/crd/standard/olm.operatorframework.io_clustercatalogs.yaml",
+        "config/base/operator-controller/crd/experimental/olm.operatorframework.io_clusterextensions.yaml",
     ],
 };
 
@@ -149,10 +160,16 @@ pub enum Part {
     OlmOperator,
     /// catalog-operator of OLM v0, which resolves Subscriptions.
     OlmCatalog,
+    /// catalogd of OLM v1, which serves catalogs.
+    Catalogd,
+    /// operator-controller of OLM v1, which installs what a ClusterExtension names.
+    OperatorController,
     /// The validators of the operator framework.
     BundleCheck,
     /// The tests of operator-sdk's scorecard.
     Scorecard,
+    /// csi-sanity, which calls a CSI driver as its specification allows.
+    CsiSanity,
 }
 
 impl Part {
@@ -184,7 +201,7 @@ impl Part {
     pub const CLUSTER: [Self; 5] = [Self::Etcd, Self::Apiserver, Self::ControllerManager, Self::Scheduler, Self::Kwok];
 
     /// Those that are built when a test asks for them, each in a folder of its own.
-    pub const ON_DEMAND: [Self; 11] = [
+    pub const ON_DEMAND: [Self; 14] = [
         Self::Olareg,
         Self::Distribution,
         Self::Oras,
@@ -193,13 +210,16 @@ impl Part {
         Self::Opm,
         Self::OlmOperator,
         Self::OlmCatalog,
+        Self::Catalogd,
+        Self::OperatorController,
         Self::BundleCheck,
         Self::Scorecard,
         Self::Scccheck,
+        Self::CsiSanity,
     ];
 
     /// What the tests need besides: built before they run, because a build beside them takes the time that they wait for something.
-    pub(crate) const OF_TESTS: [Self; 4] = [Self::Olareg, Self::Distribution, Self::Oras, Self::Crane];
+    pub(crate) const OF_TESTS: [Self; 5] = [Self::Olareg, Self::Distribution, Self::Oras, Self::Crane, Self::CsiSanity];
 
     /// Whether it is one of them.
     pub(crate) fn is_on_demand(self) -> bool {
@@ -239,8 +259,11 @@ impl Part {
             Self::Opm => "opm",
             Self::OlmOperator => "olm",
             Self::OlmCatalog => "catalog",
+            Self::Catalogd => "catalogd",
+            Self::OperatorController => "operator-controller",
             Self::BundleCheck => "bundlecheck",
             Self::Scorecard => "scorecard-test",
+            Self::CsiSanity => "csi-sanity",
         }
     }
 
@@ -260,6 +283,7 @@ impl Part {
             Self::OldCsiDriver | Self::OldCsiSyncer => "csi-3.3",
             Self::Scccheck => "openshift",
             Self::Opm | Self::OlmOperator | Self::OlmCatalog | Self::BundleCheck => "olm",
+            Self::Catalogd | Self::OperatorController => "olm-v1",
             other => other.file_name(),
         }
     }
@@ -291,7 +315,10 @@ impl Part {
             Self::Opm => "github.com/operator-framework/operator-registry/cmd/opm",
             Self::OlmOperator => "github.com/operator-framework/operator-lifecycle-manager/cmd/olm",
             Self::OlmCatalog => "github.com/operator-framework/operator-lifecycle-manager/cmd/catalog",
+            Self::Catalogd => "github.com/operator-framework/operator-controller/cmd/catalogd",
+            Self::OperatorController => "github.com/operator-framework/operator-controller/cmd/operator-controller",
             Self::Scorecard => "github.com/operator-framework/operator-sdk/images/scorecard-test",
+            Self::CsiSanity => "github.com/kubernetes-csi/csi-test/v5/cmd/csi-sanity",
             Self::Vcsim | Self::Gcfgcheck | Self::CsiLiveness | Self::BundleCheck | Self::Scccheck => ".",
         }
     }
@@ -312,6 +339,7 @@ impl Part {
             Self::Kwok => Some(KWOK_STAGES),
             Self::SnapshotController => Some(SNAPSHOT_DEFINITIONS),
             Self::OlmOperator => Some(OLM_DEFINITIONS),
+            Self::OperatorController => Some(OLM_V1_DEFINITIONS),
             _ => None,
         }
     }
@@ -324,7 +352,7 @@ impl Part {
     /// Build tags: what needs C libraries is left out.
     pub(crate) fn tags(self) -> &'static str {
         match self.module() {
-            "olm" => "containers_image_openpgp,exclude_graphdriver_btrfs,json1",
+            "olm" | "olm-v1" => "containers_image_openpgp,exclude_graphdriver_btrfs,json1",
             _ => "",
         }
     }

@@ -148,6 +148,36 @@ impl RegistryServer {
         Ok(())
     }
 
+    /// Stores an image layout under this name and tag, and starts again.
+    ///
+    /// # Errors
+    /// When it is not olareg, which keeps each repository as such a layout.
+    pub async fn store(&mut self, repository: &str, tag: &str, layout: &Path) -> Result<()> {
+        ensure!(self.kind == RegistryKind::Olareg, "only olareg stores layouts");
+        let target = self.folder.join("data").join(repository);
+        let blobs = target.join("blobs/sha256");
+        std::fs::create_dir_all(&blobs)?;
+        for entry in std::fs::read_dir(layout.join("blobs/sha256"))? {
+            let entry = entry?;
+            std::fs::copy(entry.path(), blobs.join(entry.file_name()))?;
+        }
+        std::fs::copy(layout.join("oci-layout"), target.join("oci-layout"))?;
+        let read = |path: PathBuf| -> Result<serde_json::Value> { Ok(serde_json::from_slice(&std::fs::read(path)?)?) };
+        let mut added = read(layout.join("index.json"))?["manifests"][0].clone();
+        added["annotations"] = serde_json::json!({"org.opencontainers.image.ref.name": tag});
+        let place = target.join("index.json");
+        let mut index = if place.is_file() {
+            read(place.clone())?
+        } else {
+            serde_json::json!({"schemaVersion": 2, "manifests": []})
+        };
+        let all = index["manifests"].as_array_mut().context("an index")?;
+        all.retain(|one| one["annotations"]["org.opencontainers.image.ref.name"] != tag);
+        all.push(added);
+        std::fs::write(place, index.to_string())?;
+        self.restart().await
+    }
+
     /// Ends it, as a crash does.
     pub fn stop(&mut self) {
         self.process = None;

@@ -21,6 +21,12 @@ const NOT_INVALID: &str = "    - key: '.spec.containers.[].image | select( test(
       operator: 'DoesNotExist'
 ";
 
+/// Pods that use a claim and end by themselves are played by the node agent, which waits for their volumes.
+const NOT_WITH_CLAIM: &str =
+    "    - key: 'select( .spec.restartPolicy == \"Never\" ) | .spec.volumes[]?.persistentVolumeClaim.claimName | select( . != null )'
+      operator: 'DoesNotExist'
+";
+
 /// The annotation of a node whose kubelet, played by a test, reports no pod network.
 pub const NO_NETWORK: &str = "testbed/no-network";
 
@@ -45,6 +51,7 @@ pub(crate) fn write(kwok: &[PathBuf], images: &[String], pull: Duration, folder:
     let mut add = |name: &str, mut text: String| {
         let more = [
             ("pod-ready.yaml", NOT_INVALID),
+            ("pod-ready.yaml", NOT_WITH_CLAIM),
             ("pod-", &not_ours),
             ("node-initialize.yaml", NOT_WITHOUT_NETWORK),
         ];

@@ -191,6 +191,7 @@ impl World {
             machine_tags: false,
             index: self.index.clone(),
             claim: None,
+            counted: None,
         };
         let look = inspect(&object, &inputs, question.clone(), Permission::Given, &Budget::default()).await;
         let cross_checks = match &setting.other {

@@ -81,7 +81,7 @@ pub(super) fn csv(source: &Source) -> Result<Value> {
             "install": {
                 "strategy": "deployment",
                 "spec": {
-                    "clusterPermissions": [{"serviceAccountName": account, "rules": own_role(source)?["rules"]}],
+                    "clusterPermissions": [{"serviceAccountName": account, "rules": own_rules(source, false)?}],
                     "deployments": [{
                         "name": deployment["metadata"]["name"],
                         "label": deployment["metadata"]["labels"],
@@ -101,6 +101,15 @@ fn own_role(source: &Source) -> Result<&Value> {
         .iter()
         .find(own)
         .context("the manifests hold no ClusterRole vdo-operator")
+}
+
+/// The rules of the operator's account in the whole cluster: those to write definitions, or all others. OLM's checks take an operator that
+/// creates definitions for one that installs operators, so these are for an administrator to grant.
+pub(super) fn own_rules(source: &Source, of_definitions: bool) -> Result<Vec<Value>> {
+    let has = |rule: &Value, list: &str, word: &str| rule[list].as_array().is_some_and(|all| all.iter().any(|one| one == word));
+    let writes = |rule: &&Value| has(rule, "resources", "customresourcedefinitions") && has(rule, "verbs", "create");
+    let rules = own_role(source)?["rules"].as_array().context("no rules")?;
+    Ok(rules.iter().filter(|rule| writes(rule) == of_definitions).cloned().collect())
 }
 
 /// The Deployment, with the image of this bundle.

@@ -1,21 +1,22 @@
 //! What OLM cannot bring, for an administrator: namespaces, the drivers' rights, the operator's rights in other namespaces, the admission
 //! policy of its account, and what keeps the operator in place while a VDOConfig needs it.
 
+use super::csv::own_rules;
 use super::{NAMESPACE, PACKAGE, Source, text as at};
 use anyhow::{Context, Result};
 use serde_json::{Value, json};
 use vdo_api::yaml;
+use vdo_core::install::REMOVAL_GUARD;
 
 const HEAD: &str = "# Apply it before the Subscription, and leave it in place until the drivers are uninstalled:
 #   kubectl apply --server-side -f prerequisites.yaml
 # The kinds ValidatingAdmissionPolicy and ValidatingAdmissionPolicyBinding need Kubernetes 1.30, which is OpenShift 4.17.
 ";
-/// The name of the policy that refuses to remove the operator too early.
-const GUARD: &str = "vdo-removal";
 
 pub(super) fn text(source: &Source) -> Result<String> {
     let mut all = source.namespaces.clone();
     all.extend(source.objects.iter().filter(|object| is_missing(object)).cloned());
+    all.extend(definitions(source)?);
     all.extend(guard());
     let kinds = all.iter().filter(|object| object["kind"] == "Role").count();
     (kinds > 2).then_some(()).context("the manifests lack Roles")?;
@@ -28,6 +29,21 @@ fn is_missing(object: &Value) -> bool {
     let own = at(object, "/metadata/namespace") == NAMESPACE;
     let of_the_csv = matches!(kind, "ClusterRole" | "ClusterRoleBinding") && at(object, "/metadata/name") == "vdo-operator";
     !own && !of_the_csv
+}
+
+/// The operator's right to write the definitions of a driver that brings some.
+fn definitions(source: &Source) -> Result<[Value; 2]> {
+    const GROUP: &str = "rbac.authorization.k8s.io";
+    let metadata = json!({"name": "vdo-operator-definitions", "labels": {"app.kubernetes.io/name": "vdo-operator"}});
+    let role = json!({"apiVersion": format!("{GROUP}/v1"), "kind": "ClusterRole", "metadata": metadata, "rules": own_rules(source, true)?});
+    let binding = json!({
+        "apiVersion": format!("{GROUP}/v1"),
+        "kind": "ClusterRoleBinding",
+        "metadata": metadata,
+        "roleRef": {"apiGroup": GROUP, "kind": "ClusterRole", "name": metadata["name"]},
+        "subjects": [{"kind": "ServiceAccount", "name": "vdo-operator", "namespace": NAMESPACE}],
+    });
+    Ok([role, binding])
 }
 
 /// Without the operator, a VDOConfig keeps its finalizer for ever; and an OLM that deletes the rights of the drivers with it would leave
@@ -48,7 +64,7 @@ fn guard() -> [Value; 2] {
         json!({
             "apiVersion": "admissionregistration.k8s.io/v1",
             "kind": "ValidatingAdmissionPolicy",
-            "metadata": {"name": GUARD, "labels": labels},
+            "metadata": {"name": REMOVAL_GUARD, "labels": labels},
             "spec": {
                 "failurePolicy": "Fail",
                 "paramKind": {"apiVersion": "vdo.vmware.com/v1alpha1", "kind": "VDOConfig"},
@@ -66,9 +82,9 @@ fn guard() -> [Value; 2] {
         json!({
             "apiVersion": "admissionregistration.k8s.io/v1",
             "kind": "ValidatingAdmissionPolicyBinding",
-            "metadata": {"name": GUARD, "labels": labels},
+            "metadata": {"name": REMOVAL_GUARD, "labels": labels},
             "spec": {
-                "policyName": GUARD,
+                "policyName": REMOVAL_GUARD,
                 "validationActions": ["Deny"],
                 "paramRef": {"namespace": NAMESPACE, "selector": {}, "parameterNotFoundAction": "Allow"},
             },

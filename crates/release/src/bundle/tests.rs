@@ -45,6 +45,35 @@ fn bundle_and_prerequisites_hold_every_object_once() {
     }
 }
 
+/// Every rule of the operator's account is in the CSV or in the prerequisites; those to write definitions are in the second alone.
+#[test]
+fn bundle_rules_of_the_operator_are_all_granted_once() {
+    let source = source();
+    let csv = csv::csv(&source).expect("a CSV");
+    let in_csv = csv
+        .pointer("/spec/install/spec/clusterPermissions/0/rules")
+        .and_then(Value::as_array)
+        .expect("rules");
+    let files = files(&source).expect("a bundle");
+    let granted = yaml::load_all(&files["prerequisites.yaml"]).expect("YAML");
+    let role = granted
+        .iter()
+        .find(|object| object["metadata"]["name"] == "vdo-operator-definitions" && object["kind"] == "ClusterRole");
+    let in_role = role.expect("a role")["rules"].as_array().expect("rules").clone();
+    assert!(
+        !in_role.is_empty()
+            && in_role
+                .iter()
+                .all(|rule| rule["resources"] == serde_json::json!(["customresourcedefinitions"]))
+    );
+    assert!(!in_csv.iter().any(|rule| in_role.contains(rule)));
+    let own = |object: &&Value| object["kind"] == "ClusterRole" && object["metadata"]["name"] == "vdo-operator";
+    let whole = source.objects.iter().find(own).expect("the role")["rules"]
+        .as_array()
+        .expect("rules");
+    assert_eq!(in_csv.len() + in_role.len(), whole.len());
+}
+
 #[test]
 fn bundle_pods_run_as_whom_the_platform_chooses() {
     let csv = csv::csv(&source()).expect("a CSV");

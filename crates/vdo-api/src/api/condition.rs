@@ -50,6 +50,8 @@ pub enum ConditionType {
     NoForeignDriver,
     /// Precondition of snapshots: their definitions and their controller are there.
     SnapshotsSupported,
+    /// Neither Kubernetes nor the CSI driver warns about a volume that the driver serves. What it says keeps no driver back.
+    VolumesHealthy,
     /// Precondition of an upgrade of the CSI driver: no volume that several nodes share is attached.
     NoRwxAttachments,
     /// Precondition of a mirror: every image of the drivers is pulled from it.
@@ -94,8 +96,8 @@ pub enum ConditionType {
 }
 
 impl ConditionType {
-    /// What must hold before the drivers can work, in the order in which it is reported. A precondition that is False or
-    /// Unknown is reported; by itself it never removes or changes what runs.
+    /// What must hold before the drivers can work, and whether their volumes do, in the order in which it is reported. A precondition that is
+    /// False or Unknown is reported; by itself it never removes or changes what runs.
     pub const PRECONDITIONS: &'static [Self] = &[
         Self::KubernetesSupported,
         Self::VSphereSupported,
@@ -104,6 +106,7 @@ impl ConditionType {
         Self::NetworkReady,
         Self::ControlPlaneEligible,
         Self::SnapshotsSupported,
+        Self::VolumesHealthy,
         Self::TrustConsistent,
         Self::WebhookCertificateValid,
         Self::NoRwxAttachments,

@@ -118,6 +118,20 @@ pub struct VsphereCloudConfigStatus {
     /// The volumes that are registered under the cluster id that the CSI driver is about to use for the first time.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub volumes: Option<RegisteredVolumesStatus>,
+    /// The tag categories that the drivers read, and whether the vCenter has them.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[x_kube(merge_strategy = ListMerge::Map(vec!["name".into()]))]
+    pub tag_categories: Vec<TagCategoryStatus>,
+}
+
+/// A tag category that a driver reads.
+#[derive(KubeSchema, Serialize, Deserialize, Clone, Debug, Default, PartialEq)]
+#[serde(rename_all = "camelCase")]
+pub struct TagCategoryStatus {
+    /// Its name.
+    pub name: String,
+    /// Whether the vCenter has it.
+    pub found: bool,
 }
 
 /// What a vCenter says of itself.
@@ -216,6 +230,9 @@ pub struct RegisteredVolumesStatus {
     /// The first ten of those, by name.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub names: Vec<String>,
+    /// The cluster ids under which the vCenter has the volumes of PersistentVolumes of this cluster.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub registered_under: Vec<String>,
     /// Why the vCenter could not be asked, where asking again would not help. The installation does not wait for it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub not_checked: Option<String>,

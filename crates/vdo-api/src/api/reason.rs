@@ -73,7 +73,7 @@ reasons! {
     ServerNotNamed,
     /// The Secret with the credentials is not of type kubernetes.io/basic-auth.
     SecretWrongType,
-    /// The Secret lacks a user name or a password, or one of them is empty.
+    /// The Secret lacks a user name or a password, or one of them is empty or ends with a line break.
     SecretIncomplete,
     /// The ConfigMap or Secret with the certificate authorities is missing or unusable.
     CaBundleInvalid,
@@ -185,6 +185,10 @@ reasons! {
     ClusterIdNotChecked,
     /// The state has another cluster id than the one in use, and a person has to say which is right.
     ClusterIdChanged,
+    /// The cluster has volumes of the CSI driver, and no place says under which cluster id they are registered.
+    ClusterIdUnknown,
+    /// Installations and volumes of the cluster have different cluster ids.
+    ClusterIdAmbiguous,
 
     /// No version of a driver fits the cluster and its vCenters.
     NoCompatibleVersion,
@@ -258,8 +262,12 @@ reasons! {
     SnapshotDefinitionsMissing,
     /// No controller of volume snapshots is ready.
     SnapshotControllerMissing,
+    /// A definition of volume snapshots converts its objects through a webhook, which the API server asks for each of them.
+    SnapshotConversionWebhook,
     /// The connections of the CSI driver are trusted in different ways, and a part of the driver knows only one.
     TrustDiffers,
+    /// Claims of the CSI driver wait for their volume, or pods for one to be attached, and a warning says why.
+    VolumesFailing,
     /// Volumes that several nodes may share are attached, and an upgrade of the CSI driver waits for them to be detached.
     SharedVolumesAttached,
     /// The certificate of a webhook is expired, for another name, or not trusted by the API server.
@@ -269,6 +277,8 @@ reasons! {
     KubeletNotExternal,
     /// Nodes wait for the cloud provider to initialise them.
     WaitingForNodes,
+    /// Nodes are of another cloud provider, and the one for vSphere would delete them; the installation waits for a decision.
+    NodesOfOtherProvider,
     /// Pods of a driver are not ready yet.
     WaitingForPods,
     /// Nodes have no CSINode entry of the driver yet.
@@ -334,6 +344,9 @@ impl Reason {
         Self::VolumesInUse,
         Self::RevisionUnusable,
         Self::ClusterIdChanged,
+        Self::ClusterIdUnknown,
+        Self::ClusterIdAmbiguous,
+        Self::NodesOfOtherProvider,
     ];
 }
 

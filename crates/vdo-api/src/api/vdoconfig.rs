@@ -75,7 +75,8 @@ pub struct VDOConfigSpec {
     /// Latest: whenever a newer version fits; Disabled: never.
     #[serde(default)]
     pub update_policy: UpdatePolicy,
-    /// Who lets changes happen. Automatic: no one has to be asked; Manual: every plan waits until its hash, which status.plan
+    /// Who lets changes happen. Automatic: no one has to be asked, unless a plan takes away what volumes depend on: the cluster id, a
+    /// vCenter or the label of a tag category; Manual: every plan waits until its hash, which status.plan
     /// shows, is in the annotation vdo.vmware.com/approve.
     #[serde(default)]
     pub approval: Approval,
@@ -327,6 +328,11 @@ pub struct CloudProvider {
     #[x_kube(validation = Rule::new("size(self) < 2 || (size(self) == 2 && self[0] != self[1])")
         .message("name each family once: IPv4, IPv6 or both"))]
     pub ip_families: Vec<IpFamily>,
+    /// Whether the cloud provider leaves every Node object alone. Otherwise it deletes one that is not ready and has no machine in a
+    /// vCenter, such as a node of another cloud provider; before it is installed beside such nodes, the installation waits for this. With
+    /// it, the Node object of a machine that was deleted stays until a person deletes it.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub keep_nodes: bool,
     /// Which of a machine's addresses a node gets, where it has several. Empty leaves it to the driver, which takes the first one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub node_networks: Option<NodeNetworks>,
@@ -385,7 +391,12 @@ pub struct NodeNetwork {
 #[serde(rename_all = "camelCase")]
 #[x_kube(
     validation = Rule::new("!has(self.vsphereCloudConfig) || !has(self.vsphereCloudConfigs) || size(self.vsphereCloudConfigs) == 0")
-        .message("write vsphereCloudConfigs (a list) alone; vsphereCloudConfig is its older form for one connection")
+        .message("write vsphereCloudConfigs (a list) alone; vsphereCloudConfig is its older form for one connection"),
+    validation = Rule::new(
+        "!has(self.defaultStorageClass) || !has(self.storageClasses) || self.storageClasses.all(c, c.name != \
+         (has(self.defaultStorageClass.name) ? self.defaultStorageClass.name : 'vsphere'))"
+    )
+    .message("storageClasses and defaultStorageClass have the same name; write it in one of them, or set defaultStorageClass.name")
 )]
 pub struct StorageProvider {
     /// What is done for this driver. Managed: it is installed, kept and repaired; Paused: nothing of it is written; Removed: it is
@@ -409,7 +420,7 @@ pub struct StorageProvider {
     pub cluster_distribution: Option<String>,
     /// The root directory of the kubelet where it is not /var/lib/kubelet.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[x_kube(validation = Rule::new("self.startsWith('/')").message("write an absolute path such as /var/lib/kubelet"))]
+    #[x_kube(validation = Rule::new("self.matches('^(/[^/[:space:]]+)+/?$')").message("write an absolute path such as /var/lib/kubelet"))]
     pub custom_kubelet_path: Option<String>,
     /// The identity under which volumes are registered in vCenter; default: the UID of the kube-system namespace. No other cluster may
     /// have the same. It can be changed until the driver uses it.
@@ -426,6 +437,14 @@ pub struct StorageProvider {
     /// Settings for snapshots.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub snapshots: Option<Snapshots>,
+    /// The datastore that volumes of the driver built into Kubernetes are on where none is named, by its URL, for example
+    /// ds:///vmfs/volumes/datastore1/. With one vCenter only.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(length(min = 1, max = 256))]
+    pub migration_datastore_url: Option<String>,
+    /// Limits and intervals of the driver.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tuning: Option<super::StorageTuning>,
     /// Feature states of the driver, by name.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub features: BTreeMap<String, bool>,
@@ -443,6 +462,13 @@ pub struct StorageProvider {
     #[x_kube(validation = Rule::new("self.filter(c, has(c.default) && c.default).size() < 2")
         .message("only one StorageClass can be the default; remove default: true from the others"))]
     pub storage_classes: Vec<super::StorageClass>,
+    /// The StorageClass of claims that name none. Without it no class is created but those of storageClasses; vdoctl deploy sets it in a
+    /// new VDOConfig.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub default_storage_class: Option<super::DefaultStorageClass>,
+    /// The VolumeSnapshotClass of snapshots that name none. Without it no class is created; vdoctl deploy sets it in a new VDOConfig.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub default_volume_snapshot_class: Option<super::DefaultVolumeSnapshotClass>,
     /// Values for the chart, for what has no field here. The schema of the chart checks them.
     #[serde(default, skip_serializing_if = "Map::is_empty")]
     #[schemars(schema_with = "free_object")]
@@ -457,6 +483,14 @@ pub struct Snapshots {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 1, max = 32))]
     pub max_per_volume: Option<i32>,
+    /// The same for volumes on vSAN; default: maxPerVolume.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = 1, max = 32))]
+    pub max_per_vsan_volume: Option<i32>,
+    /// The same for volumes on vVol; default: maxPerVolume.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = 1, max = 32))]
+    pub max_per_vvol_volume: Option<i32>,
 }
 
 fn free_object(_: &mut schemars::SchemaGenerator) -> schemars::Schema {

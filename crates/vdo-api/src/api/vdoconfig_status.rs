@@ -148,6 +148,9 @@ pub struct DriverStatus {
     pub updated: String,
     /// Whether it works: True, False or Unknown.
     pub ready: String,
+    /// The nodes on which it has done its work, of those that count for it: a node counts where the driver may run and while it is alive.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub nodes: String,
     /// Why this version was chosen.
     pub because: String,
     /// How it is, as a reason, where no condition says it: for the drivers of spec.drivers.
@@ -168,9 +171,29 @@ pub struct NodesStatus {
     pub initialized: i64,
     /// Nodes on which the CSI driver is registered.
     pub csi_registered: i64,
+    /// Nodes whose provider ID another cloud provider has written. Nothing waits for them.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub of_other_providers: i64,
     /// The first twenty nodes that lack something.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub waiting: Vec<WaitingNode>,
+    /// The first twenty nodes that are counted apart, because they are not alive or of another provider.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub apart: Vec<ApartNode>,
+}
+
+#[allow(clippy::trivially_copy_pass_by_ref, reason = "the signature that serde asks for")]
+fn is_zero(number: &i64) -> bool {
+    *number == 0
+}
+
+/// A node that nothing waits for.
+#[derive(KubeSchema, Serialize, Deserialize, Clone, Debug, Default, PartialEq)]
+pub struct ApartNode {
+    /// The node.
+    pub name: String,
+    /// Why, as the rest of a sentence that begins with its name.
+    pub because: String,
 }
 
 /// A node that lacks something.

@@ -47,6 +47,16 @@ impl ObjectId {
         }
     }
 
+    /// The command that deletes the object.
+    #[must_use]
+    pub fn deletion(&self) -> String {
+        let place = match &*self.namespace {
+            "" => String::new(),
+            namespace => format!(" -n {namespace}"),
+        };
+        format!("kubectl delete {}{place} {}", self.kind().to_lowercase(), self.name)
+    }
+
     /// Group and kind.
     #[must_use]
     pub fn group_kind(&self) -> &GroupKind {

@@ -22,6 +22,26 @@ fn numbers(text: &str) -> Option<Vec<u64>> {
     (parts.len() <= 5).then_some(parts)
 }
 
+/// The numbers of a vCenter version, also as its release notes and its download page write it: `8.0U3e`, `8.0 Update 3e` and `8.0.3` are one.
+fn vcenter_numbers(text: &str) -> Option<Vec<u64>> {
+    update_numbers(&text.trim().to_ascii_lowercase()).or_else(|| numbers(text))
+}
+
+fn update_numbers(text: &str) -> Option<Vec<u64>> {
+    let (release, update) = text.split_once('u')?;
+    let update = update.strip_prefix("pdate").unwrap_or(update).trim_start();
+    let digits = update.len() - update.trim_start_matches(|c: char| c.is_ascii_digit()).len();
+    let (number, patch) = update.split_at(digits);
+    // The letter of a patch is not part of the version; the build tells patches apart.
+    let patch = patch.split([' ', '-', '_']).next().unwrap_or_default();
+    if patch.len() > 1 || !patch.chars().all(|c| c.is_ascii_lowercase()) {
+        return None;
+    }
+    let mut parts = numbers(release.trim_end()).filter(|parts| parts.len() == 2)?;
+    parts.push(number.parse().ok()?);
+    Some(parts)
+}
+
 fn compare(left: &[u64], right: &[u64]) -> Ordering {
     let at = |parts: &[u64], i: usize| parts.get(i).copied().unwrap_or(0);
     (0..left.len().max(right.len()))
@@ -31,7 +51,7 @@ fn compare(left: &[u64], right: &[u64]) -> Ordering {
 }
 
 macro_rules! platform_version {
-    ($(#[$doc:meta])* $name:ident, $what:literal, $example:literal) => {
+    ($(#[$doc:meta])* $name:ident, $what:literal, $example:literal, $numbers:ident) => {
         $(#[$doc])*
         #[derive(Clone, PartialEq, Eq, Hash)]
         pub struct $name {
@@ -57,7 +77,7 @@ macro_rules! platform_version {
             type Err = ParseVersionError;
 
             fn from_str(text: &str) -> Result<Self, Self::Err> {
-                let parts = numbers(text)
+                let parts = $numbers(text)
                     .ok_or_else(|| ParseVersionError { text: text.to_owned(), what: $what, example: $example })?;
                 Ok(Self { parts, raw: text.trim().to_owned() })
             }
@@ -104,11 +124,11 @@ macro_rules! platform_version {
 platform_version!(
     /// A Kubernetes version as the API server reports it (`v1.34.4`, `v1.33.1+rke2r1`, `v1.34.4-eks-1234567`).
     /// Suffixes are kept for people and ignored in comparisons.
-    KubernetesVersion, "a Kubernetes version", "v1.34.4"
+    KubernetesVersion, "a Kubernetes version", "v1.34.4", numbers
 );
 platform_version!(
-    /// A vCenter version as `about.version` reports it (`8.0.3`, `9.0.0.0`).
-    VcenterVersion, "a vCenter version", "8.0.3"
+    /// A vCenter version as `about.version` reports it (`8.0.3`, `9.0.0.0`), or as people know it (`8.0U3e`).
+    VcenterVersion, "a vCenter version", "8.0.3", vcenter_numbers
 );
 
 impl KubernetesVersion {
@@ -338,5 +358,28 @@ mod tests {
         all.sort();
         assert_eq!(format!("{all:?}"), "[3.7.9, 3.7.10, 3.8.0-rc.1, 3.8.0]");
         assert!(all[2].is_prerelease());
+    }
+
+    #[test]
+    fn vcenter_version_is_read_as_people_write_it() {
+        for (text, expected) in [
+            ("8.0U3e", Some(&[8, 0, 3][..])),
+            ("8.0 U3", Some(&[8, 0, 3])),
+            ("8.0 Update 3e", Some(&[8, 0, 3])),
+            ("8.0u3", Some(&[8, 0, 3])),
+            ("7.0U3w build 24026615", Some(&[7, 0, 3])),
+            ("8.0.3 build-24022515", Some(&[8, 0, 3])),
+            ("8.0.3.00500", Some(&[8, 0, 3, 500])),
+            ("9.0", Some(&[9, 0])),
+            ("8.0U", None),
+            ("8.0.3U1", None),
+            ("8.0U3ee", None),
+            ("U3", None),
+            ("vSphere", None),
+        ] {
+            let found = text.parse::<VcenterVersion>().ok();
+            assert_eq!(found.as_ref().map(VcenterVersion::numbers), expected, "{text}");
+        }
+        assert!("1.34u3".parse::<KubernetesVersion>().is_err());
     }
 }

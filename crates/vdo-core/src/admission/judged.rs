@@ -76,10 +76,13 @@ pub(super) const PLACES: &[FieldRules] = &[
             ("applyset.kubernetes.io/additional-namespaces", Free),
             ("applyset.kubernetes.io/contains-group-kinds", Free),
             ("applyset.kubernetes.io/tooling", Free),
+            ("vdo.vmware.com/adopted-from", Free),
             ("vdo.vmware.com/applied", Free),
             ("vdo.vmware.com/cluster", Free),
             ("vdo.vmware.com/config-checksum", Free),
             ("vdo.vmware.com/credentials-checksum", Free),
+            ("vdo.vmware.com/released", Free),
+            ("vdo.vmware.com/volume-settings", Free),
             // OpenShift: which of the constraints is meant; whether an account may use it is asked there.
             (REQUIRED, Filled(CONSTRAINTS)),
             // The API server writes it into every DaemonSet.
@@ -269,18 +272,23 @@ pub(super) const PLACES: &[FieldRules] = &[
             ("timeoutSeconds", Filled(&["10"])),
         ],
     ),
+    ("webhook.clientConfig", &[("url", Never), ("service", Pinned)]),
+    ("webhook.clientConfig.service", &[("port", Filled(&["443"]))]),
+    ("webhook.rules[]", &[("scope", Filled(&["\"*\""]))]),
+    ("MutatingWebhookConfiguration", &[("webhooks", Named)]),
     (
-        "ValidatingWebhookConfiguration.webhooks[].clientConfig",
-        &[("url", Never), ("service", Pinned)],
+        "MutatingWebhookConfiguration.webhooks[]",
+        &[
+            ("failurePolicy", Filled(&["\"Fail\""])),
+            ("matchPolicy", Filled(&["\"Equivalent\""])),
+            ("namespaceSelector", Filled(&["{}"])),
+            ("objectSelector", Filled(&["{}"])),
+            ("reinvocationPolicy", Filled(&["\"Never\""])),
+            ("timeoutSeconds", Filled(&["10"])),
+        ],
     ),
-    (
-        "ValidatingWebhookConfiguration.webhooks[].clientConfig.service",
-        &[("port", Filled(&["443"]))],
-    ),
-    (
-        "ValidatingWebhookConfiguration.webhooks[].rules[]",
-        &[("scope", Filled(&["\"*\""]))],
-    ),
+    ("APIService.spec", &[("insecureSkipTLSVerify", Never), ("service", Pinned)]),
+    ("APIService.spec.service", &[("port", Filled(&["443"]))]),
     ("Lease", &[("spec", Free)]),
     (
         // Its finalizer is the operator's to set.
@@ -303,9 +311,9 @@ pub(super) const PLACES: &[FieldRules] = &[
     ),
 ];
 
-/// Kinds that no driver of the embedded matrix has, and of which only the names are bounded: their content gives no account, no Secret and no
+/// Kinds of which only the names are bounded: their content gives no account, no Secret and no
 /// node to anyone, and the API server fills in much of it.
-pub(super) const BY_NAME: [&str; 15] = [
+pub(super) const BY_NAME: [&str; 14] = [
     "CustomResourceDefinition",
     "FlowSchema",
     "HorizontalPodAutoscaler",
@@ -314,7 +322,6 @@ pub(super) const BY_NAME: [&str; 15] = [
     "LimitRange",
     "NetworkPolicy",
     "PersistentVolumeClaim",
-    "PodDisruptionBudget",
     "PriorityClass",
     "PriorityLevelConfiguration",
     "ResourceQuota",
@@ -344,6 +351,7 @@ pub(super) fn below(place: &str, field: &str) -> String {
         "metadata" => "metadata".to_owned(),
         "initContainers" => "pod.containers".to_owned(),
         "livenessProbe" | "readinessProbe" | "startupProbe" => "probe".to_owned(),
+        "clientConfig" | "rules" if place.ends_with("WebhookConfiguration.webhooks[]") => format!("webhook.{field}"),
         "spec" if place == "Pod" || place.ends_with(".template") => "pod".to_owned(),
         _ => format!("{place}.{field}"),
     }

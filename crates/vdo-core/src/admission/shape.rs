@@ -138,6 +138,8 @@ impl Shape {
                         shape.add(&value, &below(place, field), Marks::default());
                     }
                 }
+                // The API server stores no empty text.
+                Rule::Filled(values) if map[field] == "" && values.contains(&"\"\"") => drop(self.optional.insert(field.to_owned())),
                 Rule::Filled(_) | Rule::Charts | Rule::Named | Rule::Pinned | Rule::Never => {}
             }
         }

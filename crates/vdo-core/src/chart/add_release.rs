@@ -21,7 +21,7 @@ use super::document::DocumentError;
 use super::model::{Chart, Files};
 use super::package::{PackageError, package};
 use super::release::ImageSource;
-use super::render::{RenderError, everything, render};
+use super::render::{RenderError, as_upstream, render};
 use super::source::Source;
 use super::{ArchiveError, Context, archive, releases};
 use serde_json::{Value, json};
@@ -214,7 +214,7 @@ fn values(chart: &Chart, objects: &[Value]) -> Result<Value, AddError> {
             .filter(|found| found.path.is_empty())
             .count())
     };
-    let all = everything(chart);
+    let all = as_upstream(chart);
     Ok(if missing(&all)? < missing(&Value::Null)? {
         all
     } else {

@@ -289,8 +289,21 @@ fn failure(chart: &Chart, path: &str, variables: &Map<String, Value>, error: &mi
 /// Values with which a chart renders the objects that it leaves out otherwise, and the others as with its defaults.
 #[must_use]
 pub fn everything(chart: &Chart) -> Value {
+    let mut values = as_upstream(chart);
+    if chart.values.get("podDisruptionBudgets").is_some() {
+        values["podDisruptionBudgets"] = true.into();
+        if let Some(webhook) = values["webhook"].as_object_mut() {
+            webhook.insert("replicas".into(), 2.into());
+        }
+    }
+    values
+}
+
+/// Values with which a chart renders every object of the driver's own manifests.
+#[must_use]
+pub fn as_upstream(chart: &Chart) -> Value {
     match chart.values.get("webhook") {
         Some(_) => json!({"webhook": {"enabled": true, "caBundle": "Q0E="}}),
-        None => Value::Null,
+        None => json!({}),
     }
 }

@@ -88,16 +88,17 @@ pub(super) fn unlistable(text: &str) -> Option<&'static str> {
 
 /// Whether a text is a subnet in CIDR form.
 pub(super) fn is_subnet(text: &str) -> bool {
-    let Some((address, prefix)) = text.split_once('/') else {
-        return false;
-    };
-    let longest = match address.parse() {
-        Ok(IpAddr::V4(_)) => 32,
-        Ok(IpAddr::V6(_)) => 128,
-        Err(_) => return false,
-    };
+    subnet(text).is_some()
+}
+
+/// The address and the length of the prefix of a subnet in CIDR form.
+pub(super) fn subnet(text: &str) -> Option<(IpAddr, u8)> {
+    let (address, prefix) = text.split_once('/')?;
+    let address: IpAddr = address.parse().ok()?;
+    let longest = if address.is_ipv4() { 32 } else { 128 };
     let digits = prefix.bytes().all(|byte| byte.is_ascii_digit()) && (prefix == "0" || !prefix.starts_with('0'));
-    digits && prefix.parse().is_ok_and(|length: u8| length <= longest)
+    let length = prefix.parse().ok().filter(|length: &u8| digits && *length <= longest)?;
+    Some((address, length))
 }
 
 /// Letters, digits and the marks of host names, or an IPv6 address with an optional zone.

@@ -1,11 +1,12 @@
 //! `vsphere.conf`, the file of the cloud provider (CPI), and the Secret beside it.
 
 use super::check::{connections, is_subnet, unlistable};
+pub use super::node_addresses::{IpFamily, NodeAddresses, NodeNetwork};
 use super::yaml::{list, quoted};
 use super::{ConfigError, Connection, Trust};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
-use vdo_api::types::{DriverVersion, Secret};
+use vdo_api::types::{DriverVersion, Secret, from_json};
 
 /// The key of the ConfigMap that holds the file.
 pub const FILE: &str = "vsphere.conf";
@@ -21,23 +22,8 @@ pub struct CpiOptions {
     pub secret_namespace: String,
     /// The tag categories of zones and regions; both or none, because the CPI ignores one alone.
     pub topology: Option<Topology>,
-    /// The families of node addresses; empty leaves the CPI's default, IPv4.
-    pub ip_families: Vec<IpFamily>,
-    /// Where the internal address of a node comes from.
-    pub internal: NodeNetwork,
-    /// Where its external address comes from.
-    pub external: NodeNetwork,
-}
-
-/// Which of a machine's addresses is taken. Empty leaves it to the CPI.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct NodeNetwork {
-    /// Subnets in which it is, in CIDR form.
-    pub subnets: Vec<String>,
-    /// Subnets in which it is not.
-    pub excluded: Vec<String>,
-    /// The network in vCenter that it is reached by.
-    pub name: Option<String>,
+    /// Which addresses a node gets.
+    pub addresses: NodeAddresses,
 }
 
 /// The tag categories in vCenter that name zones and regions.
@@ -47,24 +33,6 @@ pub struct Topology {
     pub zone: String,
     /// The category of regions, for example `k8s-region`.
     pub region: String,
-}
-
-/// A family of node addresses.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum IpFamily {
-    /// IPv4.
-    V4,
-    /// IPv6.
-    V6,
-}
-
-impl IpFamily {
-    const fn word(self) -> &'static str {
-        match self {
-            Self::V4 => "ipv4",
-            Self::V6 => "ipv6",
-        }
-    }
 }
 
 /// What the CPI reads.
@@ -92,8 +60,9 @@ pub fn render(version: &DriverVersion, options: &CpiOptions, given: &[Connection
     let _ = writeln!(conf, "global:");
     let _ = writeln!(conf, "  secretName: {}", quoted(&options.secret_name));
     let _ = writeln!(conf, "  secretNamespace: {}", quoted(&options.secret_namespace));
-    if !options.ip_families.is_empty() {
-        let _ = writeln!(conf, "  ipFamily: {}", list(options.ip_families.iter().map(|family| family.word())));
+    let families = &options.addresses.families;
+    if !families.is_empty() {
+        let _ = writeln!(conf, "  ipFamily: {}", list(families.iter().map(|family| family.word())));
     }
     let _ = writeln!(conf, "vcenter:");
     for connection in &connections {
@@ -134,7 +103,7 @@ pub fn render(version: &DriverVersion, options: &CpiOptions, given: &[Connection
         let _ = writeln!(conf, "  zone: {}", quoted(&topology.zone));
         let _ = writeln!(conf, "  region: {}", quoted(&topology.region));
     }
-    let nodes = nodes(options)?;
+    let nodes = nodes(&options.addresses)?;
     if !nodes.is_empty() {
         let _ = writeln!(conf, "nodes:");
         for (key, text) in nodes {
@@ -144,9 +113,19 @@ pub fn render(version: &DriverVersion, options: &CpiOptions, given: &[Connection
     Ok(CpiConfig { conf, files, secret })
 }
 
+/// The tag categories in a file as it is rendered here.
+#[must_use]
+pub fn categories(conf: &str) -> BTreeSet<String> {
+    let labels = conf.lines().skip_while(|line| *line != "labels:").skip(1);
+    let values = labels
+        .take_while(|line| line.starts_with(' '))
+        .filter_map(|line| line.split_once(": "));
+    values.filter_map(|(_, quoted)| from_json(quoted).ok()).collect()
+}
+
 /// What chooses between the addresses of a machine: the keys and their texts.
-fn nodes(options: &CpiOptions) -> Result<Vec<(&'static str, String)>, ConfigError> {
-    let (internal, external) = (&options.internal, &options.external);
+fn nodes(addresses: &NodeAddresses) -> Result<Vec<(&'static str, String)>, ConfigError> {
+    let (internal, external) = (&addresses.internal, &addresses.external);
     let lists = [
         ("internalNetworkSubnetCidr", &internal.subnets),
         ("externalNetworkSubnetCidr", &external.subnets),
@@ -189,4 +168,40 @@ fn plain_form_is_exact(server: &str, user: &str, password: &str) -> bool {
     let legal = server.len() <= 240 && server.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '-' | '.' | '_'));
     let uncut = !server.contains(".username") && !server.contains(".password");
     legal && uncut && !user.ends_with('\n') && !password.ends_with('\n')
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use vdo_api::types::Secret;
+
+    /// What is written is read back; a file of another form has none.
+    #[test]
+    fn cpi_config_categories_are_those_of_its_topology() {
+        let connection = Connection {
+            name: "vc".into(),
+            server: "vc.example.com".into(),
+            port: 443,
+            datacenters: Vec::new(),
+            trust: Trust::SystemRoots,
+            sha1: None,
+            user: "user@vsphere.local".into(),
+            password: Secret::new("p"),
+        };
+        let conf = |topology| {
+            let options = CpiOptions {
+                topology,
+                ..CpiOptions::default()
+            };
+            let version = "1.34.0".parse().expect("a version");
+            render(&version, &options, std::slice::from_ref(&connection)).expect("a file").conf
+        };
+        let topology = Topology {
+            zone: "k8s zone \"a\"".into(),
+            region: "Ort".into(),
+        };
+        let found = categories(&conf(Some(topology)));
+        assert_eq!(found.iter().map(String::as_str).collect::<Vec<_>>(), ["Ort", "k8s zone \"a\""]);
+        assert!(categories(&conf(None)).is_empty() && categories("[Labels]\nzone = a\n").is_empty());
+    }
 }

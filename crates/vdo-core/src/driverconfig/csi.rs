@@ -1,8 +1,14 @@
 //! `csi-vsphere.conf`, the file of the CSI driver.
 
+mod settings;
+
+pub use settings::{Tuning, is_clients};
+
+use settings::{check_settings, write_global, write_placement, write_sections};
+
 use super::check::{connections, unlistable};
 use super::gcfg::File;
-use super::{ConfigError, Connection, Trust, at_least};
+use super::{ConfigError, Connection, Trust, at_least, gcfg_reader};
 use std::collections::{BTreeMap, BTreeSet};
 use vdo_api::types::{DriverVersion, Secret};
 
@@ -17,40 +23,13 @@ const TRUST_PER_VCENTER: &str = "3.3.0";
 /// The driver refuses a longer cluster id.
 pub const MAX_CLUSTER_ID: usize = 64;
 
-/// The cluster id in a file of the driver, whatever tool wrote it; `None` when it names none.
+/// The cluster id in a file of the driver, whatever tool wrote it; `None` when it names none. Other
+/// lines may be wrong: volumes are registered under it whether or not the driver could start once more.
 #[must_use]
-pub fn cluster_id(text: &str) -> Option<String> {
-    let mut global = false;
-    for line in text.lines().map(str::trim) {
-        if let Some(header) = line.strip_prefix('[') {
-            global = header
-                .split(']')
-                .next()
-                .is_some_and(|name| name.trim().eq_ignore_ascii_case("global"));
-        } else if let Some((key, value)) = line.split_once('=')
-            && global
-            && key.trim().eq_ignore_ascii_case("cluster-id")
-        {
-            return Some(unquoted(value.trim())).filter(|id| !id.is_empty());
-        }
-    }
-    None
-}
-
-/// A value without its quotes, escapes and comment.
-fn unquoted(value: &str) -> String {
-    let Some(quoted) = value.strip_prefix('"') else {
-        return value.split([';', '#']).next().unwrap_or_default().trim().to_owned();
-    };
-    let (mut text, mut letters) = (String::new(), quoted.chars());
-    while let Some(letter) = letters.next() {
-        match letter {
-            '"' => break,
-            '\\' => text.extend(letters.next()),
-            other => text.push(other),
-        }
-    }
-    text
+pub fn cluster_id(file: &[u8]) -> Option<String> {
+    let contents = gcfg_reader::read_partly(file);
+    let id = contents.get("global", "cluster-id").filter(|id| !id.is_empty());
+    id.map(str::to_owned)
 }
 
 /// What the CSI driver gets besides the connections. [`CsiOptions::new`] is the ten-line case.
@@ -66,8 +45,14 @@ pub struct CsiOptions {
     pub net_permissions: Vec<NetPermission>,
     /// vSAN datastores for file volumes; drivers before 3.2.0 only.
     pub file_share_datastore_urls: Vec<String>,
+    /// vSAN clusters for file volumes, by the name of the connection.
+    pub file_share_clusters: BTreeMap<String, Vec<String>>,
+    /// The datastore of volumes of the driver built into Kubernetes that name none.
+    pub migration_datastore_url: Option<String>,
     /// Limits of snapshots per volume.
     pub snapshots: SnapshotLimits,
+    /// Limits and intervals.
+    pub tuning: Tuning,
 }
 
 impl CsiOptions {
@@ -167,9 +152,27 @@ pub fn ignored(version: &DriverVersion, options: &CsiOptions) -> Vec<Ignored> {
             "clusterDistribution",
             "CSI knows the distribution of a cluster from 2.2.0 on",
         ),
+        (
+            !options.file_share_clusters.is_empty() && before("2.3.0"),
+            "fileVolumes.vsanClusters",
+            "CSI knows clusters for file volumes from 2.3.0 on",
+        ),
+        (
+            options.migration_datastore_url.is_some() && before("3.0.0"),
+            "migrationDatastoreUrl",
+            "CSI knows a datastore for migrated volumes from 3.0.0 on",
+        ),
     ];
+    let tuning = options.tuning.all().into_iter().map(|(option, _, since, value)| {
+        let because = match since {
+            "2.2.0" => "CSI reads it from 2.2.0 on",
+            _ => "CSI reads it from 2.6.0 on",
+        };
+        (value.is_some() && before(since), option, because)
+    });
     candidates
         .into_iter()
+        .chain(tuning)
         .filter(|(set, ..)| *set)
         .map(|(_, option, because)| Ignored { option, because })
         .collect()
@@ -182,17 +185,13 @@ pub fn ignored(version: &DriverVersion, options: &CsiOptions) -> Vec<Ignored> {
 pub fn render(version: &DriverVersion, options: &CsiOptions, given: &[Connection]) -> Result<BTreeMap<String, Secret>, ConfigError> {
     let connections = connections(given)?;
     check_options(version, options, connections.len())?;
+    check_settings(options, &connections)?;
     let leave_out: BTreeSet<_> = ignored(version, options).into_iter().map(|ignored| ignored.option).collect();
-    let keep = |option| !leave_out.contains(option);
+    let keep = |option: &str| !leave_out.contains(option);
 
     let mut file = File::default();
     let mut data = BTreeMap::new();
-
-    file.section("Global");
-    file.text("the options", "cluster id", "cluster-id", &options.cluster_id)?;
-    if let Some(distribution) = options.cluster_distribution.as_deref().filter(|_| keep("clusterDistribution")) {
-        file.text("the options", "cluster distribution", "cluster-distribution", distribution)?;
-    }
+    write_global(&mut file, options, &keep)?;
     let per_vcenter = at_least(version, TRUST_PER_VCENTER);
     if !per_vcenter {
         write_trust(&mut file, &mut data, version, only_trust(version, &connections)?)?;
@@ -218,40 +217,9 @@ pub fn render(version: &DriverVersion, options: &CsiOptions, given: &[Connection
         if !connection.datacenters.is_empty() {
             file.text(&place, "datacenters", "datacenters", &connection.datacenters.join(","))?;
         }
-        if !options.file_share_datastore_urls.is_empty() && keep("fileVolumes.vsanDataStoreUrl") {
-            let urls = options.file_share_datastore_urls.join(",");
-            file.text(&place, "datastore URLs", "targetvSANFileShareDatastoreURLs", &urls)?;
-        }
+        write_placement(&mut file, options, &connection.name, &keep)?;
     }
-
-    for (i, permission) in options.net_permissions.iter().enumerate() {
-        file.subsection("NetPermissions", &format!("permission-{i}"));
-        file.text("the options", "net permission", "ips", &permission.ips)?;
-        file.plain("permissions", permission.access.word());
-        file.plain("rootsquash", permission.root_squash);
-    }
-    if !options.topology_categories.is_empty() && keep("topologyCategories") {
-        file.section("Labels");
-        file.text(
-            "the options",
-            "topology categories",
-            "topology-categories",
-            &options.topology_categories.join(","),
-        )?;
-    }
-    if options.snapshots != SnapshotLimits::default() && keep("snapshots") {
-        file.section("Snapshot");
-        for (key, limit) in [
-            ("global-max-snapshots-per-block-volume", options.snapshots.per_volume),
-            ("granular-max-snapshots-per-block-volume-vsan", options.snapshots.vsan),
-            ("granular-max-snapshots-per-block-volume-vvol", options.snapshots.vvol),
-        ] {
-            if let Some(limit) = limit {
-                file.plain(key, limit);
-            }
-        }
-    }
-
+    write_sections(&mut file, options, &keep)?;
     data.insert(FILE.to_owned(), Secret::new(file.finish()));
     Ok(data)
 }
@@ -318,20 +286,6 @@ fn check_options(version: &DriverVersion, options: &CsiOptions, count: usize) ->
             categories: categories.clone(),
             because,
         });
-    }
-    let nets = options
-        .net_permissions
-        .iter()
-        .map(|permission| ("the address of a net permission", &permission.ips));
-    let urls = options.file_share_datastore_urls.iter().map(|url| ("the datastore URL", url));
-    for (field, text) in nets.chain(urls) {
-        if let Some(because) = unlistable(text) {
-            return Err(ConfigError::Text {
-                field,
-                text: text.clone(),
-                because,
-            });
-        }
     }
     if count > MAX_VCENTERS {
         return Err(ConfigError::TooManyConnections { count });
@@ -411,7 +365,7 @@ mod tests {
             ("[Global]\ncluster-id = \"\"\n", None),
             ("", None),
         ] {
-            assert_eq!(cluster_id(text).as_deref(), id, "{text}");
+            assert_eq!(cluster_id(text.as_bytes()).as_deref(), id, "{text}");
         }
     }
 }

@@ -170,6 +170,29 @@ pub enum ConfigError {
         because: &'static str,
     },
 
+    /// Not what vSAN file service reads as clients.
+    #[error("fileVolumes.netPermissions[{at}].ips {text:?} is not an address, a subnet, a range or *")]
+    Clients {
+        /// The place in the list.
+        at: usize,
+        /// The text.
+        text: String,
+    },
+
+    /// Clusters of a vCenter that the driver does not use.
+    #[error("fileVolumes.vsanClusters names vSphere connection {name}, which the CSI driver does not use")]
+    ClustersOfNone {
+        /// The connection.
+        name: String,
+    },
+
+    /// The driver reads the datastore of migrated volumes where it has one vCenter.
+    #[error("migrationDatastoreUrl is for one vCenter, and {count} vSphere connections are given")]
+    MigrationDatastore {
+        /// How many there are.
+        count: usize,
+    },
+
     /// Not what the driver reads as a subnet; it would take no address at all.
     #[error("the subnet {text:?} is not in CIDR form")]
     Subnet {
@@ -203,6 +226,9 @@ impl Remedy for ConfigError {
             )
             .into(),
             Self::Subnet { .. } => "Write an address and the length of its prefix, such as 192.168.10.0/24 or fd00:10::/64.".into(),
+            Self::Clients { .. } => "Write 10.0.0.1, 10.0.0.0/8, 10.0.0.1-10.0.0.9 or *, one in each entry of the list.".into(),
+            Self::ClustersOfNone { .. } => "Write the name of a connection that spec.storageProvider uses.".into(),
+            Self::MigrationDatastore { .. } => "Leave migrationDatastoreUrl out: volumes are not migrated with several vCenters.".into(),
             Self::Text { .. } => "Write another.".into(),
         })
     }

@@ -3,10 +3,11 @@
 use super::setup::secret;
 use super::{Driver, Material, OnNodes, Request, Setter, Setup, SetupError, Uses};
 use crate::driverconfig::cpi as config;
+use crate::driverconfig::node_addresses::NodeAddresses;
+use crate::installed::{self, Evidence, Image};
 use crate::manifest::Object;
 use serde_json::{Map, Value, json};
 use vdo_api::api::{CREDENTIALS_ANNOTATION, ConditionType, IpFamily, NodeNetwork, Reason, VDOConfigSpec};
-use vdo_api::facts::Node;
 use vdo_api::types::DriverRole;
 
 /// Its name in the matrix.
@@ -31,10 +32,12 @@ pub(super) const DRIVER: Driver = Driver {
     ],
     namespace: NAMESPACE,
     written: &[("Secret", SECRET), ("ConfigMap", CONFIG)],
-    // OpenShift runs it so.
-    also_runs_as: &[("apps/v1", "Deployment")],
+    workloads: &["vsphere-cloud-controller-manager"],
+    is_image,
+    runs,
     on_nodes: OnNodes {
-        waits_for: Node::lacks,
+        waits_for: |node, _| node.lacks(),
+        by_pods: false,
         reason: Reason::WaitingForNodes,
         done: "initialised by the cloud provider",
         count: |nodes| nodes.initialized,
@@ -44,6 +47,38 @@ pub(super) const DRIVER: Driver = Driver {
     ignored: |_, _| Vec::new(),
     write,
 };
+
+/// Its image bears the name of the project or of the program, and has none of the CSI driver's.
+fn is_image(image: &Image<'_>) -> bool {
+    let named = |name: &str| image.path.contains(name);
+    let program = named("cloud-provider-vsphere") || named("vsphere-cloud-controller-manager") || named("vsphere") && image.has_word("cpi");
+    program && !image.has_word("csi")
+}
+
+/// Its program, or the argument with which any cloud controller manager becomes one for vSphere. Components of Kubernetes had this argument, too.
+fn runs(pod: &Value) -> Option<Evidence> {
+    const PROGRAM: &str = "vsphere-cloud-controller-manager";
+    const KUBERNETES: [&str; 4] = ["kube-apiserver", "kube-controller-manager", "kubelet", "hyperkube"];
+    let of_container = |container: &Value| {
+        let reference = container["image"].as_str().unwrap_or_default();
+        if Image::parse(reference).is_some_and(|image| is_image(&image)) {
+            return Some(Evidence::Image(reference.to_owned()));
+        }
+        let words: Vec<&str> = installed::words(container).collect();
+        let is_kubernetes = KUBERNETES
+            .iter()
+            .any(|name| reference.contains(name) || words.first().is_some_and(|first| first.contains(name)));
+        let flag = words.iter().any(|word| word.contains("--cloud-provider=vsphere"))
+            || words.windows(2).any(|pair| pair == ["--cloud-provider", "vsphere"]);
+        let program = words.iter().any(|word| word.rsplit('/').next() == Some(PROGRAM));
+        match (is_kubernetes, flag, program) {
+            (false, true, _) => Some(Evidence::Argument("--cloud-provider=vsphere".to_owned())),
+            (false, false, true) => Some(Evidence::Argument(PROGRAM.to_owned())),
+            _ => None,
+        }
+    };
+    installed::containers(pod).filter_map(of_container).max_by_key(Evidence::degree)
+}
 
 fn request(spec: &VDOConfigSpec) -> Option<Request> {
     let cpi = spec.cloud_provider.clone()?;
@@ -62,6 +97,9 @@ fn values(spec: &VDOConfigSpec, _: Option<&Material>, set: &mut Setter<'_>) -> M
         // Without it the CPI refuses to start with two families.
         set(&["env", "ENABLE_ALPHA_DUAL_STACK"], "true".into());
     }
+    if cpi.keep_nodes {
+        set(&["skipNodeDeletion"], true.into());
+    }
     cpi.values
 }
 
@@ -74,10 +112,25 @@ fn network(of: Option<NodeNetwork>) -> config::NodeNetwork {
     }
 }
 
+/// Which of a machine's addresses a node gets, as the driver's file says.
+#[must_use]
+pub fn node_addresses(spec: &VDOConfigSpec) -> NodeAddresses {
+    let cpi = spec.cloud_provider.clone().unwrap_or_default();
+    let networks = cpi.node_networks.unwrap_or_default();
+    let family = |family: &IpFamily| match family {
+        IpFamily::IPv4 => config::IpFamily::V4,
+        IpFamily::IPv6 => config::IpFamily::V6,
+    };
+    NodeAddresses {
+        families: cpi.ip_families.iter().map(family).collect(),
+        internal: network(networks.internal),
+        external: network(networks.external),
+    }
+}
+
 /// The configuration in a ConfigMap, the passwords in a Secret.
 fn write(setup: &Setup<'_>) -> Result<Vec<Value>, SetupError> {
     let cpi = setup.spec.cloud_provider.clone().unwrap_or_default();
-    let networks = cpi.node_networks.unwrap_or_default();
     let options = config::CpiOptions {
         secret_name: SECRET.into(),
         secret_namespace: setup.namespace.into(),
@@ -85,16 +138,7 @@ fn write(setup: &Setup<'_>) -> Result<Vec<Value>, SetupError> {
             zone: t.zone,
             region: t.region,
         }),
-        ip_families: cpi
-            .ip_families
-            .iter()
-            .map(|family| match family {
-                IpFamily::IPv4 => config::IpFamily::V4,
-                IpFamily::IPv6 => config::IpFamily::V6,
-            })
-            .collect(),
-        internal: network(networks.internal),
-        external: network(networks.external),
+        addresses: node_addresses(setup.spec),
     };
     let config = config::render(setup.version, &options, &setup.connections)?;
     let mut data = config.files;

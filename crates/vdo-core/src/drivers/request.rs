@@ -55,6 +55,13 @@ impl Request {
     }
 }
 
+/// Whether a specification asks for this driver, and not for its removal.
+#[must_use]
+pub fn is_requested(spec: &VDOConfigSpec, driver: &str) -> bool {
+    let is_it = |request: &Request| request.driver == driver && request.state != ManagementState::Removed;
+    requests(spec).iter().any(is_it)
+}
+
 /// What a specification says of each driver: the known ones first, then the further ones in their order. When none of the known drivers
 /// is requested, all of them are; further ones never change that.
 #[must_use]

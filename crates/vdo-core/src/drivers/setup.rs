@@ -55,6 +55,10 @@ pub fn values(spec: &VDOConfigSpec, chart: &Chart, webhook: Option<&Material>) -
     if !mirrored && chart.values.pointer("/images/useRepublished").is_some() {
         set(&["images", "useRepublished"], true.into());
     }
+    // The manifests of the drivers have none; a drain would take all pods of a controller at once.
+    if chart.values.get("podDisruptionBudgets").is_some() {
+        set(&["podDisruptionBudgets"], true.into());
+    }
     if let Some(images) = &spec.images {
         if let Some(registry) = &images.registry {
             set(&["images", "registry"], registry.clone().into());
@@ -69,7 +73,18 @@ pub fn values(spec: &VDOConfigSpec, chart: &Chart, webhook: Option<&Material>) -
         None => spec.driver(name).map(|driver| driver.values.clone()).unwrap_or_default(),
     };
     chart::values::merge(&mut values, &Value::Object(free));
+    without_slash(&mut values);
     values
+}
+
+/// A folder is the same with a slash at its end; the manifests of a driver append to it.
+fn without_slash(values: &mut Value) {
+    if let Some(Value::String(folder)) = values.get_mut("kubeletPath")
+        && folder.len() > 1
+        && folder.ends_with('/')
+    {
+        folder.pop();
+    }
 }
 
 fn put(values: &mut Value, path: &[&str], value: Value) {
@@ -93,12 +108,44 @@ pub(super) fn secret(namespace: &str, name: &str, data: &BTreeMap<String, Secret
 pub fn connection(facts: &facts::Connection) -> driverconfig::Connection {
     driverconfig::Connection {
         name: facts.name.clone(),
-        server: facts.server.clone(),
+        // Some versions compare names of vCenters letter by letter, others in small letters; to DNS they are the same.
+        server: facts.server.to_ascii_lowercase(),
         port: facts.port,
         datacenters: facts.datacenters.clone(),
         trust: facts.trust.clone(),
         sha1: facts.sha1.clone(),
         user: facts.credentials.user.clone(),
         password: facts.credentials.password.clone(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn server_is_written_in_small_letters() {
+        let facts = facts::Connection {
+            name: "vc1".into(),
+            server: "VC01.Example.COM".into(),
+            port: 443,
+            datacenters: Vec::new(),
+            trust: vdo_api::types::Trust::SystemRoots,
+            sha1: None,
+            version: None,
+            build: None,
+            ready: Some(true),
+            message: String::new(),
+            credentials: facts::Credentials {
+                user: "u".into(),
+                password: Secret::new("p"),
+            },
+            blocked: None,
+            drivers: Vec::new(),
+            lacking_privileges: Vec::new(),
+            machines_twice: None,
+            tag_categories: Some(std::collections::BTreeMap::new()),
+        };
+        assert_eq!(connection(&facts).server, "vc01.example.com");
     }
 }

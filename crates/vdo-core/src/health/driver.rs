@@ -1,10 +1,12 @@
-use super::scheduling::refusal;
-use super::{PodFailure, Pods, Verdict, assess, log_excerpt, unserved, worst_pod};
-use crate::drivers;
+use super::per_node::{Apart, judge};
+use super::scheduling::{Standing, refusal, standing};
+use super::{PodFailure, Pods, Verdict, admission_remedy, log_excerpt, unserved, worst_pod};
+use crate::drivers::{self, OnNodes, STORAGE};
 use crate::manifest::Object;
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use vdo_api::api::Reason;
-use vdo_api::facts::Node;
+use vdo_api::facts::{self, Node};
 use vdo_api::types::{ObjectId, name_list};
 
 /// Whether a driver works.
@@ -20,17 +22,52 @@ pub struct DriverHealth {
     pub pods: Pods,
     /// The pod that is furthest from ready, if one says why.
     pub failure: Option<PodFailure>,
-    /// A DaemonSet of which pods are not even made. Unlike a Deployment, it has no condition that says why; an event does.
+    /// A DaemonSet or StatefulSet of which pods are not even made, or a pod that does not start. Unlike a Deployment, it has no condition that
+    /// says why; an event does.
     pub unmade: Option<Unmade>,
+    /// The nodes, one by one.
+    pub nodes: NodesFound,
 }
 
-/// A workload of which pods are not made.
+/// What a driver is on single nodes.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct NodesFound {
+    /// On how many nodes a driver of the table has done its work, of how many that count for it.
+    pub done: Option<(usize, usize)>,
+    /// The nodes that count and on which it is not done, and what each waits for.
+    pub waiting: Vec<(String, &'static str)>,
+    /// The nodes that are counted apart, each with the reason.
+    pub apart: Vec<(String, String)>,
+    /// The nodes that count and on which it does not work.
+    pub ill: BTreeSet<String>,
+    /// Nothing but nodes keeps it from being ready: those in `ill`, and those that are counted apart.
+    pub only_nodes: bool,
+}
+
+impl NodesFound {
+    /// Whether nothing keeps the driver from being ready but nodes that are not alive, and nodes on which it did not work before.
+    #[must_use]
+    pub fn is_as_before(&self, before: &[String]) -> bool {
+        self.only_nodes && self.ill.iter().all(|node| before.contains(node))
+    }
+}
+
+/// A workload of which pods are not made, or a pod that does not start.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Unmade {
-    /// The workload.
+    /// The workload, or the pod.
     pub workload: ObjectId,
     /// Its UID, by which its events are known.
     pub uid: String,
+}
+
+impl Unmade {
+    fn of(object: &Object) -> Self {
+        Self {
+            workload: object.id(),
+            uid: object.uid().to_owned(),
+        }
+    }
 }
 
 /// The longest part of a refusal that is shown: one of OpenShift has a reason for each of its constraints.
@@ -44,7 +81,13 @@ impl DriverHealth {
             let cut = why.char_indices().nth(REFUSAL).map_or(why, |(end, _)| &why[..end]);
             let more = if cut.len() < why.len() { "…" } else { "" };
             self.reason = Reason::PodsFailing;
-            self.message = format!("{} cannot make its pods: FailedCreate: {cut}{more}", unmade.workload);
+            self.message = match unmade.workload.kind() {
+                "Pod" => format!("{} does not start: {cut}{more}", unmade.workload),
+                _ => {
+                    let remedy = admission_remedy(&unmade.workload, why);
+                    format!("{} cannot make its pods: FailedCreate: {cut}{more}; {remedy}", unmade.workload)
+                }
+            };
         }
         self
     }
@@ -70,97 +113,203 @@ impl DriverHealth {
 
 /// Why a driver whose workloads are as specified does not run: one that is scaled to zero, or nodes of which none takes its pods. A
 /// DaemonSet for other nodes than there are, such as those with Windows, is as it should be beside pods that run.
-fn without_pods(objects: &[&Object], total: Pods, nodes: &[Arc<Node>]) -> Option<String> {
+fn without_pods(driver: &str, objects: &[&Object], total: Pods, nodes: &[Arc<Node>]) -> Option<(Reason, String)> {
     let is_scaled = |object: &&&Object| matches!(object.kind(), "Deployment" | "StatefulSet") && object.number("/spec/replicas") == Some(0);
     if let Some(scaled) = objects.iter().find(is_scaled) {
-        return Some(format!("{scaled} is scaled to 0, so no pod of it runs"));
+        return Some((Reason::WaitingForPods, format!("{scaled} is scaled to 0, so no pod of it runs")));
     }
-    let daemons = objects.iter().find(|object| object.kind() == "DaemonSet")?;
-    if total.wanted > 0 || nodes.is_empty() {
+    let mut all = objects.iter().filter(|object| object.kind() == "DaemonSet");
+    let daemons = all.clone().next()?;
+    let wants_some = match drivers::known(driver) {
+        // Without pods on nodes it does nothing for them.
+        Some(_) => all.any(|object| object.number("/status/desiredNumberScheduled").unwrap_or(0) > 0),
+        None => total.wanted > 0,
+    };
+    if wants_some || nodes.is_empty() {
         return None;
     }
     let of = vdo_api::types::count(nodes.len(), "node");
-    let why = nodes.iter().find_map(|node| Some((node, refusal(daemons.pod_spec()?, node)?)));
+    let why = nodes
+        .iter()
+        .find_map(|node| Some((node, refusal(daemons.pod_spec()?, true, node)?)));
     let why = why.map_or(String::new(), |(node, why)| format!("; {}: {why}", node.name));
-    Some(format!("{daemons} wants 0 pods, because none of {of} takes them{why}"))
+    Some((
+        Reason::NoEligibleNode,
+        format!("{daemons} wants 0 pods, because none of {of} takes them{why}"),
+    ))
+}
+
+/// What a driver of the table does on nodes, node by node. One that works by its pods does so where one of its DaemonSets may run.
+fn on_nodes(rule: &OnNodes, objects: &[&Object], nodes: &[Arc<Node>], found: &mut NodesFound, apart: &mut Apart) {
+    let daemons: Vec<_> = objects
+        .iter()
+        .filter(|object| object.kind() == "DaemonSet")
+        .filter_map(|object| object.pod_spec())
+        .collect();
+    let keys: BTreeSet<String> = objects.iter().flat_map(|object| drivers::topology_keys(object)).collect();
+    let everywhere = !rule.by_pods || daemons.is_empty();
+    let is_here = |node: &Node, pod: &serde_json::Value| !matches!(standing(pod, true, node), Standing::NotHere(_));
+    let takes = |node: &Node| everywhere || daemons.iter().any(|pod| is_here(node, pod));
+    let candidates: Vec<&Node> = nodes.iter().map(|node| &**node).filter(|node| takes(node)).collect();
+    let due: Vec<&Node> = facts::due(candidates.iter().copied()).collect();
+    let names: BTreeSet<&str> = due.iter().map(|node| node.name.as_str()).collect();
+    for node in candidates.iter().filter(|node| !names.contains(node.name.as_str())) {
+        let lacks = (rule.waits_for)(node, &keys).is_some();
+        match node.other_provider().is_some() {
+            true => drop(apart.entry(node.name.clone()).or_insert_with(|| node.apart().unwrap_or_default())),
+            false if lacks => {
+                let why = node.apart().unwrap_or_default();
+                apart.entry(node.name.clone()).or_insert_with(|| format!("{why} and gets it later"));
+            }
+            false => {}
+        }
+    }
+    let waiting = due
+        .iter()
+        .filter_map(|node| Some((node.name.clone(), (rule.waits_for)(node, &keys)?)));
+    found.waiting = waiting.collect();
+    found.done = Some((due.len() - found.waiting.len(), due.len()));
+}
+
+/// The nodes that are counted apart, for the end of a message.
+fn beside(apart: &[(String, String)]) -> String {
+    const NAMED: usize = 3;
+    let mut text = String::new();
+    for (node, why) in apart.iter().take(NAMED) {
+        text.push_str(&format!("; {node} {why}"));
+    }
+    match apart.len().saturating_sub(NAMED) {
+        0 => text,
+        more => format!("{text}; {} more counted apart", vdo_api::types::count(more, "node")),
+    }
+}
+
+/// What its workloads are, on the nodes that count.
+struct Workloads {
+    total: Pods,
+    waiting: Option<(Reason, String)>,
+    nodes: NodesFound,
+    apart: Apart,
+    notes: String,
+}
+
+fn workloads(driver: &str, objects: &[&Object], pods: &[&Object], nodes: &[Arc<Node>]) -> Workloads {
+    // The driver of volumes works on machines of a vCenter only; on others its pods may do as they like.
+    let optional: fn(&Node) -> Option<String> = match driver == STORAGE.name {
+        true => |node| node.other_provider().and_then(|_| node.apart()),
+        false => |_| None,
+    };
+    let mut all = Workloads {
+        total: Pods::default(),
+        waiting: None,
+        nodes: NodesFound {
+            only_nodes: true,
+            ..NodesFound::default()
+        },
+        apart: Apart::new(),
+        notes: String::new(),
+    };
+    for object in objects {
+        let judged = judge(object, pods, nodes, optional);
+        all.total.add(judged.pods);
+        all.apart.extend(judged.apart);
+        all.nodes.ill.extend(judged.ill);
+        all.notes.extend(judged.note.map(|note| format!("; {note}")));
+        if let Verdict::Waiting(reason, message) = judged.verdict {
+            all.nodes.only_nodes &= judged.only_nodes;
+            all.waiting.get_or_insert((reason, message));
+        }
+    }
+    all
 }
 
 /// The health of a driver from its live objects, its pods, the EndpointSlices of its webhooks and the nodes.
 ///
-/// Beyond its workloads, a driver of the table works when it has done its work on every node.
+/// Beyond its workloads, a driver of the table works when it has done its work on every node that counts: one that is alive, and where it
+/// may run.
 #[must_use]
 pub fn driver_health(driver: &str, objects: &[&Object], pods: &[&Object], slices: &[&Object], nodes: &[Arc<Node>]) -> DriverHealth {
-    let mut total = Pods::default();
-    let mut waiting = None;
-    for object in objects {
-        let (verdict, pods) = assess(object);
-        total.add(pods);
-        if let (Verdict::Waiting(reason, message), None) = (verdict, &waiting) {
-            waiting = Some((reason, message));
-        }
+    let Workloads {
+        total,
+        waiting,
+        nodes: mut found,
+        mut apart,
+        notes,
+    } = workloads(driver, objects, pods, nodes);
+    let rule = drivers::known(driver).map(|driver| &driver.on_nodes);
+    if let Some(rule) = rule {
+        on_nodes(rule, objects, nodes, &mut found, &mut apart);
+        found.ill.extend(found.waiting.iter().map(|(node, _)| node.clone()));
     }
+    let due = |pod: &&Object| !apart.contains_key(pod.text("/spec/nodeName"));
+    let failure = waiting.as_ref().and_then(|_| worst_pod(pods.iter().copied().filter(due)));
+    let pending = match failure {
+        None => pods.iter().copied().filter(due).find_map(pending),
+        Some(_) => None,
+    };
+    found.apart = apart.into_iter().collect();
+    let beside = beside(&found.apart);
+    let health = |ready, reason, message| DriverHealth {
+        ready,
+        reason,
+        message,
+        pods: total,
+        failure: None,
+        unmade: None,
+        nodes: found.clone(),
+    };
+    let alone = |reason, message| {
+        let mut health = health(false, reason, message);
+        health.nodes.only_nodes = false;
+        health
+    };
     if let Some((reason, message)) = waiting {
-        let failure = worst_pod(pods.iter().copied());
         let (reason, message) = match &failure {
             Some(pod) if pod.container.is_none() => (reason, format!("{message}; {pod}")),
             Some(pod) => (Reason::PodsFailing, format!("{message}; {pod}")),
             None => (reason, message),
         };
         return DriverHealth {
-            ready: false,
-            reason,
-            message,
-            pods: total,
             failure,
-            unmade: objects.iter().find_map(|object| unmade(object)),
+            unmade: objects.iter().find_map(|object| unmade(object)).or(pending),
+            ..health(false, reason, format!("{message}{beside}"))
         };
     }
-    let not_ready = |reason, message| DriverHealth {
-        ready: false,
-        reason,
-        message,
-        pods: total,
-        failure: None,
-        unmade: None,
-    };
-    if let Some(message) = without_pods(objects, total, nodes) {
-        return not_ready(Reason::WaitingForPods, message);
+    if let Some((reason, message)) = without_pods(driver, objects, total, nodes) {
+        return alone(reason, message);
     }
     if let Some(message) = unserved(objects, slices) {
-        return not_ready(Reason::WebhookNotServed, message);
+        return alone(Reason::WebhookNotServed, message);
     }
-    if let Some(rule) = drivers::known(driver).map(|driver| &driver.on_nodes) {
-        let due = nodes.iter().filter(|node| (rule.waits_for)(node).is_some());
-        let names: Vec<&str> = due.map(|node| node.name.as_str()).collect();
-        if !names.is_empty() {
-            let message = format!(
-                "{} of {} nodes are not yet {}: {}",
-                names.len(),
-                nodes.len(),
-                rule.done,
-                name_list(&names)
-            );
-            return not_ready(rule.reason, message);
-        }
+    if let (Some(rule), Some((_, all)), false) = (rule, found.done, found.waiting.is_empty()) {
+        let names: Vec<&str> = found.waiting.iter().map(|(node, _)| node.as_str()).collect();
+        let message = format!(
+            "{} of {all} nodes are not yet {}: {}{beside}",
+            names.len(),
+            rule.done,
+            name_list(&names)
+        );
+        return health(false, rule.reason, message);
     }
-    DriverHealth {
-        ready: true,
-        reason: Reason::Healthy,
-        message: format!("{} of {} pods are ready", total.ready, total.wanted),
-        pods: total,
-        failure: None,
-        unmade: None,
-    }
+    let message = format!("{} of {} pods are ready{beside}{notes}", total.ready, total.wanted);
+    health(true, Reason::Healthy, message)
 }
 
-/// That a DaemonSet has fewer pods than nodes that should have one.
+/// That a DaemonSet has fewer pods than nodes that should have one, or a StatefulSet fewer than its replicas.
 fn unmade(object: &Object) -> Option<Unmade> {
     let number = |field: &str| object.number(&format!("/status/{field}"));
-    let lacks = object.kind() == "DaemonSet" && number("currentNumberScheduled")? < number("desiredNumberScheduled")?;
-    lacks.then(|| Unmade {
-        workload: object.id(),
-        uid: object.uid().to_owned(),
-    })
+    let lacks = match object.kind() {
+        "DaemonSet" => number("currentNumberScheduled")? < number("desiredNumberScheduled")?,
+        "StatefulSet" => number("replicas").unwrap_or(0) < object.number("/spec/replicas").unwrap_or(1),
+        _ => false,
+    };
+    lacks.then(|| Unmade::of(object))
+}
+
+/// That a pod has a node and does not start there: a volume that is not mounted, a network that is not set up. Only an event says why.
+fn pending(pod: &Object) -> Option<Unmade> {
+    let waits = pod.text("/status/phase") == "Pending" && !pod.text("/spec/nodeName").is_empty() && !pod.is_terminating();
+    waits.then(|| Unmade::of(pod))
 }
 
 #[cfg(test)]
@@ -209,16 +358,44 @@ mod tests {
         assert_eq!(said.reason, Reason::PodsFailing);
         assert_eq!(
             said.message,
-            "DaemonSet n/x cannot make its pods: FailedCreate: Error creating: pods \"x-\" is forbidden"
+            "DaemonSet n/x cannot make its pods: FailedCreate: Error creating: pods \"x-\" is forbidden; change the policy it names, or the \
+             settings of the driver so that they meet it"
         );
         let long = driver_health("further", &[&refused], &[], &[], &[]).with_refusal(&"ä".repeat(700));
         assert!(
-            long.message.ends_with("ä…") && long.message.chars().count() < 700,
+            long.message.contains("ä…; change the policy") && long.message.chars().count() < 800,
             "{}",
             long.message
         );
+        let short = Object::new(
+            json!({"apiVersion": "apps/v1", "kind": "StatefulSet", "metadata": {"name": "s", "namespace": "n", "generation": 1},
+            "spec": {"replicas": 2}, "status": {"observedGeneration": 1, "replicas": 1}}),
+        )
+        .expect("an object");
+        let found = driver_health("further", &[&short], &[], &[], &[]).unmade;
+        assert_eq!(found.map(|unmade| unmade.workload.to_string()).as_deref(), Some("StatefulSet n/s"));
         let made = workload("DaemonSet", 2, "worker");
         assert_eq!(driver_health("further", &[&made], &[], &[], &[]).unmade, None);
+    }
+
+    /// The kubelet says in an event, and nowhere else, why a pod that has a node does not start.
+    #[test]
+    fn driver_health_of_pending_pod_is_in_the_words_of_its_event() {
+        let mut waits = workload("DaemonSet", 1, "worker").into_value();
+        waits["status"]["currentNumberScheduled"] = 1.into();
+        waits["status"]["numberReady"] = 0.into();
+        let waits = Object::new(waits).expect("an object");
+        let pod = |node: &str| {
+            let value = json!({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "p", "namespace": "n", "uid": "u"},
+                "spec": {"nodeName": node}, "status": {"phase": "Pending"}});
+            Object::new(value).expect("an object")
+        };
+        let health = driver_health("further", &[&waits], &[&pod("w")], &[], &nodes(&["worker"]));
+        assert_eq!(health.reason, Reason::WaitingForPods);
+        let said = health.with_refusal("FailedMount: secret \"x\" not found");
+        assert_eq!(said.message, "Pod n/p does not start: FailedMount: secret \"x\" not found");
+        assert_eq!(said.reason, Reason::PodsFailing);
+        assert_eq!(driver_health("further", &[&waits], &[&pod("")], &[], &[]).unmade, None);
     }
 
     /// A driver of which no pod is wanted does not work, unless there is no node at all.
@@ -253,7 +430,8 @@ mod tests {
             let health = driver_health("further", &objects, &[], &[], &nodes(labels));
             assert_eq!((!health.ready).then_some(health.message.as_str()), expected, "{labels:?}");
             if expected.is_some() {
-                assert_eq!(health.reason, Reason::WaitingForPods);
+                let no_node = expected.is_some_and(|message| message.contains("wants 0 pods"));
+                assert_eq!(health.reason == Reason::NoEligibleNode, no_node, "{}", health.reason);
             }
         }
     }

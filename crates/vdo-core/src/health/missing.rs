@@ -1,6 +1,6 @@
 //! Workloads that were there and are not any more: their pods are still expected.
 
-use super::scheduling::refusal;
+use super::scheduling::{Standing, standing};
 use super::{DriverHealth, Pods};
 use crate::manifest::Object;
 use std::sync::Arc;
@@ -18,11 +18,11 @@ pub struct MissingWorkload {
 }
 
 impl MissingWorkload {
-    /// The pods that it would have: of a Deployment its replicas, of a DaemonSet one on each node that they may run on.
+    /// The pods that it would have: of a Deployment its replicas, of a DaemonSet one on each node that is alive and that they may run on.
     fn pods(&self, nodes: &[Arc<Node>]) -> Pods {
         let replicas = self.applied.as_ref().and_then(|workload| workload.number("/spec/replicas"));
         let wanted = match (self.id.kind(), self.applied.as_ref().and_then(Object::pod_spec)) {
-            ("DaemonSet", Some(pod)) => count(nodes.iter().filter(|node| refusal(pod, node).is_none()).count()),
+            ("DaemonSet", Some(pod)) => count(nodes.iter().filter(|node| standing(pod, true, node) == Standing::Due).count()),
             ("DaemonSet", None) => count(nodes.len()),
             _ => replicas.unwrap_or(1),
         };
@@ -42,6 +42,7 @@ pub fn without(found: Option<DriverHealth>, missing: &[MissingWorkload], nodes: 
     for workload in missing {
         pods.add(workload.pods(nodes));
     }
+    let found_nodes = found.as_ref().map(|health| health.nodes.clone()).unwrap_or_default();
     if let Some(health) = found.filter(|health| health.reason == Reason::PodsFailing) {
         return Some(DriverHealth { pods, ..health });
     }
@@ -56,12 +57,14 @@ pub fn without(found: Option<DriverHealth>, missing: &[MissingWorkload], nodes: 
         pods,
         failure: None,
         unmade: None,
+        nodes: found_nodes,
     })
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::health::NodesFound;
     use serde_json::json;
 
     fn workload(kind: &str, replicas: Option<i64>) -> MissingWorkload {
@@ -92,6 +95,7 @@ mod tests {
             },
             failure: None,
             unmade: None,
+            nodes: NodesFound::default(),
         };
         let healthy = || Some(health(true, Reason::Healthy));
         for (found, missing, expected) in [

@@ -90,12 +90,7 @@ pub fn worst_pod<'a>(pods: impl IntoIterator<Item = &'a Object>) -> Option<PodFa
 }
 
 fn failure(pod: &Object) -> Option<PodFailure> {
-    let statuses = ["/status/initContainerStatuses", "/status/containerStatuses"];
-    let containers = statuses
-        .iter()
-        .filter_map(|pointer| pod.value().pointer(pointer)?.as_array())
-        .flatten();
-    containers
+    pod.container_statuses()
         .filter_map(|status| of_container(pod, status))
         .min()
         .or_else(|| unscheduled(pod))

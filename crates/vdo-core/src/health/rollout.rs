@@ -1,3 +1,4 @@
+use super::admission_remedy;
 use crate::manifest::Object;
 use serde_json::Value;
 use std::fmt;
@@ -89,6 +90,39 @@ pub(super) fn assess(object: &Object) -> Option<(Verdict, Pods)> {
     Some((rollout(object, updated, available, pods), pods))
 }
 
+/// The verdict on a DaemonSet by these numbers of pods instead of those of its status.
+pub(super) fn daemons(object: &Object, (ready, wanted): (i64, i64), updated: i64, available: i64) -> (Verdict, Pods) {
+    let pods = Pods {
+        ready,
+        wanted,
+        updated: at_newest(object, updated, wanted),
+    };
+    (rollout(object, updated, available, pods), pods)
+}
+
+/// Whether the controller of a workload has seen its newest specification.
+pub(super) fn is_seen(object: &Object) -> bool {
+    object.number("/status/observedGeneration") == object.number("/metadata/generation")
+}
+
+/// How many pods of a workload its controller lets be unavailable while it replaces others; at least one, without which no rollout
+/// would move.
+pub(super) fn max_unavailable(object: &Object, wanted: i64) -> i64 {
+    let pointer = match object.kind() {
+        "Deployment" => "/spec/strategy/rollingUpdate/maxUnavailable",
+        _ => "/spec/updateStrategy/rollingUpdate/maxUnavailable",
+    };
+    let number = match object.value().pointer(pointer) {
+        Some(Value::String(share)) => share
+            .strip_suffix('%')
+            .and_then(|share| share.parse::<i64>().ok())
+            .map(|share| wanted.saturating_mul(share) / 100),
+        Some(value) => value.as_i64(),
+        None => None,
+    };
+    number.unwrap_or(1).max(1)
+}
+
 /// How many of the wanted pods count as being at the newest revision: none, as long as the controller has not seen that there is one;
 /// all, where older ones may stay.
 fn at_newest(object: &Object, updated: i64, wanted: i64) -> i64 {
@@ -105,7 +139,8 @@ fn rollout(object: &Object, updated: i64, available: i64, pods: Pods) -> Verdict
     }
     // Its pods are not even made: an admission policy, a quota, a missing service account.
     if let Some(why) = condition(object, "ReplicaFailure", "True") {
-        return Verdict::Waiting(Reason::PodsFailing, format!("{object} cannot make its pods: {why}"));
+        let remedy = admission_remedy(object.identity(), &why);
+        return Verdict::Waiting(Reason::PodsFailing, format!("{object} cannot make its pods: {why}; {remedy}"));
     }
     if let Some(why) = condition(object, "Progressing", "False") {
         return Verdict::Waiting(Reason::PodsFailing, format!("{object} makes no progress: {why}"));
@@ -240,7 +275,7 @@ mod tests {
                     json!({"observedGeneration": 2, "conditions": [{"type": "ReplicaFailure", "status": "True", "reason": "FailedCreate",
                     "message": "pods \"x\" is forbidden: violates PodSecurity \"restricted:latest\""}]}),
                 ),
-                "Deployment n/x cannot make its pods: FailedCreate: pods \"x\" is forbidden: violates PodSecurity \"restricted:latest\" (0/2)",
+                "Deployment n/x cannot make its pods: FailedCreate: pods \"x\" is forbidden: violates PodSecurity \"restricted:latest\"; let privileged pods into the namespace: kubectl label namespace n pod-security.kubernetes.io/enforce=privileged --overwrite (0/2)",
             ),
             (
                 verdict(

@@ -1,27 +1,73 @@
 use crate::manifest::{Object, UNINITIALIZED};
 use serde_json::{Map, Value};
 use std::sync::Arc;
-use vdo_api::facts::Node;
+use vdo_api::facts::{Away, Node};
 
 /// Whether a workload with a number of pods finds enough nodes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Placement {
     /// How many nodes it needs: one for each pod when they must be apart, else one.
     pub needed: usize,
-    /// How many nodes its pods may run on.
+    /// How many nodes that are alive its pods may run on.
     pub eligible: usize,
+    /// The nodes that its pods may run on later: the name of each, and why not now.
+    pub later: Vec<(String, Away)>,
     /// Why other nodes do not do: the first few, each with its reason.
     pub refused: Vec<(String, String)>,
 }
 
-/// Taints that go away by themselves, and of which other conditions tell.
-const PASSING: [&str; 5] = [
+impl Placement {
+    /// Whether its pods find nodes. Some may wait for nodes that are not alive, but not all; a node whose kubelet says that it is not ready is
+    /// as good as one that is: before there is a pod network no node is.
+    #[must_use]
+    pub fn is_enough(&self) -> bool {
+        let soon = self.later.iter().filter(|(_, away)| *away == Away::NotReady).count();
+        self.eligible + soon >= self.needed.min(1) && self.eligible + self.later.len() >= self.needed
+    }
+}
+
+impl Placement {
+    /// The nodes that its pods may run on later, each with why not now.
+    #[must_use]
+    pub fn later(&self) -> Vec<String> {
+        self.later.iter().map(|(name, away)| format!("{name} {away}")).collect()
+    }
+
+    /// Why nodes do not do: those that may later, then the others.
+    #[must_use]
+    pub fn hindrances(&self) -> Vec<String> {
+        let refused = self.refused.iter().map(|(name, why)| format!("{name}: {why}"));
+        self.later().into_iter().chain(refused).collect()
+    }
+}
+
+/// Whether a node gets a pod of a workload.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Standing {
+    /// It may run there, and the node is alive.
+    Due,
+    /// It may run there, and the node is not alive.
+    Later(Away),
+    /// It may not run there, and why.
+    NotHere(String),
+}
+
+/// Taints that go away by themselves, and of which other conditions or [`Away`] tell.
+const PASSING: [&str; 7] = [
     UNINITIALIZED,
     "node.kubernetes.io/not-ready",
     "node.kubernetes.io/unreachable",
+    "node.kubernetes.io/unschedulable",
     "node.kubernetes.io/network-unavailable",
     "node.kubernetes.io/memory-pressure",
+    "node.kubernetes.io/out-of-service",
 ];
+
+/// Taints that every pod of a DaemonSet tolerates: its controller adds the tolerations.
+const OF_DAEMONS: [&str; 2] = ["node.kubernetes.io/disk-pressure", "node.kubernetes.io/pid-pressure"];
+
+/// The taint of a node whose machine is powered off.
+const SHUTDOWN: &str = "node.cloudprovider.kubernetes.io/shutdown";
 
 /// Nodes that a message names.
 const NAMED: usize = 3;
@@ -35,19 +81,35 @@ pub fn placement(workload: &Object, nodes: &[Arc<Node>]) -> Option<Placement> {
     let replicas = workload.number("/spec/replicas").unwrap_or(1).max(0);
     let replicas = usize::try_from(replicas).unwrap_or(0);
     let needed = if is_apart(workload) { replicas } else { replicas.min(1) };
-    let (mut eligible, mut refused) = (0, Vec::new());
+    let (mut eligible, mut later, mut refused) = (0, Vec::new(), Vec::new());
     for node in nodes {
-        match refusal(pod, node) {
-            None => eligible += 1,
-            Some(why) if refused.len() < NAMED => refused.push((node.name.clone(), why)),
-            Some(_) => {}
+        match standing(pod, false, node) {
+            Standing::Due => eligible += 1,
+            Standing::Later(away) => later.push((node.name.clone(), away)),
+            Standing::NotHere(why) if refused.len() < NAMED => refused.push((node.name.clone(), why)),
+            Standing::NotHere(_) => {}
         }
     }
-    Some(Placement { needed, eligible, refused })
+    Some(Placement {
+        needed,
+        eligible,
+        later,
+        refused,
+    })
+}
+
+/// Whether a node gets a pod, now or later. `daemon`: the pod is one of a DaemonSet, which tolerates more.
+#[must_use]
+pub(super) fn standing(pod: &Value, daemon: bool, node: &Node) -> Standing {
+    match (refusal(pod, daemon, node), node.away) {
+        (Some(why), _) => Standing::NotHere(why),
+        (None, Some(away)) => Standing::Later(away),
+        (None, None) => Standing::Due,
+    }
 }
 
 /// Whether each pod must be on a node of its own.
-fn is_apart(workload: &Object) -> bool {
+pub(super) fn is_apart(workload: &Object) -> bool {
     let terms = workload
         .pod_spec()
         .and_then(|pod| pod.pointer("/affinity/podAntiAffinity/requiredDuringSchedulingIgnoredDuringExecution"));
@@ -57,7 +119,7 @@ fn is_apart(workload: &Object) -> bool {
 }
 
 /// Why the pod may not run on the node.
-pub(super) fn refusal(pod: &Value, node: &Node) -> Option<String> {
+pub(super) fn refusal(pod: &Value, daemon: bool, node: &Node) -> Option<String> {
     let selector = pod.get("nodeSelector").and_then(Value::as_object);
     for (key, wanted) in selector.into_iter().flatten() {
         let wanted = wanted.as_str().unwrap_or_default();
@@ -72,10 +134,11 @@ pub(super) fn refusal(pod: &Value, node: &Node) -> Option<String> {
         return Some(format!("its labels do not fit the node affinity{}", wanted_labels(terms)));
     }
     let tolerations: Vec<&Value> = pod.get("tolerations").and_then(Value::as_array).into_iter().flatten().collect();
+    let passing = |key: &str| PASSING.contains(&key) || daemon && OF_DAEMONS.contains(&key) || node.away.is_some() && key == SHUTDOWN;
     node.place
         .taints
         .iter()
-        .filter(|(key, ..)| !PASSING.contains(&key.as_str()))
+        .filter(|(key, ..)| !passing(key))
         .find(|taint| !tolerations.iter().any(|toleration| tolerates(toleration, taint)))
         .map(|(key, value, effect)| {
             let value = if value.is_empty() { String::new() } else { format!("={value}") };
@@ -240,6 +303,44 @@ mod tests {
         ] {
             assert_eq!(found(replicas, pod.clone(), &nodes), expected, "{pod}");
         }
+    }
+
+    #[test]
+    fn placement_counts_nodes_that_are_not_alive_apart() {
+        let with = |name: &str, away: Option<Away>, taint: &str| {
+            let mut node = Arc::unwrap_or_clone(node(name, &[], &[(taint, "", "NoSchedule")]));
+            node.place.taints.retain(|(key, ..)| !key.is_empty());
+            node.away = away;
+            Arc::new(node)
+        };
+        let apart = json!({"affinity": {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [{"topologyKey": "kubernetes.io/hostname"}]}}});
+        let object = json!({"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "x", "namespace": "n"}, "spec": {"replicas": 3, "template": {"spec": apart}}});
+        let object = Object::new(object).expect("an object");
+        let alive = |n: usize| (0..n).map(|n| with(&format!("a-{n}"), None, "")).collect::<Vec<_>>();
+        for (alive_ones, others, enough) in [
+            (3, vec![], true),
+            (2, vec![], false),
+            (2, vec![with("b", Some(Away::Cordoned), "node.kubernetes.io/unschedulable")], true),
+            (2, vec![with("b", Some(Away::Unreachable), SHUTDOWN)], true),
+            (2, vec![with("b", None, SHUTDOWN)], false),
+            (1, vec![with("b", Some(Away::NotReady), "node.kubernetes.io/not-ready")], false),
+            (
+                0,
+                vec![
+                    with("b", Some(Away::NotReady), ""),
+                    with("c", Some(Away::NotReady), ""),
+                    with("d", Some(Away::NotReady), ""),
+                ],
+                true,
+            ),
+        ] {
+            let nodes: Vec<_> = alive(alive_ones).into_iter().chain(others).collect();
+            let found = placement(&object, &nodes).expect("a Deployment");
+            assert_eq!((found.eligible, found.is_enough()), (alive_ones, enough), "{nodes:?}");
+        }
+        let pressed = with("p", None, "node.kubernetes.io/disk-pressure");
+        assert_eq!(standing(&json!({}), true, &pressed), Standing::Due);
+        assert!(matches!(standing(&json!({}), false, &pressed), Standing::NotHere(_)));
     }
 
     #[test]

@@ -1,11 +1,16 @@
 use super::matrix::Mounts;
+use super::toleration::{TOLERATIONS, Toleration};
 use crate::manifest::{ManifestError, Object};
+use crate::openshift::proxy::Proxy;
 use serde_json::{Value, json};
 use vdo_api::api::OPERATOR_NAMESPACE;
 use vdo_api::yaml::{YamlError, load_all};
 
 /// The name of the operator's Deployment, its container excepted.
 pub const OPERATOR: &str = "vdo-operator";
+
+/// The admission policy, and its binding, that refuses to delete an operator of OLM while a VDOConfig exists.
+pub const REMOVAL_GUARD: &str = "vdo-removal";
 
 /// What vdoctl is called in the record of field managers, in the label `app.kubernetes.io/managed-by` of what it creates beside deploy/, such
 /// as the Secret with the credentials, and in `kube-system` as the Lease that one of them at a time holds while it writes.
@@ -14,8 +19,8 @@ pub const VDOCTL: &str = "vdoctl";
 /// The annotation of everything that a Helm release has.
 pub const HELM_RELEASE: &str = "meta.helm.sh/release-name";
 
-/// The file for OpenShift alone.
-const OPENSHIFT: &str = "openshift-rbac.yaml";
+/// The files for OpenShift alone.
+pub const OPENSHIFT: [&str; 2] = ["openshift-rbac.yaml", "openshift-trusted-ca.yaml"];
 
 /// The files of deploy/ that an installation consists of, in the order in which they are applied.
 pub static FILES: &[(&str, &str)] = &[
@@ -33,7 +38,8 @@ pub static FILES: &[(&str, &str)] = &[
     ),
     ("namespace.yaml", include_str!("../../../../deploy/namespace.yaml")),
     ("drivers-rbac.yaml", include_str!("../../../../deploy/drivers-rbac.yaml")),
-    (OPENSHIFT, include_str!("../../../../deploy/openshift-rbac.yaml")),
+    (OPENSHIFT[0], include_str!("../../../../deploy/openshift-rbac.yaml")),
+    (OPENSHIFT[1], include_str!("../../../../deploy/openshift-trusted-ca.yaml")),
     ("admission-policy.yaml", include_str!("../../../../deploy/admission-policy.yaml")),
     ("rbac.yaml", include_str!("../../../../deploy/rbac.yaml")),
     ("operator.yaml", include_str!("../../../../deploy/operator.yaml")),
@@ -68,6 +74,10 @@ pub struct Settings {
     pub host_network: Option<HostNetwork>,
     /// With what OpenShift asks for.
     pub openshift: bool,
+    /// The proxy that the operator uses.
+    pub proxy: Option<Proxy>,
+    /// Taints that the operator tolerates besides those of deploy/.
+    pub tolerations: Vec<Toleration>,
 }
 
 /// How the operator works where there is no pod network yet.
@@ -87,6 +97,8 @@ impl Default for Settings {
             matrix: Mounts::default(),
             host_network: None,
             openshift: false,
+            proxy: None,
+            tolerations: Vec::new(),
         }
     }
 }
@@ -108,7 +120,7 @@ pub enum EmbeddedError {
 /// Never in a build that was tested.
 pub fn objects(settings: &Settings) -> Result<Vec<Object>, EmbeddedError> {
     let mut all = Vec::new();
-    for &(file, text) in FILES.iter().filter(|(file, _)| settings.openshift || *file != OPENSHIFT) {
+    for &(file, text) in FILES.iter().filter(|(file, _)| settings.openshift || !OPENSHIFT.contains(file)) {
         for value in load_all(text).map_err(|error| EmbeddedError::Yaml(file, error))? {
             let value = adapted(value, settings);
             all.push(Object::new(value).map_err(|error| EmbeddedError::Object(file, error))?);
@@ -147,7 +159,17 @@ fn adapted(mut value: Value, settings: &Settings) -> Value {
         if let Some(Value::Array(args)) = value.pointer_mut("/spec/template/spec/containers/0/args") {
             args.extend(settings.args.iter().cloned().map(Value::from));
         }
+        let env = value
+            .pointer_mut("/spec/template/spec/containers/0/env")
+            .and_then(Value::as_array_mut);
+        for (env, proxy) in env.into_iter().zip(&settings.proxy) {
+            env.extend(proxy.variables().map(|(name, value)| json!({"name": name, "value": value})));
+        }
         settings.matrix.mount(&mut value);
+        let tolerations = value.pointer_mut(TOLERATIONS).and_then(Value::as_array_mut);
+        tolerations
+            .into_iter()
+            .for_each(|all| all.extend(settings.tolerations.iter().map(Toleration::to_value)));
     }
     value
 }
@@ -210,6 +232,25 @@ mod tests {
             r#"{"name":"KUBERNETES_SERVICE_PORT","value":"6443"}"#,
         ] {
             assert!(given.contains(pair), "{given}");
+        }
+    }
+
+    #[test]
+    fn operator_with_a_proxy_gets_it_as_variables() {
+        let proxy = json!({"apiVersion": "config.openshift.io/v1", "kind": "Proxy", "metadata": {"name": "cluster"},
+            "status": {"httpsProxy": "http://p:3128", "noProxy": ".svc"}});
+        let settings = Settings {
+            proxy: crate::openshift::proxy::proxy(&Object::new(proxy).expect("an object")),
+            ..Settings::default()
+        };
+        let all = objects(&settings).expect("tested");
+        let operator = all.iter().find(|object| object.kind() == "Deployment").expect("the operator");
+        let env = operator.value()["spec"]["template"]["spec"]["containers"][0]["env"].to_string();
+        for pair in [
+            r#"{"name":"HTTPS_PROXY","value":"http://p:3128"}"#,
+            r#"{"name":"NO_PROXY","value":".svc"}"#,
+        ] {
+            assert!(env.contains(pair), "{env}");
         }
     }
 }

@@ -3,8 +3,11 @@ use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use serde_json::Value;
 use sha2::{Digest as _, Sha256};
+use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
-use vdo_api::api::{APPLIED_ANNOTATION, CONFIG_CHECKSUM_ANNOTATION, DRIVER_LABEL, MANAGED_BY, MANAGED_BY_LABEL, PART_OF_LABEL};
+use vdo_api::api::{
+    APPLIED_ANNOTATION, CONFIG_CHECKSUM_ANNOTATION, DRIVER_LABEL, MANAGED_BY, MANAGED_BY_LABEL, PART_OF_LABEL, VOLUME_SETTINGS_ANNOTATION,
+};
 
 /// Who owns a set of objects.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -44,7 +47,7 @@ pub fn stamp(objects: &mut [Object], owner: &Owner) {
         .map(|o| {
             (
                 (o.kind().to_owned(), o.namespace().to_owned(), o.name().to_owned()),
-                o.digest(&owner.salt).hex(),
+                content(o).digest(&owner.salt).hex(),
             )
         })
         .collect();
@@ -70,10 +73,25 @@ pub fn stamp(objects: &mut [Object], owner: &Owner) {
     }
 }
 
+/// What pods read of their configuration: a note about it that no pod reads restarts none.
+fn content(object: &Object) -> Cow<'_, Object> {
+    let mut content = Cow::Borrowed(object);
+    if object.annotation(VOLUME_SETTINGS_ANNOTATION).is_some() {
+        content.to_mut().remove_annotation(VOLUME_SETTINGS_ANNOTATION);
+    }
+    content
+}
+
 /// Writes the digest of the whole object into its annotation, which must not be there.
 pub(super) fn seal(object: &mut Object, salt: &str) {
     let digest = object.digest(salt).to_string();
     object.set_annotation(APPLIED_ANNOTATION, &digest);
+}
+
+/// Writes the digest of an object that was changed.
+pub(crate) fn reseal(object: &mut Object, salt: &str) {
+    object.remove_annotation(APPLIED_ANNOTATION);
+    seal(object, salt);
 }
 
 /// Whether an object is what the digest in its annotation says.
@@ -112,15 +130,14 @@ pub fn remember_configuration(object: &mut Object, live: &Object, salt: &str) {
         (None, None) => return,
     };
     if began != now {
-        object.remove_annotation(APPLIED_ANNOTATION);
         object.set_annotation(CONFIG_CHECKSUM_ANNOTATION, &began);
         object.set_pod_annotation(CONFIG_CHECKSUM_ANNOTATION, &now);
-        seal(object, salt);
+        reseal(object, salt);
     }
 }
 
 /// The ConfigMaps and Secrets that a pod reads at its start, by kind and name.
-fn consumed_by(pod: &Value) -> BTreeSet<(String, String)> {
+pub(crate) fn consumed_by(pod: &Value) -> BTreeSet<(String, String)> {
     let mut names = BTreeSet::new();
     collect(pod, &mut names);
     names

@@ -56,6 +56,22 @@ pub fn handed_over(managed_fields: &[Value], heir: &str) -> Option<Vec<Value>> {
     Some(rest)
 }
 
+/// The record of field managers in which everything that server-side apply by `own` owns belongs to server-side apply by `heir`; `None` when
+/// it owns nothing.
+#[must_use]
+pub fn handed_back(managed_fields: &[Value], own: &str, heir: &str) -> Option<Vec<Value>> {
+    let applies = |entry: &&Value, manager: &str| {
+        entry["manager"] == manager && entry["operation"] == "Apply" && entry.get("subresource").is_none_or(|of| of == "")
+    };
+    let mut entry = managed_fields.iter().find(|entry| applies(entry, own))?.clone();
+    entry["manager"] = heir.into();
+    if let Some(known) = managed_fields.iter().find(|entry| applies(entry, heir)) {
+        unite(&mut entry["fieldsV1"], &known["fieldsV1"]);
+    }
+    let rest = managed_fields.iter().filter(|entry| !applies(entry, own) && !applies(entry, heir));
+    Some(rest.cloned().chain([entry]).collect())
+}
+
 /// The union of two sets of fields (FieldsV1): every path of both.
 fn unite(all: &mut Value, more: &Value) {
     let Value::Object(more) = more else { return };
@@ -73,6 +89,19 @@ fn unite(all: &mut Value, more: &Value) {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn managed_fields_of_ours_go_to_the_next_manager() {
+        let ours = entry("vdo", "Apply", "", json!({"f:data": {"f:a": {}}}));
+        let status = entry("vdo", "Apply", "status", json!({"f:status": {}}));
+        let theirs = entry("helm", "Apply", "", json!({"f:data": {"f:b": {}}}));
+        let found = handed_back(&[ours, status.clone(), theirs], "vdo", "helm").expect("a record");
+        assert_eq!(found.len(), 2);
+        assert_eq!(found[0], status);
+        assert_eq!((&found[1]["manager"], &found[1]["operation"]), (&json!("helm"), &json!("Apply")));
+        assert_eq!(found[1]["fieldsV1"], json!({"f:data": {"f:a": {}, "f:b": {}}}));
+        assert_eq!(handed_back(&[entry("vdo", "Update", "", json!({}))], "vdo", "helm"), None);
+    }
 
     fn entry(manager: &str, operation: &str, subresource: &str, fields: Value) -> Value {
         let mut entry = json!({"manager": manager, "operation": operation, "apiVersion": "v1", "time": "2026-01-01T00:00:00Z", "fieldsType": "FieldsV1", "fieldsV1": fields});

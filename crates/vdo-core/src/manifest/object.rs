@@ -215,6 +215,12 @@ impl Object {
         self.value().pointer("/spec/template/spec")
     }
 
+    /// The statuses of a pod's containers, those of its init containers first.
+    pub fn container_statuses(&self) -> impl Iterator<Item = &Value> {
+        let lists = ["/status/initContainerStatuses", "/status/containerStatuses"];
+        lists.into_iter().filter_map(|at| self.value().pointer(at)?.as_array()).flatten()
+    }
+
     /// Whether this is a Secret: its content is never shown.
     #[must_use]
     pub fn is_secret(&self) -> bool {

@@ -1,6 +1,7 @@
 use super::privileges::PrivilegeRules;
 use super::released::Released;
 use super::resolve::UpdatePolicy;
+use crate::drivers::is_on_request;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::fmt;
@@ -59,6 +60,11 @@ impl Index {
             }
         }
         index
+    }
+
+    /// The drivers, without those that come only where `spec.drivers` names them.
+    pub fn usual(&self) -> impl Iterator<Item = &DriverName> {
+        self.drivers.keys().filter(|name| !is_on_request(name))
     }
 
     /// Where a digest was read, when no registry was asked for it.

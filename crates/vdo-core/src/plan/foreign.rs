@@ -1,7 +1,8 @@
 //! A driver, or an operator of drivers, that another manager runs in the same cluster.
 
-use super::{Desired, Ownership, ownership};
+use super::{Adoption, Desired, Ownership, ownership};
 use crate::drivers;
+use crate::installed::{Evidence, GO_ON, Installed, Moving};
 use crate::manifest::Object;
 use vdo_api::types::{DriverName, DriverRole};
 
@@ -41,10 +42,10 @@ pub struct Claim {
 /// Where only administrators create workloads, beside the namespaces of the drivers and of the operator.
 const KUBE_SYSTEM: &str = "kube-system";
 
-/// Who is in the way of the drivers that are wanted, of objects that may be: the CSIDriver, workloads named like ours in any
-/// namespace, the original operator. `home` is the namespace of the operator.
+/// Who is in the way of the drivers that are wanted, of objects that may be: the CSIDriver, workloads in any namespace that run a driver,
+/// the original operator. `home` is the namespace of the operator.
 ///
-/// An object in its right place that no one keeps is no foreigner: it is adopted.
+/// An object in its right place that no other manager keeps is not in the way: it is adopted.
 #[must_use]
 pub fn foreigners(desired: &[Desired], found: &[Object], (apply_set, home): (&str, &str)) -> Vec<Foreigner> {
     let is_trusted = |namespace: &str| {
@@ -83,10 +84,6 @@ fn claim(object: &Object, driver: &str) -> Claim {
 }
 
 fn foreigner(desired: &[Desired], object: &Object, apply_set: &str) -> Option<Foreigner> {
-    // A workload without pods does nothing; that is also how people take one out of the way.
-    if object.number("/spec/replicas") == Some(0) || object.is_terminating() {
-        return None;
-    }
     let because = |driver: &str, message: String| {
         Some(Foreigner {
             driver: driver.to_owned(),
@@ -99,30 +96,106 @@ fn foreigner(desired: &[Desired], object: &Object, apply_set: &str) -> Option<Fo
     if whose == Ownership::Ours {
         return None;
     }
-    if object.name() == ORIGINAL_OPERATOR {
+    if object.name() == ORIGINAL_OPERATOR && object.kind() == "Deployment" {
+        let idle = object.number("/spec/replicas") == Some(0) || object.is_terminating();
         let message = format!("{object} is the original VDO operator, which would undo what this one does; scale it to 0 or delete it");
-        return desired.first().and_then(|d| because(&d.driver, message));
+        return desired.first().filter(|_| !idle).and_then(|d| because(&d.driver, message));
+    }
+    let installed = Installed::of(object);
+    if installed.as_ref().is_some_and(|found| !is_in_the_way(found)) || object.is_terminating() {
+        return None;
     }
     let own = desired.iter().find(|d| d.object.id() == object.id());
-    let driver = match own {
-        Some(own) => &*own.driver,
-        None => {
-            let rival = |d: &&Desired| d.object.pod_spec().is_some() && d.object.name() == object.name();
-            let known = |d: &&Desired| drivers::known(&d.driver).is_some_and(|known| known.csi_driver == Some(object.name()));
-            &*desired.iter().find(|d| rival(d) || known(d))?.driver
+    let driver = match (own, &installed) {
+        (Some(own), _) => &*own.driver,
+        (None, Some(found)) if found.evidence.is_proof() => found.driver.name,
+        (None, _) => {
+            drivers::KNOWN
+                .into_iter()
+                .find(|known| known.csi_driver == Some(object.name()))?
+                .name
         }
     };
+    let is_desired = desired.iter().any(|d| *d.driver == *driver);
+    if !is_desired {
+        return None;
+    }
+    let evidence = installed.map(|found| found.evidence);
+    because(driver, in_the_way(object, driver, evidence.as_ref(), &whose, own.is_some())?)
+}
+
+/// Whether a workload may have pods beside which no driver is installed. One that is moved is in the way until its pods were seen to be gone.
+fn is_in_the_way(found: &Installed) -> bool {
+    match Moving::of(&found.object) {
+        Some(mark) => !found.object.is_terminating() && !mark.is_out_of_the_way(&found.object),
+        None => found.is_active(),
+    }
+}
+
+/// The workloads that are moved, of those that run a driver where only administrators create workloads; the drivers of the operator take
+/// their place meanwhile.
+#[must_use]
+pub fn moved(found: &[Object], home: &str) -> Vec<String> {
+    let is_trusted = |found: &Installed| [KUBE_SYSTEM, home, found.driver.namespace].contains(&found.object.namespace());
+    let workloads = found.iter().filter_map(Installed::of);
+    let moved = workloads.filter(|found| found.evidence.is_proof() && is_trusted(found) && Moving::of(&found.object).is_some());
+    moved.map(|found| found.object.to_string()).collect()
+}
+
+/// Why an object is in the way of a driver; `None` of one that is adopted, because it is in the driver's own place.
+fn in_the_way(object: &Object, driver: &str, evidence: Option<&Evidence>, whose: &Ownership, is_in_place: bool) -> Option<String> {
     let what = drivers::known(driver).map_or("the driver", |known| known.what);
-    match (whose, own) {
-        (Ownership::Foreign { who }, _) => because(
-            driver,
-            format!("{object} belongs to {who}, which keeps it as it is; remove {what} there, or leave it out of the VDOConfig"),
-        ),
-        (Ownership::Adoptable { how }, None) => because(
-            driver,
-            format!("{object} runs {what} in another place, made by {how}; delete it or scale it to 0, volumes and nodes stay as they are"),
-        ),
+    let field = drivers::field(driver);
+    let evidence = evidence.map(|evidence| format!(" ({evidence})")).unwrap_or_default();
+    if Moving::of(object).is_some() {
+        return Some(format!(
+            "{object} is moved to VDO and its pods are not gone yet{evidence}; go on with: {GO_ON}; the way back: {GO_ON} --undo"
+        ));
+    }
+    match (whose, is_in_place) {
+        (Ownership::Foreign { who }, _) => Some(format!(
+            "{object} belongs to {who}, which keeps it as it is{evidence}; remove {what} there, or leave {field} out of the VDOConfig"
+        )),
+        (Ownership::Adoptable { how }, false) => Some(format!(
+            "{object} runs {what} in another place{evidence}, made by {how}; vdoctl adopt shows its settings; move it with: {GO_ON}, or remove it with: {}; \
+             to let it stay, leave {field} out of the VDOConfig",
+            removal(object, how)
+        )),
         (Ownership::Adoptable { .. } | Ownership::Ours, _) => None,
+    }
+}
+
+/// Who would be in the way of both drivers, of the workloads that run one, before anything of ours is there.
+#[must_use]
+pub fn rivals(found: &[Installed], apply_set: &str, home: &str) -> Vec<Foreigner> {
+    let running = found.iter().filter(|found| found.evidence.is_proof() && is_in_the_way(found));
+    let rival = |found: &Installed| {
+        let (object, driver) = (&found.object, found.driver);
+        let is_at_home = object.namespace() == driver.namespace;
+        let is_in_place = is_at_home && driver.workloads.contains(&object.name());
+        let message = in_the_way(object, driver.name, Some(&found.evidence), &found.ownership(apply_set), is_in_place)?;
+        let is_trusted = is_at_home || object.namespace() == KUBE_SYSTEM || object.namespace() == home;
+        Some(Foreigner {
+            driver: driver.name.to_owned(),
+            what: object.to_string(),
+            message,
+            claim: (!is_trusted).then(|| claim(object, driver.name)),
+        })
+    };
+    running.filter_map(rival).collect()
+}
+
+/// The command that takes a workload out of the way, for its kind and for what made it. Volumes and nodes stay as they are.
+fn removal(object: &Object, how: &Adoption) -> String {
+    let (namespace, name) = (object.namespace(), object.name());
+    if let Adoption::Helm { release } = how
+        && let Some((place, release)) = release.split_once('/')
+    {
+        return format!("helm uninstall {release} --namespace {place}");
+    }
+    match object.kind() {
+        "DaemonSet" => format!("kubectl --namespace {namespace} delete daemonset {name}"),
+        kind => format!("kubectl --namespace {namespace} scale {} {name} --replicas 0", kind.to_lowercase()),
     }
 }
 
@@ -130,10 +203,17 @@ fn foreigner(desired: &[Desired], object: &Object, apply_set: &str) -> Option<Fo
 mod tests {
     use super::*;
     use crate::drivers::{CPI, CSI, CSI_DRIVER};
+    use crate::installed::MOVED;
     use serde_json::{Value, json};
 
     fn object(kind: &str, namespace: &str, name: &str, more: &Value) -> Object {
-        let mut value = json!({"apiVersion": "apps/v1", "kind": kind, "metadata": {"name": name}, "spec": {"template": {"spec": {}}}});
+        let image = match name {
+            "ccm" => "registry.example.com/cloud-provider-vsphere:v1.34.0",
+            "controller" => "registry.example.com/csi-vsphere/driver:v3.6.3",
+            _ => "registry.example.com/shop:1",
+        };
+        let pod = json!({"containers": [{"name": "c", "image": image}]});
+        let mut value = json!({"apiVersion": "apps/v1", "kind": kind, "metadata": {"name": name}, "spec": {"template": {"spec": pod}}});
         if namespace.is_empty() {
             value["apiVersion"] = "storage.k8s.io/v1".into();
         } else {
@@ -195,6 +275,28 @@ mod tests {
                 "Deployment",
                 "kube-system",
                 "controller",
+                &json!({"replicas": 0, "annotations": {MOVED: r#"{"phase":"stopping","before":{"/replicas":3}}"#}}),
+                "vsphere-csi: Deployment kube-system/controller is moved to VDO and its pods are not gone yet",
+            ),
+            (
+                "Deployment",
+                "kube-system",
+                "controller",
+                &json!({"replicas": 0, "annotations": {MOVED: r#"{"phase":"stopped","before":{"/replicas":3}}"#}}),
+                "",
+            ),
+            // Another manager has started it again.
+            (
+                "Deployment",
+                "kube-system",
+                "controller",
+                &json!({"replicas": 3, "annotations": {MOVED: r#"{"phase":"stopped","before":{"/replicas":3}}"#}}),
+                "vsphere-csi: Deployment kube-system/controller is moved to VDO and its pods are not gone yet",
+            ),
+            (
+                "Deployment",
+                "kube-system",
+                "controller",
                 &json!({"deletionTimestamp": "2026-01-01T00:00:00Z"}),
                 "",
             ),
@@ -205,6 +307,17 @@ mod tests {
                 &none,
                 "vsphere-cpi: Deployment openshift/ccm runs the cloud provider in another place",
             ),
+            // Another name and another kind; of the driver's name alone nothing follows.
+            (
+                "StatefulSet",
+                "kube-system",
+                "ccm",
+                &none,
+                "vsphere-cpi: StatefulSet kube-system/ccm runs the cloud provider in another place (image registry.example.com/cloud-provider-vsphere:v1.34.0), \
+                 made by a manager that left no mark; vdoctl adopt shows its settings; move it with: vdoctl adopt --move, or remove it with: \
+                 kubectl --namespace kube-system scale statefulset ccm --replicas 0; to let it stay, leave spec.cloudProvider out",
+            ),
+            ("DaemonSet", "kube-system", "vsphere-csi-node", &none, ""),
             ("Deployment", "shop", "else", &none, ""),
             (
                 "Deployment",
@@ -221,7 +334,7 @@ mod tests {
                 "{kind} {namespace}/{name} {more}: {said:?}"
             );
         }
-        // A driver that no one wants competes with no one.
+        // A driver that is not desired competes with none.
         assert_eq!(
             foreigners(&desired[..1], &[object("CSIDriver", "", CSI_DRIVER, &openshift)], ("set", "vdo")),
             []

@@ -224,8 +224,8 @@ impl Plan {
         self.unfinished.contains(driver)
     }
 
-    /// Closes the steps of an object that another manager is deleting, and of what comes after that.
-    pub(super) fn close_steps(&mut self, wait: Wait, which: impl Fn(&Step) -> bool) {
+    /// Closes steps of single objects, such as one that another manager is deleting.
+    pub fn close_steps(&mut self, wait: Wait, which: impl Fn(&Step) -> bool) {
         self.close(&Gate::Waits(wait.clone()), which);
         self.waiting.push(wait);
     }

@@ -36,9 +36,7 @@ pub fn needed_images(objects: &[Object]) -> BTreeSet<String> {
 pub fn unpullable<'a>(pods: impl IntoIterator<Item = &'a Object>) -> BTreeMap<String, ObjectId> {
     let mut images = BTreeMap::new();
     for pod in pods {
-        let statuses = ["/status/initContainerStatuses", "/status/containerStatuses"];
-        let statuses = statuses.iter().filter_map(|at| pod.value().pointer(at)?.as_array()).flatten();
-        let waiting = statuses.filter(|status| {
+        let waiting = pod.container_statuses().filter(|status| {
             let reason = status.pointer("/state/waiting/reason").and_then(Value::as_str);
             matches!(
                 reason,

@@ -1,3 +1,4 @@
+use super::adopted::{left_running, stays};
 use super::termination::{blocker, waited};
 use super::{Desired, Entry, Gate, Input, Observed, Plan, Skip, Step, Wait};
 use crate::drivers::STORAGE;
@@ -25,10 +26,15 @@ pub fn lookups(input: &Input<'_>) -> BTreeSet<Lookup> {
     }
     let wanted: Ids = input.desired.iter().map(|d| d.object.id()).collect();
     let unwanted = Unwanted::of(input, &wanted);
+    // While objects of a definition are deleted, too, they alone would hold it.
+    let has_objects = |definition: &Object| {
+        let (group, kind) = (definition.text("/spec/group"), definition.text("/spec/names/kind"));
+        unwanted.deleted.iter().any(|(id, ..)| (id.group(), id.kind()) == (group, kind))
+    };
     let guarded = unwanted
         .deleted
         .iter()
-        .filter(|(id, _, live)| is_guarded(id) && !live.is_terminating());
+        .filter(|(id, _, live)| is_guarded(id) && !live.is_terminating() && !has_objects(live));
     let mut all: BTreeSet<Lookup> = guarded.map(|(id, ..)| Lookup::HeldBy((*id).clone())).collect();
     if leaves_as_a_whole(STORAGE.name, &unwanted.deleted, &input.inventory.objects, &wanted) {
         all.insert(Lookup::Volumes);
@@ -39,7 +45,7 @@ pub fn lookups(input: &Input<'_>) -> BTreeSet<Lookup> {
 /// What is in the inventory and no longer wanted.
 struct Unwanted<'a> {
     deleted: Vec<(&'a ObjectId, &'a Entry, &'a Object)>,
-    released: Vec<(&'a ObjectId, &'a Entry, &'a Object, &'static str)>,
+    released: Vec<(&'a ObjectId, &'a Entry, &'a Object, String)>,
     stays: Vec<Skip>,
 }
 
@@ -53,9 +59,13 @@ impl<'a> Unwanted<'a> {
         let known = |(id, entry): &(&ObjectId, &Entry)| !wanted.contains(*id) && !input.kept.contains(&entry.driver);
         let mut unwanted: Vec<_> = input.inventory.objects.iter().filter(known).collect();
         unwanted.sort_by_key(|(id, _)| *id);
+        let left = left_running(&input.inventory.objects, &input.observed.live, wanted, input.apply_set);
+        let is_desired = |driver: &str| input.desired.iter().any(|d| *d.driver == *driver);
         for (id, entry) in unwanted {
             let Some(live) = input.observed.live.get(id) else { continue };
-            match verdict(id, entry, live, input.observed, input.apply_set) {
+            let mark = keep_mark(live).map(|mark| format!("as its annotation {mark} asks"));
+            let kept = mark.or_else(|| stays(id, entry, live, is_desired(&entry.driver), &left));
+            match verdict(id, entry, live, kept, input.observed, input.apply_set) {
                 Verdict::Stays(message) => all.stays.push(Skip { id: id.clone(), message }),
                 Verdict::Released(mark) => all.released.push((id, entry, live, mark)),
                 Verdict::Deleted => all.deleted.push((id, entry, live)),
@@ -83,10 +93,10 @@ pub(super) fn prune(plan: &mut Plan, input: &Input<'_>, wanted: &Ids) -> Vec<(St
         .then(|| in_use(input.observed))
         .flatten();
     let mut steps = Vec::new();
-    for (id, entry, live, mark) in released {
+    for (id, entry, live, why) in released {
         plan.skipped.push(Skip {
             id: id.clone(),
-            message: format!("{id} stays and is no longer ours: as its annotation {mark} asks"),
+            message: format!("{id} stays and is no longer ours: {why}"),
         });
         let step = Step::Release {
             id: id.clone(),
@@ -217,11 +227,12 @@ enum Verdict {
     Deleted,
     /// It stays, and why.
     Stays(String),
-    /// It stays, because the annotation with this key says that we let it go.
-    Released(&'static str),
+    /// It stays without our marks, and why.
+    Released(String),
 }
 
-fn verdict(id: &ObjectId, entry: &Entry, live: &Object, observed: &Observed, apply_set: &str) -> Verdict {
+/// `kept` says why the object is let go rather than deleted.
+fn verdict(id: &ObjectId, entry: &Entry, live: &Object, kept: Option<String>, observed: &Observed, apply_set: &str) -> Verdict {
     let stays = |why: &str| Verdict::Stays(format!("{id} stays: {why}"));
     if !is_owned(live, apply_set) {
         return stays("it no longer has our labels, so another manager owns it now");
@@ -229,8 +240,8 @@ fn verdict(id: &ObjectId, entry: &Entry, live: &Object, observed: &Observed, app
     if entry.uid.as_deref().is_some_and(|uid| uid != live.uid()) {
         return stays("another user deleted and recreated it");
     }
-    if let Some(mark) = keep_mark(live).filter(|_| !live.is_terminating()) {
-        return Verdict::Released(mark);
+    if let Some(why) = kept.filter(|_| !live.is_terminating()) {
+        return Verdict::Released(why);
     }
     if PROTECTED.contains(&id.kind()) {
         return stays("objects of this kind hold data and are never removed implicitly");
@@ -271,7 +282,7 @@ pub(super) const PROTECTED: [&str; 4] = [
 
 /// Kinds that go only when nothing depends on them, which has to be looked up first.
 fn is_guarded(id: &ObjectId) -> bool {
-    matches!(id.kind(), "StorageClass" | "CustomResourceDefinition")
+    matches!(id.kind(), "StorageClass" | "VolumeSnapshotClass" | "CustomResourceDefinition")
 }
 
 #[cfg(test)]

@@ -49,6 +49,9 @@ pub struct About {
     /// The digest of all objects, see [`super::target`].
     #[serde(default)]
     pub target: String,
+    /// The nodes on which the driver did not work before: they are not a reason to give this one up.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub ill: Vec<String>,
     /// There is no way back to the version before.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub irreversible: bool,

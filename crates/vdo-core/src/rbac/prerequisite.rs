@@ -33,7 +33,7 @@ pub fn lacking(wanted: &Object, live: Option<&Object>) -> Option<String> {
             "{wanted} binds {} instead of {}, and the role of a binding cannot be changed: delete it first, with {}",
             role(live),
             role(wanted),
-            deletion(wanted)
+            wanted.identity().deletion()
         ));
     }
     let held = subjects(live.value());
@@ -48,7 +48,14 @@ pub fn lacking(wanted: &Object, live: Option<&Object>) -> Option<String> {
         return (!same).then(|| format!("{wanted} is for other charts"));
     }
     let beyond = Rules::of(wanted.value()).beyond(&Rules::of(live.value())).json();
-    let first = beyond.first()?;
+    let Some(first) = beyond.first() else {
+        let is_there = |(label, value): &(&str, &str)| live.label(label) == Some(*value);
+        let missing = aggregations(wanted).find(|label| !is_there(label))?;
+        return Some(format!(
+            "{wanted} does not have the label {}, which adds it to another role",
+            missing.0
+        ));
+    };
     let words = |key: &str| {
         let list = first.get(key).and_then(Value::as_array).into_iter().flatten();
         list.filter_map(Value::as_str).collect::<Vec<_>>().join(", ")
@@ -68,14 +75,43 @@ pub fn lacking(wanted: &Object, live: Option<&Object>) -> Option<String> {
     Some(format!("{wanted} does not grant {} on {about}{more}", words("verbs")))
 }
 
-/// The command that deletes an object.
-fn deletion(object: &Object) -> String {
-    let place = match object.namespace() {
-        "" => String::new(),
-        namespace => format!(" -n {namespace}"),
-    };
-    format!("kubectl delete {}{place} {}", object.kind().to_lowercase(), object.name())
+/// The labels by which a role is added to others, as the API server does it: `admin`, `edit` and `view` for users.
+fn aggregations(role: &Object) -> impl Iterator<Item = (&str, &str)> {
+    let labels = role
+        .value()
+        .pointer("/metadata/labels")
+        .and_then(Value::as_object)
+        .into_iter()
+        .flatten();
+    labels.filter_map(|(label, value)| label.starts_with(AGGREGATE_TO).then_some((label.as_str(), value.as_str()?)))
 }
+
+/// A binding for a driver with the further subjects that it has in the cluster: a list of subjects is applied as a whole, and those of others would
+/// lose their rights. Bindings of the operator itself are for it alone.
+#[must_use]
+pub fn beside_others(wanted: Object, live: Option<&Object>) -> Object {
+    let is_binding = matches!(wanted.kind(), "ClusterRoleBinding" | "RoleBinding") && !wanted.name().starts_with("vdo-");
+    let Some(live) = live.filter(|live| is_binding && live.value()["roleRef"] == wanted.value()["roleRef"]) else {
+        return wanted;
+    };
+    let own = subjects(wanted.value());
+    let others = live.value()["subjects"].as_array().into_iter().flatten();
+    let others: Vec<Value> = others
+        .filter(|subject| subjects(&json!({"subjects": [subject]})).is_disjoint(&own))
+        .cloned()
+        .collect();
+    if others.is_empty() {
+        return wanted;
+    }
+    let mut value = wanted.value().clone();
+    if let Some(all) = value["subjects"].as_array_mut() {
+        all.extend(others);
+    }
+    Object::new(value).unwrap_or(wanted)
+}
+
+/// How the labels of a role begin that add it to other roles.
+const AGGREGATE_TO: &str = "rbac.authorization.k8s.io/aggregate-to-";
 
 type Subject = (String, String, String);
 
@@ -111,12 +147,15 @@ pub fn union<'a>(objects: impl IntoIterator<Item = &'a Object>) -> Result<Vec<Va
         rules: Rules,
         subjects: BTreeSet<Subject>,
         role: Option<Value>,
+        labels: BTreeMap<String, String>,
     }
     let mut sums: BTreeMap<ObjectId, Sum> = BTreeMap::new();
     for object in objects.into_iter().filter(|object| is_prerequisite(object.identity())) {
         let sum = sums.entry(object.id()).or_default();
         sum.rules.merge(&Rules::of(object.value()));
         sum.subjects.append(&mut subjects(object.value()));
+        let labels = aggregations(object).map(|(label, value)| (label.to_owned(), value.to_owned()));
+        sum.labels.extend(labels);
         let role = object.value().get("roleRef").cloned();
         match &sum.role {
             Some(known) if Some(known) != role.as_ref() => {
@@ -142,6 +181,9 @@ pub fn union<'a>(objects: impl IntoIterator<Item = &'a Object>) -> Result<Vec<Va
         let mut metadata = json!({"name": id.name});
         if !id.namespace.is_empty() {
             metadata["namespace"] = json!(id.namespace);
+        }
+        if !sum.labels.is_empty() {
+            metadata["labels"] = json!(sum.labels);
         }
         let kind = id.kind();
         all.push(if kind == "Namespace" {
@@ -188,6 +230,32 @@ mod tests {
             json!({"apiVersion": VERSION, "kind": "RoleBinding", "metadata": {"name": "b", "namespace": "n"},
             "roleRef": {"apiGroup": GROUP, "kind": "Role", "name": role}, "subjects": subjects}),
         )
+    }
+
+    /// Two installations may share a binding by its name, and each has an account in it.
+    #[test]
+    fn binding_keeps_accounts_of_others() {
+        let account = |namespace: &str, name: &str| json!({"kind": "ServiceAccount", "namespace": namespace, "name": name});
+        let binding = |name: &str, role: &str, subjects: &[Value]| {
+            Object::new(json!({"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "RoleBinding", "metadata": {"name": name, "namespace": "kube-system"},
+                "roleRef": {"kind": "Role", "name": role}, "subjects": subjects}))
+            .expect("an object")
+        };
+        let (ours, theirs) = (account("kube-system", "ours"), account("kube-system", "theirs"));
+        let both = [ours.clone(), theirs.clone()];
+        for (name, role, live, expected) in [
+            ("reader", "r", vec![theirs.clone()], both.to_vec()),
+            ("reader", "r", both.to_vec(), both.to_vec()),
+            ("reader", "other", vec![theirs.clone()], vec![ours.clone()]),
+            ("vdo-operator", "r", vec![theirs.clone()], vec![ours.clone()]),
+        ] {
+            let found = beside_others(binding(name, "r", std::slice::from_ref(&ours)), Some(&binding(name, role, &live)));
+            assert_eq!(found.value()["subjects"], json!(expected), "{name} {role}");
+        }
+        assert_eq!(
+            beside_others(binding("reader", "r", std::slice::from_ref(&ours)), None).value()["subjects"],
+            json!([ours])
+        );
     }
 
     #[test]
@@ -275,5 +343,24 @@ mod tests {
             error.starts_with("RoleBinding n/b binds Role r in one version and Role s in another"),
             "{error}"
         );
+    }
+
+    #[test]
+    fn union_keeps_the_labels_that_add_a_role_to_others_and_lacking_names_one() {
+        let labels = json!({"app": "a", "rbac.authorization.k8s.io/aggregate-to-view": "true"});
+        let rules = json!([{"apiGroups": ["g"], "resources": ["r"], "verbs": ["get"]}]);
+        let wanted =
+            object(json!({"apiVersion": VERSION, "kind": "ClusterRole", "metadata": {"name": "r", "labels": labels}, "rules": rules}));
+        let all = union([&wanted]).expect("no contradiction");
+        let expected = json!({"rbac.authorization.k8s.io/aggregate-to-view": "true"});
+        assert_eq!(all[0]["metadata"], json!({"name": "r", "labels": expected}));
+        let plain = role(rules.clone());
+        assert_eq!(union([&plain]).expect("no contradiction")[0]["metadata"], json!({"name": "r"}));
+        assert_eq!(lacking(&wanted, Some(&object(all[0].clone()))), None);
+        assert_eq!(
+            lacking(&wanted, Some(&plain)).as_deref(),
+            Some("ClusterRole r does not have the label rbac.authorization.k8s.io/aggregate-to-view, which adds it to another role")
+        );
+        assert_eq!(lacking(&plain, Some(&wanted)), None, "more than what is asked for");
     }
 }

@@ -34,7 +34,7 @@ pub fn fold(old: &VDOConfigStatus, report: &Report, now: &Time) -> VDOConfigStat
     // What waits for a person is not late.
     let waits = summary.ready == Some(false) && failure.is_none() && report.paused.is_none() && approval.is_none();
     next.waiting_since = waits.then(|| waiting_since(old, &next, now));
-    let over = next.waiting_since.clone().filter(|since| is_over(since, now));
+    let over = next.waiting_since.clone().filter(|since| is_over(since, now, report.deadline));
     if over.is_some() && summary.health == Health::Progressing {
         summary.health = Health::Blocked;
     }
@@ -157,7 +157,7 @@ fn activity(
     match (known, over) {
         (Some((reason, message)), _) => conditions.set(stuck, Some(true), reason, message.clone()),
         (None, Some(since)) => {
-            let message = format!("nothing has moved on since {}; Ready says what is waited for", since.0);
+            let message = format!("nothing has moved on since {}: {}", since.0, summary.message);
             conditions.set(stuck, Some(true), Reason::DeadlineExceeded, message);
         }
         (None, None) => conditions.set(stuck, Some(false), Reason::Idle, "nothing is stuck"),

@@ -2,7 +2,7 @@
 
 use super::{Precondition, Report};
 use vdo_api::api::{ConditionType, Conditions, Reason};
-use vdo_api::facts::Cluster;
+use vdo_api::facts::{Cluster, Node, due};
 use vdo_api::types::name_list;
 
 /// As many nodes as a message names.
@@ -47,7 +47,8 @@ fn worst(found: &[Precondition], kind: ConditionType) -> Option<&Precondition> {
 fn initialized(cluster: &Cluster) -> Precondition {
     let kind = ConditionType::NodesInitialized;
     let total = cluster.nodes.len();
-    let left: Vec<_> = cluster.nodes.iter().filter(|node| node.is_left_alone()).collect();
+    let counted: Vec<&Node> = due(cluster.nodes.iter().map(|node| &**node)).collect();
+    let left: Vec<&&Node> = counted.iter().filter(|node| node.is_left_alone()).collect();
     if let Some(first) = left.first() {
         // No cloud provider will ever look at them, so there is nothing to wait for.
         let names: Vec<&str> = left.iter().map(|node| node.name.as_str()).collect();
@@ -61,13 +62,31 @@ fn initialized(cluster: &Cluster) -> Precondition {
         );
         return Precondition::fails(kind, Reason::KubeletNotExternal, message);
     }
-    let mut waiting = cluster.nodes.iter().filter_map(|n| Some((n, n.lacks()?)));
-    match waiting.next() {
-        None => Precondition::holds(kind, format!("all {total} nodes are initialised")),
+    let waiting: Vec<(&Node, &str)> = counted.iter().filter_map(|node| Some((*node, node.lacks()?))).collect();
+    let uncounted = cluster.nodes.iter().filter(|node| !node.is_initialized());
+    let apart: Vec<String> = uncounted
+        .filter(|node| !waiting.iter().any(|(waits, _)| waits.name == node.name))
+        .map(|node| {
+            let why = node.apart().unwrap_or_default();
+            let later = if node.other_provider().is_some() {
+                ""
+            } else {
+                " and gets it later"
+            };
+            format!("{} {why}{later}", node.name)
+        })
+        .collect();
+    let total = total - apart.len();
+    let beside = match apart.is_empty() {
+        true => String::new(),
+        false => format!("; {}", name_list(&apart)),
+    };
+    match waiting.first() {
+        None => Precondition::holds(kind, format!("all {total} nodes are initialised{beside}")),
         Some((first, lacks)) => {
             let message = format!(
-                "{} of {total} nodes are not initialised; {} waits for {lacks}",
-                waiting.count() + 1,
+                "{} of {total} nodes are not initialised; {} waits for {lacks}{beside}",
+                waiting.len(),
                 first.name
             );
             Precondition::fails(kind, Reason::WaitingForNodes, message)

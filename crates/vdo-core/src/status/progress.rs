@@ -13,9 +13,9 @@ pub(super) fn waiting_since(old: &VDOConfigStatus, next: &VDOConfigStatus, now: 
     old.waiting_since.clone().filter(|_| stands).unwrap_or_else(|| now.clone())
 }
 
-/// Whether the deadline has passed.
-pub(super) fn is_over(since: &Time, now: &Time) -> bool {
-    now.0.duration_since(since.0) > PROGRESS_DEADLINE
+/// Whether the deadline has passed, which is that of the specification where it has one.
+pub(super) fn is_over(since: &Time, now: &Time, deadline: Option<SignedDuration>) -> bool {
+    now.0.duration_since(since.0) > deadline.unwrap_or(PROGRESS_DEADLINE)
 }
 
 /// What moves when work moves on: objects, pods and nodes. Words and reasons do not count; they may go back and forth.

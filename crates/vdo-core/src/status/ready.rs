@@ -91,7 +91,8 @@ fn waiting(report: &Report) -> Option<Summary> {
     let summary = || {
         let health = match wait.reason {
             Reason::PodsFailing => Health::Degraded,
-            Reason::ApprovalRequired => Health::Blocked,
+            Reason::ApprovalRequired | Reason::NodesOfOtherProvider => Health::Blocked,
+            Reason::NoEligibleNode => Health::Degraded,
             _ => Health::Progressing,
         };
         not_ready(health, wait.reason, wait.message.clone())
@@ -132,7 +133,7 @@ fn healthy(report: &Report) -> Summary {
 
 /// Whether a driver with this reason fails, and does not only come up.
 fn is_fault(reason: Reason) -> bool {
-    matches!(reason, Reason::PodsFailing | Reason::WorkloadMissing)
+    matches!(reason, Reason::PodsFailing | Reason::WorkloadMissing | Reason::NoEligibleNode)
 }
 
 /// Whether all drivers work, as far as that is known: a reconcile that failed before it looked changes nothing about it.

@@ -1,7 +1,7 @@
 use crate::health::DriverHealth;
 use crate::plan::{Contention, Drift, Skip, Wait};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
-use k8s_openapi::jiff::Timestamp;
+use k8s_openapi::jiff::{SignedDuration, Timestamp};
 use std::time::Duration;
 use vdo_api::api::{Class, Classify, ConditionType, MatrixStatus, PlanStatus, Reason, chain};
 use vdo_api::facts::{Cluster, Connection};
@@ -183,6 +183,8 @@ pub struct Report {
     pub stages: Vec<(&'static str, Duration)>,
     /// When the next attempt is made, where that is known.
     pub next_attempt: Option<Time>,
+    /// How long nothing may move on while something is waited for, as the specification has it.
+    pub deadline: Option<SignedDuration>,
     /// When something has to be decided although nothing happens.
     pub look_again: Option<Timestamp>,
 }
@@ -219,6 +221,7 @@ impl Report {
             gone,
             stages,
             next_attempt,
+            deadline,
             look_again,
         } = later;
         newest(&mut self.generation, generation);
@@ -232,6 +235,7 @@ impl Report {
         newest(&mut self.ignored, ignored);
         newest(&mut self.paused, paused);
         newest(&mut self.next_attempt, next_attempt);
+        newest(&mut self.deadline, deadline);
         newest(&mut self.look_again, look_again);
         if !drivers.is_empty() {
             self.drivers = drivers;

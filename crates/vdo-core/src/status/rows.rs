@@ -1,8 +1,9 @@
 use super::{DriverReport, Report, conditions};
 use crate::drivers::{Driver, KNOWN, known};
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
-use vdo_api::api::{DriverStatus, NodesStatus, VDOConfigStatus, VcenterStatus, WaitingNode};
-use vdo_api::facts::{Connection, Node};
+use vdo_api::api::{ApartNode, DriverStatus, NodesStatus, VDOConfigStatus, VcenterStatus, WaitingNode};
+use vdo_api::facts::{Connection, Node, due};
 use vdo_api::types::DriverRole;
 
 pub(super) fn vcenter(connection: &Connection) -> VcenterStatus {
@@ -53,34 +54,66 @@ pub(super) fn driver(report: &DriverReport, all: &Report, old: &VDOConfigStatus)
         pods: report.health.as_ref().map(|h| h.pods.to_string()).unwrap_or_default(),
         updated: report.health.as_ref().and_then(|h| h.pods.rollout()).unwrap_or_default(),
         ready: tri(report.health.as_ref().map(|h| h.ready)).into(),
+        nodes: report
+            .health
+            .as_ref()
+            .and_then(|health| health.nodes.done)
+            .map(|(done, all)| format!("{done}/{all}"))
+            .unwrap_or_default(),
         because: because.clone(),
         reason: said.as_ref().map(|(_, reason, _)| reason.as_str().to_owned()).unwrap_or_default(),
         message: said.map(|(_, _, message)| message).unwrap_or_default(),
     }
 }
 
+/// As many nodes as each list of the status names.
+const NAMED: usize = 20;
+
 /// The nodes, and what those wait for that these drivers have not done yet.
 pub(super) fn nodes(nodes: &[Arc<Node>], drivers: &[DriverReport]) -> NodesStatus {
-    let is_there = |driver: &&Driver| drivers.iter().any(|report| report.name == driver.name);
-    let counted: Vec<&Driver> = KNOWN
+    let of = |driver: &Driver| drivers.iter().find(|report| report.name == driver.name);
+    let counted = KNOWN
         .into_iter()
-        .filter(|driver| driver.role == DriverRole::CloudProvider || is_there(driver))
-        .collect();
-    let lacking = |n: &Node| counted.iter().find_map(|driver| (driver.on_nodes.waits_for)(n));
+        .filter(|driver| driver.role == DriverRole::CloudProvider || of(driver).is_some());
+    let mut lacking: BTreeMap<&str, &'static str> = BTreeMap::new();
+    for driver in counted {
+        match of(driver)
+            .and_then(|report| report.health.as_ref())
+            .filter(|health| health.nodes.done.is_some())
+        {
+            Some(health) => {
+                for (node, what) in &health.nodes.waiting {
+                    lacking.entry(node).or_insert(what);
+                }
+            }
+            None => {
+                for node in due(nodes.iter().map(|node| &**node)) {
+                    if let Some(what) = (driver.on_nodes.waits_for)(node, &BTreeSet::new()) {
+                        lacking.entry(&node.name).or_insert(what);
+                    }
+                }
+            }
+        }
+    }
+    let waiting = nodes.iter().filter_map(|node| {
+        Some(WaitingNode {
+            name: node.name.clone(),
+            waits_for: (*lacking.get(node.name.as_str())?).to_owned(),
+        })
+    });
+    let apart = nodes.iter().filter_map(|node| {
+        Some(ApartNode {
+            name: node.name.clone(),
+            because: node.apart()?,
+        })
+    });
     NodesStatus {
         total: count(nodes.len()),
-        initialized: count(nodes.iter().filter(|n| n.lacks().is_none()).count()),
+        initialized: count(nodes.iter().filter(|n| n.is_initialized()).count()),
         csi_registered: count(nodes.iter().filter(|n| n.csi_registered).count()),
-        waiting: nodes
-            .iter()
-            .filter_map(|n| {
-                Some(WaitingNode {
-                    name: n.name.clone(),
-                    waits_for: lacking(n)?.to_owned(),
-                })
-            })
-            .take(20)
-            .collect(),
+        of_other_providers: count(nodes.iter().filter(|n| n.other_provider().is_some()).count()),
+        waiting: waiting.take(NAMED).collect(),
+        apart: apart.take(NAMED).collect(),
     }
 }
 

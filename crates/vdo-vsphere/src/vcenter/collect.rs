@@ -5,7 +5,9 @@ use super::identifiers::{self, identifier, identifier_or_none, reference};
 use super::offload::{Unread, Work};
 use super::xml::Element;
 use crate::vsphere::{Datastore, Entity, Host, Inventory, Machine, ManagedObject};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+use vdo_core::driverconfig::node_addresses::Adapter;
 
 /// A tree of folders is about as deep as people can think.
 const MAX_DEPTH: usize = 64;
@@ -54,6 +56,7 @@ pub struct Gathered {
     datastores: Vec<(Datastore, String)>,
     /// The folders that every datacenter has, by identifier: name and datacenter. An account may see what is in one, and not the folder.
     folders: BTreeMap<String, (&'static str, String)>,
+    networks: BTreeSet<Arc<str>>,
     held: Held,
 }
 
@@ -67,6 +70,7 @@ impl Gathered {
             machines: vec![],
             datastores: vec![],
             folders: BTreeMap::new(),
+            networks: BTreeSet::new(),
             held,
         }
     }
@@ -78,11 +82,16 @@ impl Gathered {
         let parent = identifier_or_none(&places.into_iter().find(|id| !id.is_empty()).unwrap_or_default())?;
         match item.object.kind.as_str() {
             "VirtualMachine" if item.text("config.template") != "true" => {
+                let networks = self.networks.len();
                 let machine = Machine {
                     folder: parent,
-                    ..machine(&item, name)?
+                    ..machine(&item, name, &mut self.networks)?
                 };
                 self.hold(size_of::<Machine>(), &weight_of_machine(&machine))?;
+                if self.networks.len() > networks {
+                    let names: Vec<usize> = machine.adapters.iter().map(|adapter| adapter.network.len()).collect();
+                    self.hold(0, &names)?;
+                }
                 self.machines.push(machine);
             }
             "VirtualMachine" => {
@@ -221,6 +230,8 @@ fn datastore(item: &Item, name: String) -> Result<Datastore, Unread> {
         kind: item.text("summary.type"),
         accessible: item.text("summary.accessible") != "false",
         maintenance: item.text("summary.maintenanceMode"),
+        capacity: item.text("summary.capacity").parse().ok(),
+        free: item.text("summary.freeSpace").parse().ok(),
         hosts: hosts?,
     })
 }
@@ -235,25 +246,33 @@ fn weight_of_machine(machine: &Machine) -> Vec<usize> {
         &machine.power,
         &machine.host,
     ];
-    own.into_iter().chain(&machine.addresses).map(String::len).collect()
+    let adapters = machine.adapters.iter();
+    let adapters = adapters.flat_map(|adapter| &adapter.addresses);
+    own.into_iter().chain(adapters).map(String::len).collect()
 }
 
-fn machine(item: &Item, name: String) -> Result<Machine, Unread> {
+/// One copy of the name of each network serves all machines.
+fn shared(networks: &mut BTreeSet<Arc<str>>, name: &str) -> Arc<str> {
+    if let Some(known) = networks.get(name) {
+        return known.clone();
+    }
+    let new: Arc<str> = name.into();
+    networks.insert(new.clone());
+    new
+}
+
+fn machine(item: &Item, name: String, networks: &mut BTreeSet<Arc<str>>) -> Result<Machine, Unread> {
     // Networks inside the guest, such as those of its containers, have no adapter of the machine.
     let adapters = item
         .values
         .get("guest.net")
         .into_iter()
         .flat_map(|net| net.all("GuestNicInfo"))
-        .filter(|nic| nic.text_of("deviceConfigId") != "-1");
-    let mut addresses: Vec<String> = adapters
-        .flat_map(|nic| nic.all("ipAddress"))
-        .map(|address| address.text.trim().to_owned())
-        .chain([item.text("guest.ipAddress")])
-        .filter(|address| !address.is_empty())
-        .collect();
-    addresses.sort();
-    addresses.dedup();
+        .filter(|nic| nic.text_of("deviceConfigId") != "-1")
+        .map(|nic| Adapter {
+            network: shared(networks, nic.text_of("network").trim()),
+            addresses: nic.all("ipAddress").map(|address| address.text.trim().to_owned()).collect(),
+        });
     Ok(Machine {
         id: item.object.id.clone(),
         path: name,
@@ -262,7 +281,7 @@ fn machine(item: &Item, name: String) -> Result<Machine, Unread> {
         hardware: item.text("config.version"),
         disk_uuid: item.text("config.flags.diskUuidEnabled").parse().ok(),
         host_name: item.text("guest.hostName"),
-        addresses,
+        adapters: adapters.collect(),
         tools_running: item.text("guest.toolsRunningStatus") == "guestToolsRunning",
         power: item.text("runtime.powerState"),
         host: identifier_or_none(&item.text("runtime.host"))?,
@@ -400,12 +419,8 @@ mod tests {
         let net = nic("<deviceConfigId>4000</deviceConfigId>", "10.0.0.2")
             + &nic("<deviceConfigId>-1</deviceConfigId>", "172.17.0.1")
             + &nic("", "10.0.0.3");
-        let found = machine(
-            &with("VirtualMachine", &[("guest.net", &net), ("guest.ipAddress", "10.0.0.2")]),
-            "x".into(),
-        )
-        .expect("a machine");
-        assert_eq!(found.addresses, ["10.0.0.2", "10.0.0.3"]);
+        let found = machine(&with("VirtualMachine", &[("guest.net", &net)]), "x".into(), &mut BTreeSet::new()).expect("a machine");
+        assert_eq!(found.addresses(), ["10.0.0.2", "10.0.0.3"]);
     }
 
     #[test]

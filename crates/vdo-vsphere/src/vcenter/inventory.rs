@@ -42,6 +42,8 @@ const KINDS: [(&str, &[&str]); 7] = [
             "summary.type",
             "summary.accessible",
             "summary.maintenanceMode",
+            "summary.capacity",
+            "summary.freeSpace",
         ],
     ),
     (
@@ -56,7 +58,6 @@ const KINDS: [(&str, &[&str]); 7] = [
             "config.version",
             "config.flags.diskUuidEnabled",
             "guest.hostName",
-            "guest.ipAddress",
             "guest.net",
             "guest.toolsRunningStatus",
             "runtime.host",

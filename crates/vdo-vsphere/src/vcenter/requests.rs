@@ -21,6 +21,7 @@ pub enum Method {
     PbmRetrieveContent,
     PbmCheckRequirements,
     CnsQueryVolume,
+    CnsQueryAllVolume,
 }
 
 /// A SOAP service of a vCenter.
@@ -68,7 +69,7 @@ impl Method {
             Self::HasPrivilegeOnEntities | Self::FetchUserPrivilegeOnEntities | Self::PbmRetrieveContent | Self::PbmCheckRequirements => {
                 "returnval"
             }
-            Self::CnsQueryVolume => "volumes",
+            Self::CnsQueryVolume | Self::CnsQueryAllVolume => "volumes",
             _ => "",
         }
     }
@@ -77,7 +78,7 @@ impl Method {
     pub fn place(self) -> Place {
         match self {
             Self::PbmRetrieveServiceContent | Self::PbmQueryProfile | Self::PbmRetrieveContent | Self::PbmCheckRequirements => PBM,
-            Self::CnsQueryVolume => CNS,
+            Self::CnsQueryVolume | Self::CnsQueryAllVolume => CNS,
             _ => VIM,
         }
     }

@@ -7,9 +7,11 @@ use super::identifiers::{identifier, reference};
 use super::requests::{Method, VIM, element, is_sendable};
 use super::tags::{self, Call, RestCall as _};
 use super::{Endpoint, Limits, MAX_ANSWER, Pool, connect, inventory, policies, privileges, soap, tls, volumes};
-use crate::vsphere::{Claim, Granted, Inventory, ManagedObject, Policy, ProbeError, ProbeStage, RegisteredVolumes, SessionError, Tagging};
+use crate::vsphere::{
+    Claim, Granted, Inventory, ManagedObject, Policy, ProbeError, ProbeStage, RegisteredVolume, RegisteredVolumes, SessionError, Tagging,
+};
 use hyper::header::{HeaderName, HeaderValue};
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
@@ -152,6 +154,22 @@ impl Session {
     /// When the vCenter does not answer as it should, or has ended the session for good.
     pub async fn registered_volumes(&self, claim: &Arc<Claim>, budget: &Budget) -> Result<RegisteredVolumes, SessionError> {
         twice!(self, budget, caller => volumes::read(caller, claim))
+    }
+
+    /// Every volume that is registered under a cluster id.
+    ///
+    /// # Errors
+    /// When the vCenter does not answer as it should, or has ended the session for good.
+    pub async fn volumes(&self, cluster_id: &str, budget: &Budget) -> Result<Vec<RegisteredVolume>, SessionError> {
+        twice!(self, budget, caller => volumes::list(caller, cluster_id))
+    }
+
+    /// How many volumes of which kind are registered under a cluster id.
+    ///
+    /// # Errors
+    /// When the vCenter does not answer as it should, or has ended the session for good.
+    pub async fn volume_kinds(&self, cluster_id: &str, budget: &Budget) -> Result<BTreeMap<&'static str, u64>, SessionError> {
+        twice!(self, budget, caller => volumes::kinds(caller, cluster_id))
     }
 
     /// Which of these tag categories exist, and which of their tags are on these objects. The first time it logs in to the REST

@@ -65,7 +65,8 @@ fn is_vcenter(facts: &VcenterFacts, index: Option<&Index>) -> Check {
         return Check::passed(kind, facts.full_name.clone());
     };
     let version = index.vcenter(&facts.version, Some(&facts.build));
-    let mut entries = index.drivers.values().flat_map(|driver| driver.versions.iter());
+    // A driver that talks to no vCenter supports all of them, and says nothing of this one.
+    let mut entries = index.usual().flat_map(|name| &index.drivers[name].versions);
     if entries.any(|entry| entry.vsphere.range.contains(version.numbers())) {
         return Check::passed(kind, facts.full_name.clone());
     }

@@ -48,6 +48,8 @@ pub struct RegisteredVolumes {
     pub foreign: usize,
     /// The first of those, by name.
     pub named: BTreeSet<String>,
+    /// The cluster ids under which volumes are registered that the cluster has a PersistentVolume of.
+    pub of_cluster: BTreeSet<String>,
 }
 
 impl RegisteredVolumes {
@@ -109,6 +111,7 @@ pub(super) fn cluster_id_check(
             let message = format!("no volume is registered at {server} under cluster id {cluster_id}{known}");
             let status = RegisteredVolumesStatus {
                 volumes: number(found.count),
+                registered_under: found.of_cluster.iter().cloned().collect(),
                 ..status
             };
             (Check::passed(kind, message), Some(status))
@@ -118,6 +121,7 @@ pub(super) fn cluster_id_check(
                 volumes: number(found.count),
                 foreign: number(found.foreign),
                 names: found.named.iter().cloned().collect(),
+                registered_under: found.of_cluster.iter().cloned().collect(),
                 ..status
             };
             let message = foreign_volumes(server, &status);

@@ -1,7 +1,8 @@
-use super::{Check, CrossChecks, Finding, Inspection, LoginOutcome, machines_status, privileges_status, report};
+use super::{Check, CrossChecks, Finding, Inspection, LoginOutcome, Requirements, Tagging, machines_status, privileges_status, report};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
 use vdo_api::api::{
-    Classify, ConditionType, Conditions, CredentialStatus, ProbeStatus, Reason, VsphereCloudConfig, VsphereCloudConfigStatus,
+    Classify, ConditionType, Conditions, CredentialStatus, ProbeStatus, Reason, TagCategoryStatus, VsphereCloudConfig,
+    VsphereCloudConfigStatus,
 };
 use vdo_api::facts::StoredCredentials;
 
@@ -48,9 +49,12 @@ pub fn fold_status(
         if reported.certificate.is_some() {
             status.certificate.clone_from(&reported.certificate);
         }
-        if matches!(inspection.login, LoginOutcome::Succeeded(_)) {
+        if let LoginOutcome::Succeeded(readings) = &inspection.login {
             status.machines = Some(machines_status(&reported.nodes));
             status.volumes.clone_from(&reported.volumes);
+            if let Ok(tagging) = &readings.tagging {
+                status.tag_categories = tag_categories(&inspection.request.requirements, tagging);
+            }
             status.privileges = Some(privileges_status(&reported.privileges, &inspection.request.requirements));
         }
     }
@@ -84,6 +88,15 @@ pub fn fold_status(
     }
     status.conditions = conditions.finish();
     status
+}
+
+/// The categories that the drivers read, and whether they are there.
+fn tag_categories(requirements: &Requirements, tagging: &Tagging) -> Vec<TagCategoryStatus> {
+    let status = |name: &str| TagCategoryStatus {
+        name: name.to_owned(),
+        found: tagging.categories.contains(name),
+    };
+    requirements.all_categories().into_iter().map(status).collect()
 }
 
 /// Writes down when the vCenter was asked and when it is asked again.
@@ -257,6 +270,7 @@ mod tests {
             granted: Ok(Granted::default()),
             tagging: Ok(Tagging::default()),
             volumes: None,
+            volume_kinds: None,
         };
         let again = CredentialStatus {
             attempts: 3,

@@ -225,6 +225,8 @@ mod tests {
             kind: kind.into(),
             accessible: true,
             maintenance: "normal".into(),
+            capacity: None,
+            free: None,
             hosts: hosts.iter().map(|host| (*host).to_owned()).collect(),
         }
     }

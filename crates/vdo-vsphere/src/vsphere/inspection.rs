@@ -2,6 +2,7 @@ use super::{
     Claim, Finding, Granted, Inventory, NodeReport, Policy, ProbeError, RegisteredVolumes, RequiredPrivilege, Requirements, SessionError,
     Tagging, VcenterFacts,
 };
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use vdo_api::api::CredentialStatus;
 use vdo_api::facts::Node;
@@ -28,6 +29,8 @@ pub struct InspectionRequest {
     pub index: Option<Arc<Index>>,
     /// The cluster id that is about to be used for the first time, if the storage driver uses this connection.
     pub claim: Option<Arc<Claim>>,
+    /// The cluster id whose volumes are counted by kind, for figures; `None` where they are not.
+    pub counted: Option<String>,
 }
 
 /// The result of asking a vCenter who it is.
@@ -69,6 +72,8 @@ pub struct Readings {
     pub tagging: Result<Tagging, SessionError>,
     /// The volumes registered under the cluster id; `None` where there was nothing to ask.
     pub volumes: Option<Result<RegisteredVolumes, SessionError>>,
+    /// How many volumes of which kind are registered for the cluster; `None` where they were not counted.
+    pub volume_kinds: Option<Result<BTreeMap<&'static str, u64>, SessionError>>,
 }
 
 impl Readings {

@@ -1,4 +1,5 @@
 use std::collections::{BTreeMap, BTreeSet};
+use vdo_core::driverconfig::node_addresses::Adapter;
 
 /// A reference to a managed object of a vCenter, such as `HostSystem` `host-21`.
 #[derive(Debug, Clone, Default, PartialEq, Eq, PartialOrd, Ord, Hash, serde::Serialize, serde::Deserialize, schemars::JsonSchema)]
@@ -110,6 +111,10 @@ pub struct Datastore {
     pub accessible: bool,
     /// The maintenance mode, such as `normal`; empty where the vCenter does not report it.
     pub maintenance: String,
+    /// Its size in bytes; `None` where the vCenter does not report it.
+    pub capacity: Option<u64>,
+    /// Its free space in bytes, in the same way.
+    pub free: Option<u64>,
     /// The identifiers of the hosts that have mounted it and reach it.
     pub hosts: Vec<String>,
 }
@@ -135,8 +140,8 @@ pub struct Machine {
     pub disk_uuid: Option<bool>,
     /// The host name inside.
     pub host_name: String,
-    /// The addresses inside, of all adapters.
-    pub addresses: Vec<String>,
+    /// Its network adapters.
+    pub adapters: Vec<Adapter>,
     /// Whether VMware Tools run.
     pub tools_running: bool,
     /// The power state, such as `poweredOn`.
@@ -147,4 +152,14 @@ pub struct Machine {
     pub snapshot: bool,
     /// The kinds of its SCSI controllers, such as `ParaVirtualSCSIController`; `None` where they were not read.
     pub controllers: Option<Vec<String>>,
+}
+
+impl Machine {
+    /// Its addresses, of all adapters, in order.
+    #[must_use]
+    pub fn addresses(&self) -> Vec<String> {
+        let all = self.adapters.iter().flat_map(|adapter| &adapter.addresses);
+        let all: BTreeSet<&String> = all.filter(|address| !address.is_empty()).collect();
+        all.into_iter().cloned().collect()
+    }
 }

@@ -7,8 +7,13 @@ use vdo_api::api::Reason;
 use vdo_api::facts::Node;
 use vdo_api::types::name_list;
 
+/// What a node is found by.
+const BIOS_UUID: &str = "BIOS UUID";
+const INSTANCE_UUID: &str = "instance UUID";
+const NAME: &str = "name";
+
 /// Finds the machine of each node: by BIOS UUID in both orders of its bytes, by instance UUID, by name, by address, in this
-/// order. Where several fit, none is chosen. A datacenter list that is not empty leaves the machines of others out. Nodes
+/// order. Where several fit, none is chosen. A node of another provider that none fits is left out. A datacenter list that is not empty leaves the machines of others out. Nodes
 /// with findings come first.
 #[must_use]
 pub fn match_vms(nodes: &[Arc<Node>], inventory: &Inventory, datacenters: &[String], requirements: &Requirements) -> Vec<NodeReport> {
@@ -22,6 +27,8 @@ pub fn match_vms(nodes: &[Arc<Node>], inventory: &Inventory, datacenters: &[Stri
             let (by, candidates) = keys.candidates(node);
             (node.as_ref(), by, candidates)
         })
+        // A node of another provider need not be a machine of this vCenter.
+        .filter(|(node, _, candidates)| node.other_provider().is_none() || !candidates.is_empty())
         .collect();
     let mut owners: BTreeMap<usize, Vec<&str>> = BTreeMap::new();
     for (node, _, candidates) in &found {
@@ -65,10 +72,7 @@ pub fn match_vms(nodes: &[Arc<Node>], inventory: &Inventory, datacenters: &[Stri
                             node.name,
                             name_list(&report.candidates)
                         ),
-                        Advice::run(
-                            "Give each clone a BIOS UUID of its own while it is off:",
-                            "govc vm.change -vm PATH -uuid $(uuidgen)",
-                        ),
+                        to_tell_apart(by, by),
                     ));
                 }
             }
@@ -77,6 +81,19 @@ pub fn match_vms(nodes: &[Arc<Node>], inventory: &Inventory, datacenters: &[Stri
         .collect();
     reports.sort_by(|a, b| (a.findings.is_empty(), &a.node).cmp(&(b.findings.is_empty(), &b.node)));
     reports
+}
+
+/// The remedy for two machines that fit one node, which depends on what the node was found by in each place.
+pub(super) fn to_tell_apart(one: &str, other: &str) -> Advice {
+    let is_uuid = |by: &str| matches!(by, BIOS_UUID | INSTANCE_UUID);
+    match if is_uuid(one) { other } else { one } {
+        BIOS_UUID | INSTANCE_UUID => Advice::run(
+            "Give each clone a BIOS UUID of its own while it is off:",
+            "govc vm.change -vm PATH -uuid $(uuidgen)",
+        ),
+        NAME => "Give each machine a host name of its own in its guest.".into(),
+        _ => "Give each machine an address of its own.".into(),
+    }
 }
 
 /// Whether a datacenter is the one that is named.
@@ -106,8 +123,8 @@ impl Keys {
             put(&mut keys.bios, machine.uuid.trim().to_lowercase(), at);
             put(&mut keys.instance, machine.instance_uuid.trim().to_lowercase(), at);
             put(&mut keys.name, machine.host_name.to_lowercase(), at);
-            for address in &machine.addresses {
-                put(&mut keys.address, address.clone(), at);
+            for address in machine.addresses() {
+                put(&mut keys.address, address, at);
             }
         }
         keys
@@ -117,9 +134,9 @@ impl Keys {
         let uuid = node.system_uuid.trim().to_lowercase();
         let swapped = swapped(&uuid);
         for (by, map, keys) in [
-            ("BIOS UUID", &self.bios, vec![uuid.clone(), swapped.clone()]),
-            ("instance UUID", &self.instance, vec![uuid, swapped]),
-            ("name", &self.name, vec![node.name.to_lowercase()]),
+            (BIOS_UUID, &self.bios, vec![uuid.clone(), swapped.clone()]),
+            (INSTANCE_UUID, &self.instance, vec![uuid, swapped]),
+            (NAME, &self.name, vec![node.name.to_lowercase()]),
             ("address", &self.address, node.addresses.clone()),
         ] {
             let mut found: Vec<usize> = keys.iter().filter_map(|key| map.get(key)).flatten().copied().collect();
@@ -155,6 +172,7 @@ fn swapped(uuid: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use vdo_core::driverconfig::node_addresses::Adapter;
 
     const UUID: &str = "56492e42-22ad-3911-6d72-59cc8f26bc90";
     const OTHER: &str = "11111111-2222-3333-4444-555555555555";
@@ -177,7 +195,10 @@ mod tests {
             hardware: "vmx-19".into(),
             disk_uuid: Some(true),
             host_name: host.into(),
-            addresses: vec![address.into()],
+            adapters: vec![Adapter {
+                addresses: vec![address.into()],
+                ..Adapter::default()
+            }],
             tools_running: true,
             power: "poweredOn".into(),
             ..Machine::default()
@@ -240,6 +261,10 @@ mod tests {
         let none = ["n1  by : NodeNotFound node n1: no virtual machine that can be seen has its UUID, name or address"];
         assert_eq!(reported(&one, &machines, &["/Europe/DC0"]), none);
         assert_eq!(reported(&one, &[], &[]), none);
+        let mut other = node("n1", UUID, "10.0.0.1");
+        Arc::make_mut(&mut other).provider_id = "metal3://n1".into();
+        assert_eq!(reported(&[other.clone()], &[], &[]), [""; 0], "it need not be a machine");
+        assert_eq!(reported(&[other], &machines, &[]), ["n1 /DC0/vm/m by address: "]);
         // What is not known matches no machine: an empty UUID, name or address is no key.
         assert_eq!(reported(&[node("n1", "", "")], &[machine("m", "", "", "", "")], &[]), none);
     }

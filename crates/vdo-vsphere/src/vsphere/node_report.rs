@@ -75,7 +75,7 @@ impl NodeReport {
         self.disk_uuid = machine.disk_uuid;
         self.tools_running = machine.tools_running;
         self.host_name.clone_from(&machine.host_name);
-        self.addresses.clone_from(&machine.addresses);
+        self.addresses = machine.addresses();
         self.snapshot = machine.snapshot;
         self.controllers.clone_from(&machine.controllers);
     }
@@ -149,6 +149,7 @@ mod tests {
     use super::*;
     use crate::vsphere::match_vms;
     use std::sync::Arc;
+    use vdo_core::driverconfig::node_addresses::Adapter;
 
     fn report(node: &str, reasons: &[Reason]) -> NodeReport {
         NodeReport {
@@ -200,7 +201,10 @@ mod tests {
                 uuid: uuid(i),
                 disk_uuid: Some(true),
                 host_name: format!("n{i}"),
-                addresses: vec!["10.0.0.1".into()],
+                adapters: vec![Adapter {
+                    addresses: vec!["10.0.0.1".into()],
+                    ..Adapter::default()
+                }],
                 tools_running: true,
                 ..Machine::default()
             })

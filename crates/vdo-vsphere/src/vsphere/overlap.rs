@@ -1,6 +1,8 @@
-use super::{Check, Finding, Inspection, LoginOutcome, MissingStorage, datacenters_of, missing_storage, report};
+use super::match_vms::to_tell_apart;
+use super::{Advice, AdviceLine, Check, Finding, Inspection, LoginOutcome, MissingStorage, datacenters_of, missing_storage, report};
 use jiff::Timestamp;
 use std::collections::{BTreeMap, BTreeSet};
+use std::iter;
 use vdo_api::api::{ConditionType, Reason};
 use vdo_api::types::DriverName;
 use vdo_api::types::name_list;
@@ -17,8 +19,8 @@ pub struct Coverage {
     pub drivers: BTreeSet<DriverName>,
     /// The paths of the datacenters that it looks at.
     pub datacenters: BTreeSet<String>,
-    /// The nodes that were found, with the paths of their machines.
-    pub nodes: BTreeMap<String, String>,
+    /// The nodes that were found, with the paths of their machines and by what they were found.
+    pub nodes: BTreeMap<String, (String, String)>,
     /// What the CSI driver's settings name and is not here.
     pub missing_storage: Vec<MissingStorage>,
     /// How many other connections the CSI driver uses.
@@ -120,19 +122,24 @@ fn distinct_check(own: &Coverage, others: &[impl AsRef<Coverage>]) -> Check {
             });
             continue;
         }
-        let twice: Vec<String> = own
+        let both: Vec<_> = own
             .nodes
             .iter()
-            .filter_map(|(node, path)| Some(format!("{node} ({path} here, {} there)", other.nodes.get(node)?)))
+            .filter_map(|(node, (path, by))| Some((node, path, by, other.nodes.get(node)?)))
             .collect();
-        if !twice.is_empty() {
+        let twice: Vec<String> = both
+            .iter()
+            .map(|(node, path, _, (there, _))| format!("{node} ({path} here, {there} there)"))
+            .collect();
+        if let Some((_, _, by, (_, by_there))) = both.first() {
+            let text = AdviceLine::Text("Name the right datacenters in each connection.".into());
             findings.push(Finding::new(
                 Reason::MachineInSeveralVcenters,
                 format!(
                     "vSphere connection {name}, another vCenter, has machines of the same nodes: {}",
                     name_list(&twice)
                 ),
-                "Give the copies BIOS UUIDs of their own, or name the right datacenters in each connection.",
+                Advice::of(iter::once(text).chain(to_tell_apart(by, by_there).lines().cloned())),
             ));
         }
     }
@@ -163,7 +170,7 @@ pub fn coverage(connection: &str, inspection: &Inspection) -> Option<Coverage> {
         nodes: readings
             .nodes
             .iter()
-            .filter_map(|node| Some((node.node.clone(), machines.get(node.at?)?.path.clone())))
+            .filter_map(|node| Some((node.node.clone(), (machines.get(node.at?)?.path.clone(), node.by.clone()))))
             .collect(),
         missing_storage: missing_storage(
             requirements,
@@ -198,7 +205,7 @@ mod tests {
             datacenters: set(datacenters),
             nodes: nodes
                 .iter()
-                .map(|node| ((*node).to_owned(), format!("/{vcenter}/vm/{node}")))
+                .map(|node| ((*node).to_owned(), (format!("/{vcenter}/vm/{node}"), "BIOS UUID".to_owned())))
                 .collect(),
             ..Coverage::default()
         }

@@ -1,7 +1,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 use vdo_api::api::VDOConfigSpec;
 use vdo_api::types::{DriverName, DriverVersion};
-use vdo_core::drivers::{CLOUD_PROVIDER, STORAGE, reads_file_share_datastores};
+use vdo_core::driverconfig::node_addresses::NodeAddresses;
+use vdo_core::drivers::{CLOUD_PROVIDER, STORAGE, default_class, node_addresses, reads_file_share_datastores};
 
 /// Something that the drivers do with a vCenter, each with privileges of its own.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, serde::Serialize, serde::Deserialize, schemars::JsonSchema)]
@@ -46,6 +47,8 @@ pub struct Requirements {
     pub datastores: Vec<WantedDatastore>,
     /// Storage policies that are named.
     pub policies: Vec<WantedPolicy>,
+    /// Which addresses the cloud provider gives to nodes.
+    pub addresses: NodeAddresses,
     /// The tag categories of the zone and the region for the cloud provider.
     pub zone_and_region: Option<(String, String)>,
     /// How many other connections the CSI driver uses: what is named and is not here may be there.
@@ -105,6 +108,7 @@ pub fn requirements(
     };
     if requirements.drivers.contains(CLOUD_PROVIDER.name) {
         requirements.features.insert(Feature::CloudProvider);
+        requirements.addresses = node_addresses(spec);
         let topology = spec.cloud_provider.as_ref().and_then(|cpi| cpi.topology.clone());
         requirements.zone_and_region = topology.map(|topology| (topology.zone, topology.region));
     }
@@ -135,7 +139,8 @@ fn add_storage(requirements: &mut Requirements, spec: &VDOConfigSpec) {
             vsan: true,
         }));
     }
-    for class in &csi.storage_classes {
+    let default = default_class(spec).map(|asked| asked.class(true));
+    for class in csi.storage_classes.iter().chain(&default) {
         let named_in = format!("StorageClass {}", class.name);
         let file = class.file_share == Some(true);
         if file {
@@ -199,6 +204,16 @@ mod tests {
                 rich,
                 &[CSI],
                 "block volumes,file volumes,topology|ds:///v/ in spec.storageProvider.fileVolumes (vSAN),ds:///x/ in StorageClass here,gold in StorageClass fast|rack,z|others: 1",
+            ),
+            (
+                json!({"storageProvider": {"defaultStorageClass": {"storagePolicy": "gold"}}}),
+                &[CSI],
+                "block volumes|gold in StorageClass vsphere||others: 1",
+            ),
+            (
+                json!({"storageProvider": {"defaultStorageClass": {"mode": "Off", "storagePolicy": "gold"}}}),
+                &[CSI],
+                "block volumes|||others: 1",
             ),
             (
                 json!({"storageProvider": {"storageClasses": [{"name": "share", "fileShare": true, "datastoreUrl": "ds:///v/"}]}}),

@@ -1,9 +1,10 @@
 use super::check::shell;
 use super::{Advice, Feature, Inventory, Machine, Requirements};
 use super::{Finding, NodeReport};
-use std::net::IpAddr;
 use vdo_api::api::Reason;
 use vdo_api::facts::Node;
+use vdo_api::types::name_list;
+use vdo_core::driverconfig::node_addresses::NoAddress;
 
 /// The oldest hardware version that the drivers work with.
 pub const MINIMUM_HARDWARE: u32 = 15;
@@ -122,28 +123,59 @@ impl NodeMachine<'_> {
         Some(self.finding(Reason::GuestNameDiffers, what, remedy))
     }
 
+    /// Whether the node gets an address: chosen as the cloud provider does where it is asked for, else any will do.
     fn guest_address(&self, requirements: &Requirements) -> Option<Finding> {
-        let path = self.path;
-        let usable: Vec<IpAddr> = self.machine.addresses.iter().filter_map(|address| usable(address)).collect();
-        let Some(first) = usable.first() else {
-            let what = format!("VMware Tools report no usable address of machine {path}");
-            let remedy = "Connect its network adapter and look at vmtoolsd in the guest; loopback and link-local addresses do not count.";
-            return Some(self.finding(Reason::GuestAddressMissing, what, remedy));
+        let rules = &requirements.addresses;
+        let chosen = rules.choose(&self.machine.adapters).map(drop);
+        let why = match chosen {
+            Err(why) if requirements.features.contains(&Feature::CloudProvider) || why == NoAddress::AtAll => why,
+            _ => return None,
         };
-        // It is configured for its default, IPv4, and leaves a node as it is without an address of that family.
-        let for_provider = |address: &IpAddr| address.is_ipv4() || !requirements.features.contains(&Feature::CloudProvider);
-        if usable.iter().any(for_provider) {
-            return None;
-        }
-        let what = format!("machine {path} has IPv6 addresses only, such as {first}; the cloud provider looks for an IPv4 address");
-        let remedy = "Give the machine an IPv4 address on one of its adapters.";
+        let (path, seen) = (self.path, name_list(&self.machine.addresses()));
+        let (what, remedy) = match why {
+            NoAddress::AtAll => (
+                format!("VMware Tools report no usable address of machine {path}"),
+                "Connect its network adapter and look at vmtoolsd in the guest; loopback and link-local addresses do not count.".to_owned(),
+            ),
+            NoAddress::InNetworks => (
+                format!("no adapter of machine {path} is in one of the networks of spec.cloudProvider.nodeNetworks"),
+                "Connect an adapter to one of them, or correct their names there.".to_owned(),
+            ),
+            NoAddress::Family(family) if rules.families.is_empty() => (
+                format!(
+                    "machine {path} has no {} address but {seen}; the cloud provider looks for {}",
+                    family.name(),
+                    family.name()
+                ),
+                "Give the machine an IPv4 address on one of its adapters, or ask for IPv6: spec.cloudProvider.ipFamilies.".to_owned(),
+            ),
+            NoAddress::Family(family) => (
+                format!(
+                    "machine {path} has no {} address but {seen}; spec.cloudProvider.ipFamilies asks for one",
+                    family.name()
+                ),
+                format!(
+                    "Give the machine an {0} address, or leave {0} out of spec.cloudProvider.ipFamilies.",
+                    family.name()
+                ),
+            ),
+            NoAddress::Excluded(family) => (
+                format!(
+                    "the {} addresses of machine {path} are all excluded by spec.cloudProvider.nodeNetworks: {seen}",
+                    family.name()
+                ),
+                "Give the machine an address outside these subnets, or correct excludedSubnets there.".to_owned(),
+            ),
+        };
         Some(self.finding(Reason::GuestAddressMissing, what, remedy))
     }
 
     fn provider_id(&self) -> Option<Finding> {
         let (node, path) = (self.node, self.path);
         let expected = format!("vsphere://{}", self.machine.uuid.trim().to_lowercase());
-        if node.provider_id.is_empty() || self.machine.uuid.is_empty() || node.provider_id == expected {
+        // To delete the node of another provider helps nothing: its own cloud controller would write the same again.
+        let is_ours = node.other_provider().is_none();
+        if !is_ours || node.provider_id.is_empty() || self.machine.uuid.is_empty() || node.provider_id == expected {
             return None;
         }
         let what = format!("its provider ID is {}, its machine {path} would be {expected}", node.provider_id);
@@ -197,16 +229,6 @@ impl NodeMachine<'_> {
     }
 }
 
-/// The address, if other machines can reach it there.
-fn usable(address: &str) -> Option<IpAddr> {
-    let address: IpAddr = address.parse().ok()?;
-    let link_local = match address {
-        IpAddr::V4(address) => address.is_link_local(),
-        IpAddr::V6(address) => address.is_unicast_link_local(),
-    };
-    (!address.is_loopback() && !address.is_unspecified() && !link_local).then_some(address)
-}
-
 fn too_old(version: &str) -> bool {
     let numbers: Option<Vec<u32>> = version.split('.').take(2).map(|part| part.parse().ok()).collect();
     numbers.is_some_and(|numbers| numbers.len() == 2 && numbers.as_slice() < &ESXI[..])
@@ -218,8 +240,17 @@ mod tests {
     use crate::vsphere::Host;
     use crate::vsphere::match_vms;
     use std::sync::Arc;
+    use vdo_core::driverconfig::node_addresses::Adapter;
 
     const UUID: &str = "56492e42-22ad-3911-6d72-59cc8f26bc90";
+
+    fn adapter(addresses: &[&str]) -> Vec<Adapter> {
+        let addresses = addresses.iter().map(|address| (*address).to_owned()).collect();
+        vec![Adapter {
+            network: "VM Network".into(),
+            addresses,
+        }]
+    }
 
     fn machine() -> Machine {
         Machine {
@@ -229,7 +260,7 @@ mod tests {
             hardware: "vmx-19".into(),
             disk_uuid: Some(true),
             host_name: "n1".into(),
-            addresses: vec!["10.0.0.1".into()],
+            adapters: adapter(&["10.0.0.1"]),
             tools_running: true,
             power: "poweredOn".into(),
             host: "host-1".into(),
@@ -297,14 +328,14 @@ mod tests {
             (|m| m.tools_running = false, &[Reason::ToolsNotRunning]),
             (|m| m.host_name = String::new(), &[Reason::GuestNameMissing]),
             (|m| m.host_name = "N1".into(), &[Reason::GuestNameDiffers]),
-            (|m| m.addresses = vec![], &[Reason::GuestAddressMissing]),
+            (|m| m.adapters = vec![], &[Reason::GuestAddressMissing]),
             (
-                |m| m.addresses = ["127.0.0.1", "169.254.1.1", "fe80::1", "::1", "x"].map(String::from).to_vec(),
+                |m| m.adapters = adapter(&["127.0.0.1", "169.254.1.1", "fe80::1", "::1", "x"]),
                 &[Reason::GuestAddressMissing],
             ),
-            (|m| m.addresses.push("fe80::1".into()), &[]),
-            (|m| m.addresses.push("2001:db8::1".into()), &[]),
-            (|m| m.addresses = vec!["2001:db8::1".into()], &[Reason::GuestAddressMissing]),
+            (|m| m.adapters.extend(adapter(&["fe80::1"])), &[]),
+            (|m| m.adapters.extend(adapter(&["2001:db8::1"])), &[]),
+            (|m| m.adapters = adapter(&["2001:db8::1"]), &[Reason::GuestAddressMissing]),
             (|m| m.snapshot = true, &[Reason::SnapshotsPresent]),
             (
                 |m| m.controllers = Some(vec!["VirtualLsiLogicController".into()]),
@@ -332,7 +363,7 @@ mod tests {
     fn machine_fitness_ipv6_only_without_cloud_provider_passes() {
         // Without the cloud provider, the family does not matter.
         let mut six = machine();
-        six.addresses = vec!["2001:db8::1".into()];
+        six.adapters = adapter(&["2001:db8::1"]);
         assert_eq!(
             reported_with(&Requirements::default(), &node(""), six, host("8.0.3", "connected")),
             []
@@ -364,7 +395,9 @@ mod tests {
             // Once it is registered, the name inside does not count any more.
             (&expected, "other", &[]),
             ("vsphere://422e4956-ad22-1139-6d72-59cc8f26bc90", "n1", &[Reason::ProviderIdDiffers]),
-            ("aws://i-1", "n1", &[Reason::ProviderIdDiffers]),
+            ("422e4956-ad22-1139-6d72-59cc8f26bc90", "n1", &[Reason::ProviderIdDiffers]),
+            // Deleting the node of another provider is advised to no one.
+            ("aws://i-1", "n1", &[]),
         ] {
             let machine = Machine {
                 host_name: host_name.into(),

@@ -94,6 +94,9 @@ pub struct ConfigureConnection {
 /// Arguments of `configure drivers`.
 #[derive(Debug, Clone, PartialEq, Args)]
 pub struct ConfigureDrivers {
+    /// The vSphere storage policy of the default StorageClass, by name; the class is created where the cluster has no default
+    #[arg(long, value_name = "NAME")]
+    pub storage_policy: Option<String>,
     /// The index.
     #[command(flatten)]
     pub index: MatrixFile,

@@ -1,9 +1,10 @@
 //! `vdoctl deploy` as it is typed.
 
 use super::{MatrixFile, TypedTrust};
-use clap::{Args, ValueEnum};
+use clap::{ArgGroup, Args, ValueEnum};
 use std::path::PathBuf;
 use vdo_api::api::UpdatePolicy;
+use vdo_core::install::Toleration;
 
 /// Arguments of `deploy`.
 #[derive(Debug, Clone, Default, PartialEq, Args)]
@@ -29,6 +30,9 @@ pub struct Deploy {
     /// When installed drivers change by themselves: Compatible, Latest or Disabled
     #[arg(long, value_name = "POLICY", value_parser = policy, conflicts_with = "values")]
     pub update_policy: Option<UpdatePolicy>,
+    /// The vSphere storage policy of the default StorageClass, by name; default in a new installation: a default class without a policy
+    #[arg(long, value_name = "NAME", conflicts_with = "values")]
+    pub storage_policy: Option<String>,
     /// Where the operator takes its matrix from. A file or a folder is copied into ConfigMaps; keys and credentials are mounted into the operator
     #[command(flatten)]
     pub matrix: MatrixFile,
@@ -56,6 +60,9 @@ pub struct Deploy {
     /// Runs the operator in the network of its node; without the flag that is done where no control-plane node has a pod network
     #[arg(long)]
     pub host_network: bool,
+    /// A taint of control-plane nodes that the operator's pod tolerates besides the usual ones, as kubectl taint writes it; may be repeated
+    #[arg(long, value_name = "KEY[=VALUE][:EFFECT]")]
+    pub toleration: Vec<Toleration>,
     /// Ends when everything is applied, without waiting for the drivers
     #[arg(long)]
     pub no_wait: bool,
@@ -72,13 +79,14 @@ pub struct Deploy {
 
 /// A vCenter and the account that the drivers use.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Args)]
-#[command(next_help_heading = "vCenter")]
+#[command(next_help_heading = "vCenter", group = ArgGroup::new("reached").multiple(true))]
 pub struct DeployVcenter {
-    /// The host name or address of the vCenter, and its port if it is not 443; with --user, --credentials-secret or --create-account
-    #[arg(long, value_name = "HOST[:PORT]")]
+    /// The host name or address of the vCenter, and its port if it is not 443; with --user, --credentials-secret or --create-account; default: on
+    /// OpenShift, what its object Infrastructure says
+    #[arg(long, value_name = "HOST[:PORT]", group = "reached")]
     pub vcenter: Option<String>,
     /// The user that the drivers log in as, for example k8s@vsphere.local
-    #[arg(long, value_name = "NAME")]
+    #[arg(long, value_name = "NAME", group = "reached")]
     pub user: Option<String>,
     /// A file with the password, readable by no one else; - is stdin, /dev/fd/3 a descriptor; default: it is asked for on the terminal
     #[arg(long, env = "VDO_PASSWORD_FILE", value_name = "FILE")]
@@ -89,10 +97,13 @@ pub struct DeployVcenter {
         long,
         value_name = "[DRIVER=]NAME",
         value_delimiter = ',',
-        requires = "vcenter",
+        group = "reached",
         conflicts_with_all = ["user", "password_file", "create_account"]
     )]
     pub credentials_secret: Vec<super::parse::CredentialsSecret>,
+    /// On OpenShift: takes user and password of each vCenter from OpenShift's own Secret kube-system/vsphere-creds
+    #[arg(long, group = "reached", conflicts_with_all = ["user", "password_file", "credentials_secret", "create_account", "values"])]
+    pub credentials_from_openshift: bool,
     /// Makes the account of the drivers first, as vdoctl users create --shared does; --password-file is then the administrator's
     #[arg(long, requires_all = ["vcenter", "admin"], conflicts_with = "user")]
     pub create_account: bool,

@@ -122,6 +122,8 @@ pub enum DoctorVerb {
     Nodes,
     /// Shows for each node the labels of zones and regions, the tags that they come from, and what does not fit
     Topology,
+    /// Shows why claims wait, volumes do not attach and snapshots fail, each with its cause and what to do
+    Volumes,
     /// Shows every stage of the check of one vSphere connection
     Connection {
         /// The vSphere connection

@@ -7,8 +7,19 @@ const EXAMPLES: &[(&str, &[&str])] = &[
         &[
             "vdoctl deploy --vcenter vcenter.example.com --user k8s@vsphere.local",
             "vdoctl deploy --vcenter vcenter.example.com --create-account --admin administrator@vsphere.local",
+            "vdoctl deploy --vcenter vcenter.example.com --user k8s@vsphere.local --storage-policy gold",
             "vdoctl deploy --values configuration.yaml --dry-run server",
             "vdoctl deploy                            # upgrades the operator and keeps the configuration",
+        ],
+    ),
+    (
+        "adopt",
+        &[
+            "vdoctl adopt",
+            "vdoctl adopt -o yaml                     # the objects, each setting with its origin",
+            "vdoctl adopt --write --accept-loss csi/global/cnspvcprotection-cleanup-intervalinmin",
+            "vdoctl adopt --move --dry-run            # drivers in another place, step by step",
+            "vdoctl adopt --move --undo",
         ],
     ),
     (
@@ -24,6 +35,11 @@ const EXAMPLES: &[(&str, &[&str])] = &[
         ],
     ),
     ("approve", &["vdoctl approve 5d1c7a90be22f310"]),
+    ("events", &["vdoctl events", "vdoctl events --warnings"]),
+    (
+        "logs",
+        &["vdoctl logs", "vdoctl logs csi --tail 20", "vdoctl logs operator --follow"],
+    ),
     ("history", &["vdoctl history", "vdoctl history csi", "vdoctl history csi 3 -o yaml"]),
     (
         "rollback",
@@ -57,6 +73,7 @@ const EXAMPLES: &[(&str, &[&str])] = &[
         &[
             "vdoctl configure drivers --set storageProvider.version=3.6.3",
             "vdoctl configure drivers --set storageProvider.version=null --set updatePolicy=Latest",
+            "vdoctl configure drivers --storage-policy gold    # of the default StorageClass",
             "vdoctl configure drivers -f vdoconfig.yaml --dry-run",
         ],
     ),
@@ -97,6 +114,13 @@ const EXAMPLES: &[(&str, &[&str])] = &[
         ],
     ),
     ("render", &["vdoctl render > objects.yaml", "vdoctl render -o name"]),
+    (
+        "release",
+        &[
+            "vdoctl release --output-dir drivers",
+            "vdoctl release --to helm --output-dir drivers",
+        ],
+    ),
     (
         "rights",
         &[
@@ -204,6 +228,15 @@ const EXAMPLES: &[(&str, &[&str])] = &[
         ],
     ),
     (
+        "selftest",
+        &[
+            "vdoctl selftest",
+            "vdoctl selftest --storage-class vsphere-default --access-mode ReadWriteMany",
+            "vdoctl selftest --zones -o junit > selftest.xml",
+            "vdoctl selftest --image registry.example.com/tools/busybox:1.37",
+        ],
+    ),
+    (
         "users create",
         &[
             "vdoctl users create --user administrator@vsphere.local",
@@ -216,6 +249,14 @@ const EXAMPLES: &[(&str, &[&str])] = &[
     ("users rotate", &["vdoctl users rotate --user administrator@vsphere.local"]),
     ("users delete", &["vdoctl users delete --user administrator@vsphere.local"]),
     ("doctor nodes", &["vdoctl doctor nodes"]),
+    (
+        "doctor volumes",
+        &[
+            "vdoctl doctor volumes",
+            "vdoctl doctor volumes -o wide",
+            "vdoctl doctor volumes -o json | jq .findings",
+        ],
+    ),
     ("doctor topology", &["vdoctl doctor topology", "vdoctl doctor topology -o json"]),
     ("doctor connection", &["vdoctl doctor connection vc1"]),
     (

@@ -1,3 +1,4 @@
+use k8s_openapi::jiff::SignedDuration;
 use serde_json::{Map, Value};
 use std::str::FromStr;
 use std::time::Duration;
@@ -132,6 +133,17 @@ impl Setting {
     }
 }
 
+impl Setting {
+    /// A field with a text, whatever the text looks like.
+    pub(crate) fn text(path: Vec<String>, text: &str) -> Self {
+        Self {
+            path,
+            typed: text.to_owned(),
+            value: text.into(),
+        }
+    }
+}
+
 impl FromStr for Setting {
     type Err = String;
 
@@ -170,6 +182,15 @@ pub(super) fn duration(text: &str) -> Result<Duration, String> {
     vdo::runtime::args::interval(text)
 }
 
+/// How long a request may take: as kubectl reads it, numbers with units, seconds without, and 0 for ever.
+pub(super) fn request_timeout(text: &str) -> Result<Duration, String> {
+    let seconds = text.parse::<u32>().ok().map(|seconds| Duration::from_secs(seconds.into()));
+    let read = || text.parse::<SignedDuration>().ok().and_then(|read| read.try_into().ok());
+    seconds
+        .or_else(read)
+        .ok_or_else(|| format!("{text:?} is not a duration; write numbers with units, for example 5s or 2m, or 0 for ever"))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -187,6 +208,22 @@ mod tests {
             ("a=x=y", json!({"a": "x=y"})),
         ] {
             assert_eq!(text.parse::<Setting>().map(|s| s.values()), Ok(expected), "{text}");
+        }
+    }
+
+    #[test]
+    fn request_timeout_is_read_as_kubectl_reads_it() {
+        for (text, expected) in [
+            ("0", Some(0)),
+            ("7", Some(7_000)),
+            ("500ms", Some(500)),
+            ("5s", Some(5_000)),
+            ("1h30m", Some(5_400_000)),
+            ("-1", None),
+            ("-5s", None),
+            ("soon", None),
+        ] {
+            assert_eq!(request_timeout(text).ok(), expected.map(Duration::from_millis), "{text}");
         }
     }
 

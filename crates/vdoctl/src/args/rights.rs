@@ -6,7 +6,7 @@ use clap::Args;
 /// Arguments of `rights`.
 #[derive(Debug, Clone, PartialEq, Args)]
 pub struct Rights {
-    /// Only for this driver, perhaps in one version, for example csi or csi=3.7.3; may be repeated; default: all
+    /// Only for this driver, perhaps in one version, for example csi or csi=3.7.3; may be repeated; default: those that a VDOConfig has without spec.drivers, with --missing also those in spec.drivers
     #[arg(long, value_name = "NAME[=VERSION]", value_delimiter = ',')]
     pub driver: Vec<DriverArg>,
     /// Only what the cluster lacks
@@ -18,6 +18,9 @@ pub struct Rights {
     /// Also the ValidatingAdmissionPolicy that keeps the operator to the content of these charts (Kubernetes 1.30 or newer)
     #[arg(long)]
     pub admission_policy: bool,
+    /// The ServiceAccount of the operator; default: with --missing, the one of its Deployment, otherwise vdo-operator
+    #[arg(long, value_name = "NAME")]
+    pub service_account: Option<String>,
     /// The index.
     #[command(flatten)]
     pub index: MatrixFile,

@@ -4,17 +4,17 @@ use clap::Args;
 use std::path::PathBuf;
 use vdo_api::types::Thumbprint;
 
-/// What proves that a server is the vCenter that was named with `--vcenter`.
+/// What proves that a server is the vCenter that was named. The flags that name it are the group `reached`.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Args)]
 #[command(next_help_heading = "vCenter")]
 pub struct TypedTrust {
     /// The SHA-256 or SHA-1 thumbprint of the vCenter's certificate
-    #[arg(long, value_name = "DIGITS", requires = "vcenter", conflicts_with_all = ["ca_file", "insecure"])]
+    #[arg(long, value_name = "DIGITS", requires = "reached", conflicts_with_all = ["ca_file", "insecure"])]
     pub thumbprint: Option<Thumbprint>,
     /// A file with the certificate authorities that sign it; default: those of this machine
-    #[arg(long, value_name = "FILE", requires = "vcenter", conflicts_with = "insecure")]
+    #[arg(long, value_name = "FILE", requires = "reached", conflicts_with = "insecure")]
     pub ca_file: Option<PathBuf>,
     /// Sends the password to any server, without a check of its certificate
-    #[arg(long, requires = "vcenter")]
+    #[arg(long, requires = "reached")]
     pub insecure: bool,
 }

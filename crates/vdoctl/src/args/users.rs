@@ -56,7 +56,7 @@ pub struct UsersVcenter {
     #[arg(long, value_name = "NAME", conflicts_with = "vcenter")]
     pub connection: Option<String>,
     /// Where there is no connection yet: the host name or address of the vCenter, and its port if it is not 443
-    #[arg(long, value_name = "HOST[:PORT]")]
+    #[arg(long, value_name = "HOST[:PORT]", group = "reached")]
     pub vcenter: Option<String>,
     /// How that vCenter is trusted.
     #[command(flatten)]

@@ -11,7 +11,7 @@ use kube::ResourceExt;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
-use vdo::cluster::{KubeOptions, Select, Watch, list};
+use vdo::cluster::{KubeOptions, KubeconfigNames, Select, Watch, list};
 use vdo::reconcile::connection_objects;
 use vdo_api::api::ConditionType;
 use vdo_core::drivers::{known, short};
@@ -32,7 +32,9 @@ pub(super) async fn of(asked: &Asked<'_>, arg: &Option<&Arg>) -> (Vec<Value>, bo
     }
     let path = asked.path();
     let found = match (path.as_slice(), arg.get_id().as_str()) {
-        (_, "context") => contexts(asked),
+        (_, "context") => entries(asked, |known| known.contexts),
+        (_, "kube_cluster") => entries(asked, |known| known.clusters),
+        (_, "kube_user") => entries(asked, |known| known.users),
         (_, "namespace") => namespaces(asked).await,
         (["doctor", "connection"] | ["configure", "connection"], "name") | (_, "connection") => connections(asked).await,
         (["matrix", "show" | "why-not"], "version") => versions(asked, asked.given.get("driver").or_else(|| asked.given.get("name"))).await,
@@ -174,13 +176,14 @@ fn settings(prefix: &str) -> Vec<Value> {
     found.fields.into_iter().map(one).collect()
 }
 
-fn contexts(asked: &Asked<'_>) -> Vec<Value> {
+/// Names in the kubeconfig.
+fn entries(asked: &Asked<'_>, which: impl Fn(KubeconfigNames) -> Vec<String>) -> Vec<Value> {
     let options = KubeOptions {
         kubeconfig: asked.given.get("kubeconfig").map(Into::into),
         ..KubeOptions::default()
     };
-    let contexts = options.contexts().unwrap_or_default();
-    contexts.into_iter().map(|name| Value::new(name, "")).collect()
+    let names = options.names().map(which).unwrap_or_default();
+    names.into_iter().map(|name| Value::new(name, "")).collect()
 }
 
 /// The cluster that the words name.
@@ -190,9 +193,15 @@ fn global(asked: &Asked<'_>) -> Global {
         kubeconfig: text("kubeconfig").map(Into::into),
         context: text("context"),
         namespace: text("namespace").unwrap_or_else(|| vdo_api::api::OPERATOR_NAMESPACE.to_owned()),
+        kube_cluster: text("kube_cluster"),
+        kube_user: text("kube_user"),
+        // What waits for stdin would have the shell wait.
+        token_file: text("token_file").filter(|file| file != "-").map(Into::into),
         impersonate: text("impersonate"),
+        groups: text("groups").into_iter().collect(),
         color: super::super::args::Color::Never,
         timeout: Some(PATIENCE),
+        request_timeout: None,
     }
 }
 

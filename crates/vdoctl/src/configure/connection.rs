@@ -3,7 +3,7 @@
 use super::super::args::{ConfigureConnection as Args, CredentialsSecret, Global};
 use super::super::change::Change;
 use super::super::context::{Context, Deciding};
-use super::super::deploy::checks::check;
+use super::super::deploy::checks::{Asking, check};
 use super::super::deploy::configuration::{CONNECTION, Configuration, connection, secret, trusting};
 use super::super::deploy::vcenter::{private, stored, trusted};
 use super::super::deploy::{Judge, judged};
@@ -21,7 +21,7 @@ use vdo_api::api::{API_VERSION, SERVERS, VsphereCloudConfig};
 use vdo_api::types::{ObjectId, Secret, Trust, names_server};
 use vdo_core::chart::values::merge;
 use vdo_core::manifest::Object;
-use vdo_vsphere::vcenter::Endpoint;
+use vdo_vsphere::vcenter::{Budget, Endpoint};
 
 /// A connection of the cluster, or one to come.
 pub(crate) struct Target {
@@ -156,18 +156,24 @@ pub(crate) async fn inspected(
     objects.push(config.clone());
     let there = serde_json::from_value(config.value().clone()).ok();
     let configuration = Configuration { objects };
-    let checked = check(context, &configuration, Some(&target.name), &[], there.as_ref()).await?;
+    let asking = Asking {
+        only: Some(&target.name),
+        installed: &[],
+        there: there.as_ref(),
+        surplus: false,
+        budget: Budget::default(),
+    };
+    let checked = check(context, &configuration, asking).await?;
     judged(&checked, judge, progress)?;
     let before = target.live.as_ref().and_then(|live| live.status.as_ref()?.about.as_ref());
-    let another =
-        before.filter(|before| !before.instance_uuid.is_empty() && checked.instances.iter().any(|now| *now != before.instance_uuid));
+    let another = before.filter(|before| !before.instance_uuid.is_empty() && checked.instances().any(|now| now != before.instance_uuid));
     match another {
         Some(before) if !other => Err(CliError::new(
             Exit::Refused,
             format!(
                 "connection {} would lead to another vCenter than before (instance {} instead of {})",
                 target.name,
-                checked.instances.join(", "),
+                checked.instances().collect::<Vec<_>>().join(", "),
                 before.instance_uuid
             ),
             "Nodes and volumes belong to the vCenter that they are on: add a further connection for another one. --yes changes it anyway.",

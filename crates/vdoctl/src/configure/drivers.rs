@@ -1,6 +1,6 @@
 //! `vdoctl configure drivers`: a change of the VDOConfig, after the whole plan that it leads to was tried.
 
-use super::super::args::{ConfigureDrivers as Args, Global};
+use super::super::args::{ConfigureDrivers as Args, Global, Preview, Setting};
 use super::super::context::Context;
 use super::super::plan_view::Planned;
 use super::super::preview::suppose;
@@ -9,15 +9,19 @@ use super::super::{Answer, CliError, Exit};
 use super::write;
 use vdo_api::types::count;
 
+/// What to do about a change that volumes depend on.
+const KEEPS: &str = "Keep what the volumes depend on, or delete them first. --ignore-checks writes the change; the operator then leaves the drivers \
+                     as they are until its plan is approved with vdoctl approve.";
+
 pub(super) async fn run(args: &Args, global: &Global, progress: &mut Progress) -> Result<Answer, CliError> {
     let mut context = Context::open(global).await?.choosing_from(&args.index, global).await?;
     context.matrix_lines().for_each(|line| progress.step(Mark::Note, &line));
-    let changes = suppose(&mut context, &args.change).await?;
+    let changes = suppose(&mut context, &change(args)).await?;
     if changes.is_empty() {
         return Err(CliError::new(
             Exit::Usage,
             "no change is given",
-            "Name a field with --set FIELD=VALUE, or a file with -f FILE; kubectl explain vdoconfig.spec lists the fields.",
+            "Name a field with --set FIELD=VALUE, a storage policy with --storage-policy NAME, or a file with -f FILE; kubectl explain vdoconfig.spec lists the fields.",
         ));
     }
     if let Some(other) = changes.iter().find(|change| change.after.kind() != "VDOConfig") {
@@ -40,10 +44,23 @@ pub(super) async fn run(args: &Args, global: &Global, progress: &mut Progress) -
     write(&context, &changes, args.writing, progress).await
 }
 
+/// The change, with the default StorageClass of --storage-policy.
+fn change(args: &Args) -> Preview {
+    let mut change = args.change.clone();
+    if let Some(policy) = &args.storage_policy {
+        let fields = [("mode", "Auto"), ("storagePolicy", policy)];
+        let path = |field: &str| ["storageProvider", "defaultStorageClass", field].map(str::to_owned).to_vec();
+        change
+            .settings
+            .extend(fields.map(|(field, value)| Setting::text(path(field), value)));
+    }
+    change
+}
+
 /// Shows what the change leads to.
 ///
 /// # Errors
-/// When the API server would refuse a part of it, or a driver would be left at what was applied last.
+/// When the API server would refuse a part of it, a driver would be left at what was applied last, or volumes depend on what it changes.
 fn approved(planned: &Planned, args: &Args, progress: &mut Progress) -> Result<(), CliError> {
     for driver in &planned.drivers {
         progress.step(Mark::Note, driver.lines().trim_end());
@@ -52,11 +69,21 @@ fn approved(planned: &Planned, args: &Args, progress: &mut Progress) -> Result<(
     for wait in planned.waiting.iter().chain(&planned.blocked) {
         progress.step(Mark::Note, &wait.message);
     }
-    for (id, refusal) in &planned.refusals {
-        progress.step(Mark::Failed, &format!("{id}: {refusal}"));
+    for refusal in &planned.refusals {
+        progress.step(Mark::Failed, &refusal.to_string());
     }
     let what = match (&planned.left[..], planned.refusals.len()) {
         _ if args.writing.ignore_checks => return Ok(()),
+        ([], 0) if !planned.endangered.is_empty() => {
+            return Err(CliError::new(
+                Exit::Refused,
+                format!(
+                    "volumes depend on what this changes: {}, so nothing was written",
+                    planned.endangered.join(", and ")
+                ),
+                KEEPS,
+            ));
+        }
         ([], 0) => return Ok(()),
         ([], refused) => format!("the API server would refuse {}, so nothing was written", count(refused, "object")),
         (left, _) => format!("{}, so nothing was written", left.join("; ")),

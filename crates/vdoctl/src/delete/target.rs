@@ -10,7 +10,7 @@ use vdo::cluster::{ClusterError, LEASE_NAME, LEASE_NAMESPACE, Select, Watch, get
 use vdo::reconcile::configs;
 use vdo_api::api::{API_VERSION, MANAGED_BY_LABEL, VDOConfig};
 use vdo_api::types::{ObjectId, count};
-use vdo_core::install::{self, OPERATOR, Settings, VDOCTL};
+use vdo_core::install::{self, OPERATOR, REMOVAL_GUARD, Settings, VDOCTL};
 use vdo_core::manifest::Object;
 
 /// How much is removed.
@@ -168,11 +168,17 @@ async fn objects(context: &Context, namespace: &str, scope: Scope) -> Result<Vec
         let id = ObjectId::new("coordination.k8s.io", "Lease", LEASE_NAMESPACE, name);
         ("coordination.k8s.io/v1".to_owned(), id)
     });
+    // No VDOConfig is left that it protects.
+    let guard = ["ValidatingAdmissionPolicyBinding", "ValidatingAdmissionPolicy"].map(|kind| {
+        let group = "admissionregistration.k8s.io";
+        (format!("{group}/v1"), ObjectId::new(group, kind, "", REMOVAL_GUARD))
+    });
     let mut wanted: Vec<(String, ObjectId)> = all
         .iter()
         .filter(|object| scope == Scope::Everything || is_of_operator(object, namespace))
         .map(|object| (object.api_version().to_owned(), object.id()))
         .chain(leases)
+        .chain(guard)
         .collect();
     wanted.sort_by_key(|(_, id)| rank(id.kind()));
     let mut found = Vec::new();

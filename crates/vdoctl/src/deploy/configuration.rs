@@ -25,28 +25,34 @@ pub(crate) struct Configuration {
 }
 
 impl Configuration {
-    /// From the flags: one vCenter, and what applies to all drivers.
-    pub(super) fn of_flags(args: &Args, namespace: &str, config: &str, account: Option<&Account>) -> Result<Self, ManifestError> {
+    /// From the flags and what they are laid over: the vCenters, and what applies to all drivers.
+    pub(crate) fn of_flags(args: &Args, namespace: &str, config: &str, accounts: &[Account], known: &Value) -> Result<Self, ManifestError> {
         let (mut all, mut connections) = (Vec::new(), Vec::new());
-        let mut drivers = specification(args);
-        if let Some(Account { endpoint, login }) = account {
+        let mut drivers = specification(args, known);
+        for Account {
+            connection: connection_name,
+            endpoint,
+            login,
+            datacenters,
+        } in accounts
+        {
             if let Login::Typed(user, password) = login {
                 all.push(secret(
-                    &format!("{CONNECTION}-credentials"),
+                    &format!("{connection_name}-credentials"),
                     namespace,
                     &endpoint.server,
                     user,
                     password,
                 ));
             }
-            for (name, stored) in logins(login) {
+            for (name, stored) in logins(connection_name, login) {
                 let credentials = stored.map_or_else(|| format!("{name}-credentials"), |stored| stored.name.clone());
                 let mut spec = json!({"vcIp": endpoint.server, "credentials": credentials});
                 if endpoint.port != 443 {
                     spec["port"] = endpoint.port.into();
                 }
-                if !args.vcenter.datacenter.is_empty() {
-                    spec["datacenters"] = json!(args.vcenter.datacenter);
+                if !datacenters.is_empty() {
+                    spec["datacenters"] = json!(datacenters);
                 }
                 let (fields, map) = trusting(&endpoint.trust, &name, namespace);
                 all.extend(map);
@@ -54,7 +60,13 @@ impl Configuration {
                     spec[field] = value;
                 }
                 if let Some(field) = stored.and_then(|stored| stored.field) {
-                    drivers[field]["vsphereCloudConfigs"] = json!([name]);
+                    if drivers[field]["vsphereCloudConfigs"].is_null() {
+                        drivers[field]["vsphereCloudConfigs"] = json!([]);
+                    }
+                    drivers[field]["vsphereCloudConfigs"]
+                        .as_array_mut()
+                        .into_iter()
+                        .for_each(|all| all.push(json!(name)));
                 }
                 connections.push(connection(&name, namespace, spec));
             }
@@ -137,15 +149,15 @@ impl Configuration {
 
 /// The connections that an account leads to, each with its Secret where that is there already: one, or one for each driver with a Secret of
 /// its own.
-pub(super) fn logins(login: &Login) -> Vec<(String, Option<&CredentialsSecret>)> {
+pub(super) fn logins<'a>(connection: &str, login: &'a Login) -> Vec<(String, Option<&'a CredentialsSecret>)> {
     match login {
-        Login::Typed(..) => vec![(CONNECTION.to_owned(), None)],
+        Login::Typed(..) => vec![(connection.to_owned(), None)],
         Login::Stored(all) => {
             let name = |one: &CredentialsSecret| {
                 let driver = KNOWN.into_iter().find(|known| Some(known.field) == one.field);
                 driver.map_or_else(
-                    || CONNECTION.to_owned(),
-                    |known| format!("{CONNECTION}-{}", known.short.to_lowercase()),
+                    || connection.to_owned(),
+                    |known| format!("{connection}-{}", known.short.to_lowercase()),
                 )
             };
             all.iter().map(|one| (name(one), Some(one))).collect()
@@ -191,9 +203,10 @@ fn own() -> Value {
     json!({MANAGED_BY_LABEL: VDOCTL})
 }
 
-/// What the flags say of the drivers. To name one of them alone would install only that one.
-fn specification(args: &Args) -> Value {
-    let mut spec = json!({});
+/// What the flags say of the drivers, over what is known. To name one of them alone would install only that one.
+fn specification(args: &Args, known: &Value) -> Value {
+    let mut spec = if known.is_null() { json!({}) } else { known.clone() };
+    let named = ["cloudProvider", "storageProvider"].map(|field| spec.get(field).is_some());
     if let Some(policy) = args.update_policy {
         spec["updatePolicy"] = json!(policy);
     }
@@ -201,12 +214,17 @@ fn specification(args: &Args) -> Value {
         spec["images"] = json!({"registry": registry});
     }
     if args.cpi_image.is_some() || args.csi_image.is_some() {
-        let driver = |name: &str, image: &Option<String>| match image {
-            Some(image) => json!({"values": {"images": {"overrides": {name: image}}}}),
-            None => json!({}),
-        };
-        spec["cloudProvider"] = driver("manager", &args.cpi_image);
-        spec["storageProvider"] = driver("driver", &args.csi_image);
+        let images = [
+            ("cloudProvider", "manager", &args.cpi_image),
+            ("storageProvider", "driver", &args.csi_image),
+        ];
+        for (field, name, image) in images {
+            match image {
+                Some(image) => spec[field]["values"] = json!({"images": {"overrides": {name: image}}}),
+                None if named == [false, false] => spec[field] = json!({}),
+                None => {}
+            }
+        }
     }
     spec
 }
@@ -227,4 +245,88 @@ fn typed<T: DeserializeOwned>(object: &Object, file: &str) -> Result<(), CliErro
             object.kind().to_lowercase()
         ),
     ))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use vdo_vsphere::vcenter::Endpoint;
+
+    fn account(connection: &str, server: &str, login: Login) -> Account {
+        Account {
+            connection: connection.to_owned(),
+            endpoint: Endpoint {
+                server: server.to_owned(),
+                port: 8443,
+                trust: Trust::SystemRoots,
+            },
+            login,
+            datacenters: vec![format!("dc-of-{server}")],
+        }
+    }
+
+    fn typed_login() -> Login {
+        Login::Typed("user".to_owned(), Secret::new("p4ss"))
+    }
+
+    #[test]
+    fn several_vcenters_are_connections_with_a_secret_each() {
+        let accounts = [account("vc1", "a", typed_login()), account("vc2", "b", typed_login())];
+        let known = json!({"storageProvider": {"clusterId": "ocp"}});
+        let made = Configuration::of_flags(&Args::default(), "ns", "vdo", &accounts, &known).expect("a configuration");
+        let names: Vec<String> = made
+            .objects
+            .iter()
+            .map(|object| format!("{} {}", object.kind(), object.name()))
+            .collect();
+        assert_eq!(
+            names,
+            [
+                "Secret vc1-credentials",
+                "Secret vc2-credentials",
+                "VsphereCloudConfig vc1",
+                "VsphereCloudConfig vc2",
+                "VDOConfig vdo"
+            ]
+        );
+        let connections = made.connections();
+        let specs: Vec<_> = connections
+            .iter()
+            .map(|one| (&*one.spec.vc_ip, one.spec.datacenters.join(",")))
+            .collect();
+        assert_eq!(specs, [("a", "dc-of-a".to_owned()), ("b", "dc-of-b".to_owned())]);
+        assert_eq!(made.objects[4].value()["spec"], known);
+    }
+
+    #[test]
+    fn secrets_of_each_driver_lead_to_the_connections_of_every_vcenter() {
+        let stored = |field, name: &str| CredentialsSecret {
+            field: Some(field),
+            name: name.to_owned(),
+        };
+        let login = Login::Stored(vec![stored("cloudProvider", "for-cpi"), stored("storageProvider", "for-csi")]);
+        let accounts = [account("vc1", "a", login.clone()), account("vc2", "b", login)];
+        let made = Configuration::of_flags(&Args::default(), "ns", "vdo", &accounts, &Value::Null).expect("a configuration");
+        let spec = &made.objects.last().expect("a VDOConfig").value()["spec"];
+        assert_eq!(spec["cloudProvider"]["vsphereCloudConfigs"], json!(["vc1-cpi", "vc2-cpi"]));
+        assert_eq!(spec["storageProvider"]["vsphereCloudConfigs"], json!(["vc1-csi", "vc2-csi"]));
+    }
+
+    #[test]
+    fn image_of_a_driver_is_laid_over_what_is_known_and_requests_no_other_driver() {
+        let args = Args {
+            csi_image: Some("example.com/csi:1".to_owned()),
+            ..Args::default()
+        };
+        let image = json!({"images": {"overrides": {"driver": "example.com/csi:1"}}});
+        for (known, expected) in [
+            (Value::Null, json!({"cloudProvider": {}, "storageProvider": {"values": image}})),
+            (
+                json!({"storageProvider": {"clusterId": "ocp"}}),
+                json!({"storageProvider": {"clusterId": "ocp", "values": image}}),
+            ),
+        ] {
+            assert_eq!(specification(&args, &known), expected, "{known}");
+        }
+    }
 }

@@ -11,11 +11,11 @@ use vdo_core::manifest::Object;
 use vdo_source::fetch::MatrixSource;
 
 /// What there is of an installation.
-pub(super) struct Installed {
+pub(crate) struct Installed {
     /// The version of the operator, where there is one.
     pub(super) version: Option<String>,
     /// The VDOConfig that acts.
-    pub(super) config: Option<VDOConfig>,
+    pub(crate) config: Option<VDOConfig>,
     connections: Vec<VsphereCloudConfig>,
     /// The operator's Deployments, of every namespace.
     operators: Vec<Object>,

@@ -7,41 +7,97 @@ use super::super::doctor::preflight::{endpoint, trust};
 use super::super::progress::{Mark, Progress};
 use super::super::users::{self, DOMAIN};
 use super::super::{Answer, CliError, Exit, prompt};
+use super::configuration::CONNECTION;
+use super::openshift;
 use std::io::IsTerminal as _;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::Path;
 use vdo::cluster::get;
 use vdo_api::types::{ObjectId, Secret, Trust};
 use vdo_core::certificate::CertificateFacts;
+use vdo_core::openshift::proposal::Vcenter;
 use vdo_vsphere::vcenter::{self, Budget, Endpoint};
 use vdo_vsphere::vsphere::ProbeError;
 
 /// A vCenter whose certificate is trusted, and the account there.
-pub(super) struct Account {
-    pub(super) endpoint: Endpoint,
-    pub(super) login: Login,
+pub(crate) struct Account {
+    /// The connection that leads to it.
+    pub(crate) connection: String,
+    pub(crate) endpoint: Endpoint,
+    pub(crate) login: Login,
+    /// Where is looked in; empty: everywhere.
+    pub(crate) datacenters: Vec<String>,
 }
 
 /// Who logs in.
-pub(super) enum Login {
+#[derive(Clone)]
+pub(crate) enum Login {
     /// This user, whose password is going to be in a Secret.
     Typed(String, Secret),
     /// Whom Secrets of the cluster name, all drivers or each its own.
     Stored(Vec<CredentialsSecret>),
 }
 
-/// What was typed, and on a terminal what is still asked for.
-pub(super) async fn account(given: &DeployVcenter, online: bool, progress: &mut Progress) -> Result<Account, CliError> {
-    let unknown = || {
-        CliError::new(
-            Exit::Usage,
-            "it is not known which vCenter the drivers use, and as whom",
-            "Name it with --vcenter HOST and --user NAME, and the password with --password-file FILE; or with --vcenter HOST and --credentials-secret \
-             NAME; or have the account made with --vcenter HOST --create-account --admin NAME; or give the whole configuration with --values FILE.",
-        )
+/// What was typed or is proposed, and on a terminal what is still asked for. `context` is the cluster, if there is one.
+pub(super) async fn accounts(
+    given: &DeployVcenter,
+    proposed: &[Vcenter],
+    context: Option<&Context>,
+    progress: &mut Progress,
+) -> Result<Vec<Account>, CliError> {
+    let addresses: Vec<(String, &[String])> = match &given.vcenter {
+        Some(address) => vec![(address.clone(), &given.datacenter[..])],
+        None => proposed.iter().map(|one| (one.address(), &one.datacenters[..])).collect(),
     };
-    let mut endpoint = typed(given).ok_or_else(unknown)??;
-    let login = match &given.user {
+    if addresses.is_empty() {
+        return Err(unknown());
+    }
+    let login = if given.credentials_from_openshift {
+        None
+    } else {
+        Some(login(given)?)
+    };
+    let mut all = Vec::new();
+    for (place, (address, datacenters)) in addresses.into_iter().enumerate() {
+        let mut endpoint = reached(&address, given)?;
+        let login = match (&login, context) {
+            (Some(login), _) => login.clone(),
+            (None, Some(context)) => openshift::login(context, &endpoint.server).await?,
+            (None, None) => return Err(unknown()),
+        };
+        if context.is_some() {
+            trusted(&mut endpoint, false, progress).await?;
+        }
+        all.push(Account {
+            connection: connection_name(place),
+            endpoint,
+            login,
+            datacenters: datacenters.to_vec(),
+        });
+    }
+    Ok(all)
+}
+
+/// The connections are called vc1, vc2 and so on.
+fn connection_name(place: usize) -> String {
+    match place {
+        0 => CONNECTION.to_owned(),
+        more => format!("vc{}", more + 1),
+    }
+}
+
+fn unknown() -> CliError {
+    CliError::new(
+        Exit::Usage,
+        "it is not known which vCenter the drivers use, and as whom",
+        "Name it with --vcenter HOST and --user NAME, and the password with --password-file FILE; or with --vcenter HOST and --credentials-secret \
+         NAME; or have the account made with --vcenter HOST --create-account --admin NAME; or give the whole configuration with --values FILE.",
+    )
+}
+
+/// Who was typed.
+fn login(given: &DeployVcenter) -> Result<Login, CliError> {
+    Ok(match &given.user {
         Some(user) => {
             if let Some(file) = &given.password_file {
                 private(file)?;
@@ -64,26 +120,23 @@ pub(super) async fn account(given: &DeployVcenter, online: bool, progress: &mut 
             }
             Login::Stored(named.clone())
         }
-    };
-    if online {
-        trusted(&mut endpoint, false, progress).await?;
-    }
-    Ok(Account { endpoint, login })
+    })
 }
 
-/// Where the vCenter is, if that was typed.
-fn typed(given: &DeployVcenter) -> Option<Result<Endpoint, CliError>> {
-    let (address, typed) = (given.vcenter.as_ref()?, &given.trust);
-    let trust = trust(typed.thumbprint.as_ref(), typed.ca_file.as_deref(), typed.insecure);
-    Some(trust.and_then(|trust| endpoint(address, trust)))
+/// Where a vCenter is, and how it is trusted.
+fn reached(address: &str, given: &DeployVcenter) -> Result<Endpoint, CliError> {
+    let typed = &given.trust;
+    let trust = trust(typed.thumbprint.as_ref(), typed.ca_file.as_deref(), typed.insecure)?;
+    endpoint(address, trust)
 }
 
 /// Makes the account of the drivers as `vdoctl users create --shared` does. The flags with its Secret in place of the account; an answer where
 /// nothing was to be written.
 pub(super) async fn create_account(args: &Deploy, global: &Global, progress: &mut Progress) -> Result<Result<Deploy, Answer>, CliError> {
-    let (Some(Ok(mut endpoint)), Some(admin)) = (typed(&args.vcenter), args.vcenter.admin.clone()) else {
-        return account(&args.vcenter, false, progress).await.map(|_| Ok(args.clone()));
+    let (Some(address), Some(admin)) = (&args.vcenter.vcenter, args.vcenter.admin.clone()) else {
+        return Err(unknown());
     };
+    let mut endpoint = reached(address, &args.vcenter)?;
     trusted(&mut endpoint, false, progress).await?;
     let mut args = args.clone();
     if let Trust::Thumbprint(print) = endpoint.trust {

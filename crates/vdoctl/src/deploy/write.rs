@@ -12,6 +12,7 @@ use vdo::cluster::{ClusterError, DryRunResult, Election, Fence, Permissions, Wri
 use vdo_api::types::count;
 use vdo_core::install::VDOCTL;
 use vdo_core::manifest::Object;
+use vdo_core::rbac;
 use vdo_source::fetch::ConfigMaps;
 
 /// How long another vdoctl may write. Its Lease runs out sooner where it was killed.
@@ -83,6 +84,20 @@ pub(crate) async fn dry_run(context: &Context, objects: &[Object]) -> Result<Vec
         }
     }
     refused(wrong).map_or(Ok(fates), Err)
+}
+
+/// The objects with what other installations have in them, which applying them would take away.
+pub(crate) async fn beside_others(context: &Context, objects: Vec<Object>) -> Result<Vec<Object>, CliError> {
+    let mut all = Vec::new();
+    for object in objects {
+        let is_binding = matches!(object.kind(), "ClusterRoleBinding" | "RoleBinding");
+        let live = match is_binding {
+            true => get(&context.ports.client, object.api_version(), object.identity()).await?,
+            false => None,
+        };
+        all.push(rbac::beside_others(object, live.as_ref()));
+    }
+    Ok(all)
 }
 
 /// Has the API server try an object, again where it does not answer in time.

@@ -182,6 +182,16 @@ impl Finding {
 }
 
 impl Subject {
+    /// The drivers that are going to be installed.
+    pub(crate) fn of_drivers(checks: Vec<Check>) -> Self {
+        Self {
+            subject: Topic::Drivers,
+            name: "cloud provider and CSI".into(),
+            about: Vec::new(),
+            checks,
+        }
+    }
+
     pub(crate) fn count(&self, mark: Mark) -> usize {
         self.checks.iter().filter(|check| check.status == mark).count()
     }
@@ -189,10 +199,10 @@ impl Subject {
 
 /// The worst result: a cluster that cannot be reached, a vCenter that cannot or refuses, nothing deployed, a check that failed, a check
 /// that the user lacks a right for.
-pub(crate) fn worst(subjects: &[Subject], other: &[Exit]) -> Exit {
+pub(crate) fn worst<'a>(subjects: impl IntoIterator<Item = &'a Subject>, other: &[Exit]) -> Exit {
     const WORST_FIRST: [Exit; 5] = [Exit::Cluster, Exit::Vcenter, Exit::NotFound, Exit::Differences, Exit::Refused];
     let all = subjects
-        .iter()
+        .into_iter()
         .flat_map(|subject| subject.checks.iter().map(move |check| check.exit(subject)));
     let all: Vec<Exit> = all.chain(other.iter().copied()).collect();
     WORST_FIRST.into_iter().find(|exit| all.contains(exit)).unwrap_or(Exit::Ok)

@@ -8,7 +8,7 @@ use super::check::{Check, KUBELETS, Subject, Topic};
 use super::password::password;
 use super::{Findings, connection_subject, kubelet, open, operator, uninstall};
 use futures::future::join_all;
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
 use kube::ResourceExt;
 use std::sync::Arc;
 use vdo::cluster::ClusterError;
@@ -71,6 +71,7 @@ pub(super) async fn inspect(args: &Args, global: &Global) -> Result<Findings, Cl
             nodes: nodes.clone(),
             requirements,
             claim,
+            counted: None,
             alone: own.len() < 2,
             surplus: args.surplus(),
             machine_tags: matches!(args.what, Some(DoctorVerb::Topology)),
@@ -238,6 +239,23 @@ async fn cluster(context: &Deciding, deployed: &Deployed, nodes: Result<&[Arc<No
     subjects
 }
 
+/// What the operator has found out about pods that fail, by events and logs over time, says more than one look at the cluster.
+fn keep_evidence(conditions: &mut [Condition], published: &[Condition]) {
+    let evidence = |found: &Condition| {
+        let same = |known: &&Condition| known.type_ == found.type_ && known.status == found.status;
+        published
+            .iter()
+            .find(same)
+            .filter(|known| known.reason == Reason::PodsFailing.as_str())
+    };
+    for found in conditions.iter_mut().filter(|found| found.status == "False") {
+        if let Some(known) = evidence(found) {
+            found.reason.clone_from(&known.reason);
+            found.message.clone_from(&known.message);
+        }
+    }
+}
+
 /// The conditions that the operator would publish now, worst news of the pipeline included.
 async fn drivers(context: &Deciding, config: &VDOConfig, exits: &mut Vec<Exit>) -> Vec<Check> {
     let mut report = match context.prepare(config).await {
@@ -260,7 +278,9 @@ async fn drivers(context: &Deciding, config: &VDOConfig, exits: &mut Vec<Exit>) 
         report.preconditions.retain(|found| found.kind != ConditionType::MatrixFresh);
     }
     report.generation = config.metadata.generation;
-    let status = fold(&config.status.clone().unwrap_or_default(), &report, &Time(now()));
+    let published = config.status.clone().unwrap_or_default();
+    let mut status = fold(&published, &report, &Time(now()));
+    keep_evidence(&mut status.conditions, &published.conditions);
     let quiet = [ConditionType::Ready, ConditionType::Reconciling, ConditionType::Stalled].map(ConditionType::as_str);
     let ready = status.conditions.iter().find(|c| c.type_ == quiet[0]);
     let others: Vec<Check> = status

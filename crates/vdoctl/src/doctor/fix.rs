@@ -52,8 +52,14 @@ pub(super) async fn run(args: &Args, global: &Global, progress: &mut Progress) -
     })
 }
 
-/// The answer: what became of everything. It ends with the code of what failed, else with 1 where something is left to do.
-fn answer<'a, V: View>(args: &Args, kind: fn(FixesView<'a>) -> V, lines: &'a [FixView], note: Option<String>) -> Result<Answer, CliError> {
+/// The answer, and the operator's next look where something was changed: what became of everything. It ends with the code of what failed, else with 1 where something is left to do.
+async fn answer<'a, V: View>(
+    args: &Args,
+    site: &Site,
+    kind: fn(FixesView<'a>) -> V,
+    lines: &'a [FixView],
+    note: Option<String>,
+) -> Result<Answer, CliError> {
     const WORST_FIRST: [Exit; 3] = [Exit::Vcenter, Exit::Refused, Exit::Differences];
     let exit = WORST_FIRST.into_iter().find(|exit| lines.iter().any(|line| line.exit == *exit));
     let changed = lines.iter().any(|line| line.outcome == FixOutcome::Made);
@@ -66,7 +72,8 @@ fn answer<'a, V: View>(args: &Args, kind: fn(FixesView<'a>) -> V, lines: &'a [Fi
             vdo_api::types::count(failed, "change")
         )
     });
-    let answer = note.into_iter().chain(again).fold(answer, Answer::note);
+    let unseen = if changed { site.look_again().await } else { None };
+    let answer = note.into_iter().chain(again).chain(unseen).fold(answer, Answer::note);
     Ok(answer.exit(exit.unwrap_or(Exit::Ok)))
 }
 

@@ -1,30 +1,29 @@
 //! `--pre`: before anything is installed, from a vCenter's address, an account there and, where there is one, a kubeconfig.
+//!
+//! With a cluster it makes the checks of `vdoctl deploy` with the same flags: what that would refuse fails here.
 
-use super::super::args::{Doctor as Args, Global};
-use super::super::context::{Deployed, now};
-use super::super::matrix::Choice;
+mod desk;
+
+use super::super::args::{Deploy, Doctor as Args, Global};
+use super::super::context::Context;
+use super::super::deploy::checks::{Asking, Checked, check};
+use super::super::deploy::configuration::{CONNECTION, Configuration};
+use super::super::deploy::target::Target;
+use super::super::deploy::vcenter::{Account, Login};
+use super::super::deploy::write;
 use super::super::{CliError, Exit};
 use super::check::{Check, Subject, Topic};
 use super::password::password;
-use super::{Findings, connection_subject, open};
-use std::collections::BTreeMap;
+use super::{Findings, open};
+use serde_json::Value;
 use std::path::Path;
 use std::sync::Arc;
-use vdo::reconcile::connection::examine;
-use vdo_api::api::{ConditionType, Reason, VDOConfig, VDOConfigSpec};
-use vdo_api::facts::{Credentials, Node};
-use vdo_api::types::{KubernetesVersion, Thumbprint, Trust, VcenterVersion, count};
-use vdo_core::drivers::KNOWN;
-use vdo_core::matrix::{DriverRequest, Index, Query, UpdatePolicy, resolve};
+use vdo_api::api::Reason;
+use vdo_api::facts::Node;
+use vdo_api::types::{Thumbprint, Trust, count};
+use vdo_core::install::Mounts;
+use vdo_core::manifest::Object;
 use vdo_vsphere::vcenter::{Budget, Endpoint};
-use vdo_vsphere::vsphere::{Claim, ConnectionReport, Feature, InspectionRequest, Requirements};
-
-/// What the cluster says, if it can be asked.
-struct Cluster {
-    kubernetes: KubernetesVersion,
-    nodes: Vec<Arc<Node>>,
-    claim: Option<Arc<Claim>>,
-}
 
 pub(super) async fn inspect(args: &Args, global: &Global) -> Result<Findings, CliError> {
     let given = &args.vcenter;
@@ -34,180 +33,137 @@ pub(super) async fn inspect(args: &Args, global: &Global) -> Result<Findings, Cl
     let (password, warning) = password(given.password_file.as_deref(), &user)?;
     let mut found = Findings::default();
     found.talk.extend(warning);
-
-    let requirements = Requirements {
-        drivers: KNOWN.map(|driver| driver.name.into()).into(),
-        features: [Feature::CloudProvider, Feature::Block].into(),
-        ..Requirements::default()
-    };
-    let cluster = cluster(global, &requirements, &mut found).await;
-    let choice = Choice::at_desk(&args.index, global).await?;
-    found.talk.extend(choice.used.warning());
-    let loaded = choice.loaded;
-    let request = InspectionRequest {
-        server: endpoint.server.clone(),
+    let account = Account {
+        connection: CONNECTION.to_owned(),
+        endpoint,
+        login: Login::Typed(user, password),
         datacenters: given.datacenter.clone(),
-        requirements,
-        nodes: cluster.as_ref().map(|cluster| cluster.nodes.clone()).unwrap_or_default(),
-        alone: true,
-        surplus: args.surplus(),
-        machine_tags: false,
-        index: Some(loaded.index.clone()),
-        claim: cluster.as_ref().and_then(|cluster| cluster.claim.clone()),
     };
-    let budget = Budget::for_person(global.timeout);
-    let reported = examine(&endpoint, &Credentials { user, password }, request, now(), &budget).await;
-    let mut subject = connection_subject(&endpoint.address(), &reported);
-    for check in &mut subject.checks {
-        check.without_secret();
+    match open(global).await {
+        Ok(context) => in_cluster(args, global, context, account, &mut found).await?,
+        Err(error) => {
+            unreachable(&error, global, &mut found);
+            desk::inspect(args, global, account, &[], &mut found).await?;
+        }
     }
-    if cluster.is_none()
-        && let Some(nodes) = subject
-            .checks
-            .iter_mut()
-            .find(|check| check.check == ConditionType::NodesFound.as_str())
-    {
-        *nodes = Check::new(
-            &*nodes.check,
-            None,
-            Reason::NotChecked,
-            "no cluster is known whose nodes could be looked for",
-            "",
-        );
-    }
-    let drivers = drivers(cluster.as_ref(), &reported, &loaded.index);
-    found.view.subjects.push(drivers);
-    found.take(&endpoint.address(), subject, reported);
     Ok(found)
 }
 
-/// The cluster of the kubeconfig. That there is none is no failure before an installation; that it does not answer is one.
-async fn cluster(global: &Global, requirements: &Requirements, found: &mut Findings) -> Option<Cluster> {
-    let check = |status, reason, message: &str, remedy: &str| Check::new("Reachable", status, reason, message, remedy);
-    let mut subject = Subject {
+fn subject(name: &str) -> Subject {
+    Subject {
         subject: Topic::Cluster,
-        name: "-".into(),
+        name: name.to_owned(),
         about: Vec::new(),
         checks: Vec::new(),
+    }
+}
+
+/// That there is no cluster is not a failure before an installation; that a cluster does not answer is one.
+fn unreachable(error: &CliError, global: &Global, found: &mut Findings) {
+    let named = global.kubeconfig.is_some() || global.context.is_some();
+    let absent = error.no_cluster && !named;
+    if !absent {
+        found.exits.push(error.exit);
+    }
+    let (status, reason) = if absent {
+        (None, Reason::NotChecked)
+    } else {
+        (Some(false), Reason::ApiUnavailable)
     };
-    let context = match open(global).await {
-        Ok(context) => context,
-        Err(error) => {
-            let named = global.kubeconfig.is_some() || global.context.is_some();
-            let absent = error.no_cluster && !named;
-            if !absent {
-                found.exits.push(error.exit);
-            }
-            let (status, reason) = if absent {
-                (None, Reason::NotChecked)
-            } else {
-                (Some(false), Reason::ApiUnavailable)
-            };
-            subject.checks.push(check(status, reason, &error.what, error.remedy.as_str()));
-            found.view.subjects.push(subject);
-            return None;
+    let mut cluster = subject("-");
+    let check = Check::new("Reachable", status, reason, &error.what, error.remedy.as_str());
+    cluster.checks.push(check);
+    found.view.subjects.push(cluster);
+}
+
+/// The checks of a deployment with these flags.
+async fn in_cluster(args: &Args, global: &Global, context: Context, account: Account, found: &mut Findings) -> Result<(), CliError> {
+    let mut cluster = subject(&context.name);
+    cluster.about = vec![context.server.clone(), context.kubernetes.raw().to_owned()];
+    let well = Check::new("Reachable", Some(true), Reason::Healthy, "the API server answers", "");
+    cluster.checks.push(well);
+    let address = account.endpoint.address();
+    let nodes = vdo::reconcile::nodes(&context.ports.reader).await.map_err(CliError::from);
+    let seen = nodes.as_deref().unwrap_or_default().to_vec();
+    let checked = match nodes {
+        Ok(nodes) => checked(args, global, context, nodes, &account).await,
+        Err(error) => Err(error),
+    };
+    match checked {
+        Ok((checked, warning)) => {
+            found.talk.extend(warning);
+            take(found, cluster, checked, &address);
+            Ok(())
         }
-    };
-    subject.name = context.name.clone();
-    subject.about = vec![context.server.clone(), context.kubernetes.raw().to_owned()];
-    subject
-        .checks
-        .push(check(Some(true), Reason::Healthy, "the API server answers", ""));
-    let nodes = match vdo::reconcile::nodes(&context.ports.reader).await {
-        Ok(nodes) => nodes,
-        Err(error) => {
-            let error = CliError::from(error);
-            subject.checks.push(Check::new(
-                "NodesListed",
-                Some(false),
-                Reason::Forbidden,
-                &error.what,
-                error.remedy.as_str(),
-            ));
+        // Who may not deploy sees of the vCenter what it says of the nodes.
+        Err(error) if error.exit == Exit::Refused || error.exit == Exit::Cluster => {
+            let check = Check::new("ClusterRead", Some(false), Reason::Forbidden, &error.what, error.remedy.as_str());
+            cluster.checks.push(check);
             found.exits.push(error.exit);
-            Vec::new()
+            found.view.subjects.push(cluster);
+            desk::inspect(args, global, account, &seen, found).await
         }
+        Err(error) => Err(error),
+    }
+}
+
+async fn checked(
+    args: &Args,
+    global: &Global,
+    context: Context,
+    nodes: Vec<Arc<Node>>,
+    account: &Account,
+) -> Result<(Checked, Option<String>), CliError> {
+    let deploy = Deploy::default();
+    let target = Target::look(&deploy, global, &context, nodes).await?;
+    let mut deciding = target.deciding(&args.index, global, context).await?;
+    let warning = deciding.used.warning();
+    let there = target.installed.config.as_ref();
+    let name = there.and_then(|config| config.metadata.name.as_deref()).unwrap_or("vdo");
+    let configuration = Configuration::of_flags(&deploy, &global.namespace, name, std::slice::from_ref(account), &Value::Null);
+    let configuration = configuration.map_err(|error| CliError::internal(&error))?;
+    let operator = target.operator(Mounts::default())?;
+    let asking = Asking {
+        only: None,
+        installed: &operator,
+        there,
+        surplus: args.surplus(),
+        budget: Budget::for_person(global.timeout),
     };
-    subject.about.push(count(nodes.len(), "node"));
-    subject.checks.push(super::kubelet(&nodes));
-    found.view.subjects.push(subject);
-    let config = match context.deployed().await {
-        Ok(Deployed::Config(config)) => *config,
-        _ => VDOConfig::new("vdo", VDOConfigSpec::default()),
-    };
-    Some(Cluster {
-        claim: context.claim(&config, requirements).await,
-        kubernetes: context.kubernetes,
-        nodes,
+    let mut checked = check(&mut deciding, &configuration, asking).await?;
+    // Where VDO is deployed its objects may be as a person has changed them.
+    if there.is_none() {
+        let all = operator.into_iter().chain(configuration.objects).collect();
+        checked.cluster.checks.push(operator_accepted(&deciding, all).await?);
+    }
+    Ok((checked, warning))
+}
+
+/// Whether the API server would take the objects that deploy writes, from this user.
+async fn operator_accepted(context: &Context, objects: Vec<Object>) -> Result<Check, CliError> {
+    const CHECK: &str = "DeploymentAccepted";
+    let all = write::beside_others(context, objects).await?;
+    Ok(match write::dry_run(context, &all).await {
+        Ok(_) => {
+            let message = format!(
+                "the API server accepts the {} of the operator and its configuration",
+                count(all.len(), "object")
+            );
+            Check::new(CHECK, Some(true), Reason::Healthy, &message, "")
+        }
+        Err(error) => Check::new(CHECK, Some(false), Reason::AdmissionDenied, &error.what, error.remedy.as_str()),
     })
 }
 
-/// Whether there are versions of both drivers for this cluster and this vCenter.
-fn drivers(cluster: Option<&Cluster>, reported: &ConnectionReport, index: &Index) -> Subject {
-    let version: Option<VcenterVersion> = reported.about.as_ref().and_then(|about| about.version.parse().ok());
-    let check = match (cluster, version) {
-        (Some(cluster), Some(version)) => {
-            let drivers: BTreeMap<_, _> = KNOWN
-                .into_iter()
-                .map(|driver| (driver.name.into(), DriverRequest::default()))
-                .collect();
-            let vcenters = [(
-                "vcenter".to_owned(),
-                index.vcenter(&version, reported.about.as_ref().map(|about| about.build.as_str())),
-            )];
-            let result = resolve(
-                index,
-                &Query {
-                    kubernetes: &cluster.kubernetes,
-                    vcenters: &vcenters,
-                    drivers: &drivers,
-                    installed: &BTreeMap::new(),
-                    policy: UpdatePolicy::Compatible,
-                },
-            );
-            match result {
-                Ok(choice) => {
-                    let picks: Vec<String> = choice.picks.iter().map(|(name, pick)| format!("{name} {}", pick.version)).collect();
-                    Check::new(
-                        "VersionsFit",
-                        Some(true),
-                        Reason::Healthy,
-                        &format!("{} would be installed", picks.join(" and ")),
-                        "",
-                    )
-                }
-                Err(error) => {
-                    let error = CliError::of(Exit::Differences, error.as_ref());
-                    Check::new(
-                        "VersionsFit",
-                        Some(false),
-                        Reason::NoCompatibleVersion,
-                        &error.what,
-                        error.remedy.as_str(),
-                    )
-                }
-            }
-        }
-        (None, _) => Check::new(
-            "VersionsFit",
-            None,
-            Reason::NotChecked,
-            "the version of the cluster is not known",
-            "",
-        ),
-        (_, None) => Check::new(
-            "VersionsFit",
-            None,
-            Reason::NotChecked,
-            "the version of the vCenter is not known",
-            "",
-        ),
-    };
-    Subject {
-        subject: Topic::Drivers,
-        name: "cloud provider and CSI".into(),
-        about: Vec::new(),
-        checks: vec![check],
+fn take(found: &mut Findings, mut cluster: Subject, checked: Checked, address: &str) {
+    cluster.about.extend(checked.cluster.about);
+    cluster.checks.extend(checked.cluster.checks);
+    found.view.subjects.push(cluster);
+    let undecided = || Subject::of_drivers(vec![desk::not_chosen("the checks of the vCenter failed")]);
+    found.view.subjects.push(checked.drivers.unwrap_or_else(undecided));
+    for mut one in checked.connections {
+        one.subject.name = address.to_owned();
+        found.take(address, one.subject, one.report);
     }
 }
 

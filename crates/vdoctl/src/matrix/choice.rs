@@ -278,19 +278,15 @@ impl Used {
 /// The flags of a command that its advice has to repeat: those that name the cluster and the matrix.
 pub(crate) fn repeated(named: &MatrixFile, global: &Global) -> String {
     let path = |path: &Option<std::path::PathBuf>| path.as_ref().map(|path| path.display().to_string());
-    let namespace = Some(global.namespace.clone()).filter(|namespace| namespace != vdo_api::api::OPERATOR_NAMESPACE);
     let all = [
-        ("--kubeconfig", path(&global.kubeconfig)),
-        ("--context", global.context.clone()),
-        ("--namespace", namespace),
-        ("--as", global.impersonate.clone()),
         ("--matrix", named.matrix.as_ref().map(ToString::to_string)),
         ("--matrix-keys", path(&named.matrix_keys)),
         ("--matrix-credentials", path(&named.matrix_credentials)),
     ];
-    all.into_iter()
-        .filter_map(|(flag, value)| Some(format!(" {flag} {}", shell_word(&value?))))
-        .collect()
+    let of_the_matrix = all
+        .into_iter()
+        .filter_map(|(flag, value)| Some(format!(" {flag} {}", shell_word(&value?))));
+    std::iter::once(global.of_the_cluster()).chain(of_the_matrix).collect()
 }
 
 #[cfg(test)]

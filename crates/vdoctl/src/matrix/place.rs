@@ -100,6 +100,23 @@ impl Place {
         bytes.map_err(|error| CliError::of(Exit::Refused, &error))
     }
 
+    /// Ends what a publisher that was killed had begun: the signatures of the version that lies there, in every form of the key.
+    pub(super) fn settle(self, args: &Publishing) -> Result<(), CliError> {
+        let Target::Folder { path, _turn } = &self.target else {
+            // A registry is given all files at once.
+            return Ok(());
+        };
+        if args.dry_run {
+            return Ok(());
+        }
+        let mut missing = writes(None, &signed(self.last.index.clone(), BTreeMap::new(), self.key.as_ref())?);
+        missing.retain(|write| {
+            let file = || std::fs::read(path.join(&write.path)).ok();
+            write.path != INDEX && write.content.is_some() && !signing::verifies(self.key.as_ref(), &self.last.index, file())
+        });
+        folder::write(path, &missing)
+    }
+
     /// Publishes the draft with new charts, by their paths.
     pub(super) async fn publish(self, draft: Draft, charts: BTreeMap<String, Vec<u8>>, args: &Publishing) -> Result<Published, CliError> {
         let valid = args

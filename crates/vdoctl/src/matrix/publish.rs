@@ -48,6 +48,7 @@ pub(super) async fn run(args: &Publish, global: &Global) -> Result<Answer, CliEr
     draft.explain("sources", &facts.sources);
     draft.explain("preconditions", &facts.preconditions);
     if !draft.is_changed() {
+        place.settle(&args.publishing)?;
         return Ok(Answer::text(format!(
             "{} {}: nothing to publish\n",
             style::good("✓"),

@@ -112,7 +112,7 @@ pub(super) async fn question(args: &Platform, global: &Global, index: &Index) ->
 }
 
 fn all(index: &Index) -> BTreeMap<DriverName, DriverRequest> {
-    index.drivers.keys().map(|name| (name.clone(), DriverRequest::default())).collect()
+    index.usual().map(|name| (name.clone(), DriverRequest::default())).collect()
 }
 
 /// A word of the command line that may stand there once only.

@@ -3,13 +3,16 @@
 use super::super::support::Facts;
 use super::super::views::doctor::{DoctorView, OfConnection};
 use super::super::views::status::StatusView;
+use super::super::views::volumes::VolumesView;
 use super::bars::{minor, svg};
 use crate::doctor::check::{Finding, Mark};
 use minijinja::value::{Serde, Value};
 use minijinja::{AutoEscape, Environment, Error, UndefinedBehavior, escape_formatter};
 use serde::Serialize;
 use std::collections::BTreeMap;
+use vdo_api::types::name_list;
 use vdo_core::drivers::short;
+use vdo_core::volumes::Finding as Broken;
 use vdo_vsphere::vsphere::Privileges;
 
 const TEMPLATE: &str = include_str!("report.html.j2");
@@ -121,7 +124,10 @@ fn shown(facts: &Facts) -> Result<Page, Error> {
         operator: operator.unwrap_or_else(|| "not found".to_owned()),
         message: config.and_then(|config| config.message.clone()).unwrap_or_default(),
         checked: doctor.is_some(),
-        problems: problems(doctor, status),
+        problems: problems(doctor, status)
+            .into_iter()
+            .chain(volumes(facts.volumes.as_ref()))
+            .collect(),
         drivers: drivers(status),
         vcenters: vcenters(status),
         nodes: nodes(doctor),
@@ -177,6 +183,27 @@ fn problems(doctor: Option<&DoctorView>, status: Option<&StatusView>) -> Vec<Pro
         }
     }
     all
+}
+
+/// Each cause for which volumes do not work, with the first of its objects.
+fn volumes(volumes: Option<&VolumesView>) -> Vec<Problem> {
+    let faults: Vec<&Broken> = volumes
+        .into_iter()
+        .flat_map(|volumes| &volumes.findings)
+        .filter(|finding| finding.is_fault)
+        .collect();
+    let groups = faults.chunk_by(|a, b| a.cause == b.cause);
+    let problem = |group: &[&Broken]| {
+        let first = group.first()?;
+        let objects: Vec<String> = group.iter().map(|finding| finding.object()).collect();
+        Some(Problem {
+            about: name_list(&objects),
+            reason: first.cause.to_string(),
+            message: first.message.clone(),
+            remedy: format!("{} {}", first.remedy, first.command).trim_end().to_owned(),
+        })
+    };
+    groups.filter_map(problem).collect()
 }
 
 fn drivers(status: Option<&StatusView>) -> Table {
@@ -373,6 +400,10 @@ mod tests {
                     "nodes": [{"connection": "vc1", "node": "w-3", "machine": "/DC0/vm/w-3", "host": "esx-02", "hostVersion": "8.0.3", "hardware": "vmx-13", "diskUuid": false, "findings": []}],
                     "privileges": [{"connection": "vc1", "principal": "k8s", "missing": [{"path": "/", "role": "CNS", "privilege": "Cns.Searchable"}],
                         "held": [{"path": "/DC0", "role": "ReadOnly", "privilege": "System.Read"}]}]}),
+                "volumes" => {
+                    json!({"findings": [{"cause": "PolicyNotFound", "isFault": true, "kind": "PersistentVolumeClaim", "namespace": "ns",
+                    "name": "data", "message": "no policy gold", "remedy": "Create the policy.", "command": "kubectl get storageclass"}]})
+                }
                 "matrix" => json!({"matrix": matrix, "versions": [
                     version("3.7.3", "1.33", "1.35", "good"), version("3.7.0", "1.33", "1.35", "good"), version("3.0.0", "1.24", "1.27", "withdrawn")]}),
                 "outlook" => json!({"matrix": matrix, "fits": false, "stages": [
@@ -408,6 +439,8 @@ mod tests {
             "no version of vsphere-csi fits",
             "installation",
             "plan: no \u{fffd} answer",
+            "PersistentVolumeClaim ns/data",
+            "Create the policy. kubectl get storageclass",
         ] {
             assert!(page.contains(part), "{part} is not in the page");
         }

@@ -1,7 +1,8 @@
 //! The one judgement of an installation: it is ready, it is under way, or nothing goes on before a person acts. Every verb that waits, or
 //! hands something to the operator, asks here, and so does the screen of `status`.
 
-use super::model::{Config, Operator, Picture, Problem, Severity, nodes_of, problems_of};
+use super::model::{Config, Operator, Picture, Problem, Severity, problems_of};
+use super::nodes::nodes_of;
 use k8s_openapi::jiff::Timestamp;
 use vdo_api::api::{ConditionType, Conditions, Health, Reason};
 use vdo_api::types::count;
@@ -229,7 +230,7 @@ fn waits(config: &Config, operator: Option<String>, now: Timestamp) -> Vec<Strin
         waits.push(format!("the operator to look at VDOConfig {}", config.id));
     }
     for driver in status.drivers.iter().filter(|driver| driver.ready != "True") {
-        let nodes = nodes_of(&driver.name, status).map(|(done, all)| format!(" · nodes {done}/{all}"));
+        let nodes = nodes_of(driver, status).map(|(done, all)| format!(" · nodes {done}/{all}"));
         let condition = drivers::known(&driver.name).and_then(|known| Conditions::find(&status.conditions, known.condition));
         let message = condition.map_or(driver.message.as_str(), |c| c.message.as_str());
         let counted = match driver.pods.as_str() {

@@ -8,6 +8,7 @@ use super::super::views::status::{
 };
 use super::super::views::version::InstallerView;
 use super::next::next;
+use super::nodes::nodes_of;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use k8s_openapi::jiff::Timestamp;
 use kube::ResourceExt;
@@ -93,7 +94,7 @@ pub(crate) struct Problem {
 
 impl Picture {
     /// Takes it once, so an operator that seems to be away is watched for a few seconds.
-    pub(super) async fn take(context: &Context, deployed: &Deployed) -> Result<Self, CliError> {
+    pub(crate) async fn take(context: &Context, deployed: &Deployed) -> Result<Self, CliError> {
         let deleting = matches!(deployed, Deployed::Config(config) if config.metadata.deletion_timestamp.is_some());
         let presence = Presence::find(context, context.namespace()).await?;
         let presence = match deployed {
@@ -377,12 +378,6 @@ fn is_problem(condition: &Condition) -> bool {
     ConditionType::is_well(&condition.type_, &condition.status) != Some(true) && !silent.contains(&condition.reason.as_str())
 }
 
-/// The nodes on which a driver has done its work, of all.
-pub(crate) fn nodes_of(driver: &str, status: &VDOConfigStatus) -> Option<(i64, i64)> {
-    let nodes = status.nodes.as_ref()?;
-    Some(((drivers::known(driver)?.on_nodes.count)(nodes), nodes.total))
-}
-
 /// Why a driver is as it is: from its condition, or where it has none from the driver itself.
 fn reason_and_message<'a>(driver: &'a DriverStatus, status: &'a VDOConfigStatus) -> (&'a str, &'a str) {
     match drivers::known(&driver.name) {
@@ -415,7 +410,7 @@ fn driver(driver: &DriverStatus, status: &VDOConfigStatus) -> DriverView {
         because: driver.because.clone(),
         pods: driver.pods.clone(),
         updated: known(&driver.updated),
-        nodes: nodes_of(&driver.name, status).map(|(ready, total)| DoneView { ready, total }),
+        nodes: nodes_of(driver, status).map(|(ready, total)| DoneView { ready, total }),
         ready: driver.ready.clone(),
         state: state_of(driver, status).to_owned(),
         message: reason_and_message(driver, status).1.to_owned(),

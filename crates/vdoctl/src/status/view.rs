@@ -2,9 +2,9 @@
 
 use super::super::style::{ago, bad, columns, faint, good, head, table, warn, width};
 use super::super::views::status::{DriverView, OperatorView, StatusView, VcenterView};
-use super::matrix;
 use super::model::Severity;
 use super::next::timed;
+use super::{matrix, nodes};
 use k8s_openapi::jiff::Timestamp;
 use vdo_api::api::Health;
 use vdo_core::drivers::short;
@@ -49,6 +49,9 @@ pub(super) fn draw(view: &StatusView, layout: Layout, now: Timestamp) -> String 
         };
         let reason = faint(&format!("({})", problem.reason));
         lines.push_str(&line(mark, &format!("{} {reason}", problem.message)));
+    }
+    if let Some(apart) = config.nodes.as_ref().and_then(nodes::apart) {
+        lines.push_str(&line(warn("!"), &apart));
     }
     if let Some(stuck) = &config.stuck {
         return lines + &line(bad("✗"), &format!("{}.", stuck.message)) + &format!("    {}\n", stuck.remedy);

@@ -207,11 +207,13 @@ pub(super) const OURS: [&str; 25] = [
 ];
 
 /// Arguments of the operator, the drivers and their sidecars.
-pub(super) const ARGUMENTS: [&str; 65] = [
+pub(super) const ARGUMENTS: [&str; 70] = [
     "allocate-node-cidrs",
+    "alsologtostderr",
     "cloud-config",
     "cloud-provider",
     "cluster-cidr",
+    "config",
     "configure-cloud-routes",
     "connection-interval",
     "csi-address",
@@ -240,6 +242,9 @@ pub(super) const ARGUMENTS: [&str; 65] = [
     "listen",
     "log-format",
     "log-level",
+    "log_dir",
+    "log_file_max_num",
+    "log_file_max_size",
     "logging-format",
     "logtostderr",
     "matrix",
@@ -274,6 +279,9 @@ pub(super) const ARGUMENTS: [&str; 65] = [
     "volume-name-prefix",
     "worker-threads",
 ];
+
+/// Programs that a command names without a path.
+pub(super) const PROGRAMS: [&str; 4] = ["antrea-agent", "antrea-controller", "install_cni", "start_ovs"];
 
 /// Parameters of a StorageClass of our driver.
 pub(super) const PARAMETERS: [&str; 7] = [

@@ -2,16 +2,15 @@
 
 use super::super::context::Context;
 use super::super::error::sentence;
+use super::super::places::{is_ours, namespaces};
 use super::archive::Archive;
 use super::fields::{self, Withheld};
 use super::mask::Mask;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::{Value, json};
-use std::collections::BTreeSet;
 use vdo::cluster::{ClusterError, Select, Watch, list, metrics_of, pod_log_tail};
 use vdo_api::api::{API_VERSION, STATE_TYPE};
-use vdo_core::drivers::KNOWN;
 use vdo_core::install::OPERATOR;
 use vdo_core::manifest::Object;
 
@@ -21,9 +20,6 @@ const OF_A_KIND: usize = 500;
 /// The most of a log, in lines and bytes.
 const LINES: i64 = 5_000;
 const BYTES: i64 = 1 << 20;
-
-/// A namespace of others as well: of it only what is called like the drivers.
-const SHARED: &str = "kube-system";
 
 /// Kinds without a namespace, or of all namespaces.
 const OF_THE_CLUSTER: [(&str, &str); 9] = [
@@ -50,12 +46,6 @@ const OF_A_NAMESPACE: [(&str, &str); 9] = [
     ("v1", "Event"),
     ("coordination.k8s.io/v1", "Lease"),
 ];
-
-/// The namespaces of the operator and of the drivers.
-fn namespaces(context: &Context) -> BTreeSet<String> {
-    let drivers = KNOWN.iter().map(|driver| driver.namespace.to_owned());
-    drivers.chain([context.namespace().to_owned(), SHARED.to_owned()]).collect()
-}
 
 /// The types of Secrets whose values are not looked for: certificates, which are public, and the operator's state, which has no secrets and is
 /// full of words that are in everything else.
@@ -95,7 +85,7 @@ pub(super) async fn collect(context: &Context) -> (Collected, Mask) {
                     if kind == "Secret" {
                         secrets.extend(objects.iter().flat_map(values));
                     }
-                    objects.retain(|object| namespace != SHARED || is_ours(object));
+                    objects.retain(|object| is_ours(&namespace, object));
                     found.take(&objects, kind, &namespace, &mut withheld);
                     if kind == "Pod" {
                         found.pods.extend(objects);
@@ -150,12 +140,6 @@ impl Collected {
         }
         missing
     }
-}
-
-/// Whether an object of a shared namespace is of the operator or a driver.
-fn is_ours(object: &Object) -> bool {
-    let text = format!("{} {}", object.name(), object.text("/involvedObject/name"));
-    text.contains("vsphere") || text.contains("vdo-")
 }
 
 /// The logs of a pod's containers: of those that run, and of those before them where there were some.

@@ -40,6 +40,7 @@ impl Documents {
         // Without it there is nothing to ask the others about.
         all.insert("status", part(Ok((status(Format::Json).await?, status(Format::Wide).await?))));
         all.insert("doctor", part(doctor::both(&Doctor::default(), global).await));
+        all.insert("volumes", part(doctor::volumes(global).await));
         all.insert("plan", part(plan::with_fields(global, fields::difference).await));
         let histories = async |format| {
             let args = History {

@@ -357,7 +357,7 @@ fn is_program(word: &str) -> bool {
                 .bytes()
                 .all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit() || matches!(byte, b'-' | b'.' | b'_'))
     };
-    word.starts_with('/') && word.split('/').all(name) || word.ends_with(".exe") && name(word)
+    allow::PROGRAMS.contains(&word) || word.starts_with('/') && word.split('/').all(name) || word.ends_with(".exe") && name(word)
 }
 
 /// Whether a word is a known flag, alone or with its value.

@@ -273,6 +273,7 @@ pub(super) async fn verified(
         nodes: site.nodes.clone(),
         requirements: target.requirements.clone(),
         claim: None,
+        counted: None,
         alone: site.connections.len() < 2,
         surplus: false,
         machine_tags: false,

@@ -4,7 +4,6 @@ use super::super::args::{Global, UsersCreate};
 use super::site::Site;
 use kube::ResourceExt;
 use std::collections::BTreeSet;
-use vdo_api::api::OPERATOR_NAMESPACE;
 use vdo_api::types::{Trust, shell_word};
 use vdo_core::drivers::KNOWN;
 
@@ -15,7 +14,7 @@ pub(super) fn command(site: &Site, args: &UsersCreate, global: &Global) -> Optio
     if new.is_empty() || !stored {
         return None;
     }
-    let (place, cluster) = (place(site, args), of_the_cluster(global));
+    let (place, cluster) = (place(site, args), global.of_the_cluster());
     let secrets: Vec<(BTreeSet<&str>, &str)> = new
         .iter()
         .map(|target| {
@@ -67,20 +66,6 @@ fn place(site: &Site, args: &UsersCreate) -> String {
         _ => String::new(),
     };
     format!(" --vcenter {}{trust}", shell_word(&address))
-}
-
-/// The options by which this command found its cluster.
-fn of_the_cluster(global: &Global) -> String {
-    let kubeconfig = global.kubeconfig.as_ref().map(|file| file.display().to_string());
-    let namespace = Some(&global.namespace).filter(|name| *name != OPERATOR_NAMESPACE);
-    let all = [
-        ("kubeconfig", kubeconfig),
-        ("context", global.context.clone()),
-        ("namespace", namespace.cloned()),
-        ("as", global.impersonate.clone()),
-    ];
-    let flag = |(name, value): (&str, Option<String>)| value.map(|value| format!(" --{name} {}", shell_word(&value)));
-    all.into_iter().filter_map(flag).collect()
 }
 
 #[cfg(test)]

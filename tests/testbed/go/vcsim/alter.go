@@ -103,6 +103,21 @@ func (c *control) setMachine(vm *simulator.VirtualMachine, key, value string) bo
 		if value != "" {
 			vm.Guest.Net = []types.GuestNicInfo{{IpAddress: all, DeviceConfigId: 4000}}
 		}
+	case "adapters":
+		// NETWORK=ADDRESS,ADDRESS;NETWORK=...
+		vm.Guest.IpAddress, vm.Guest.Net = "", nil
+		for i, adapter := range strings.Split(value, ";") {
+			if network, all, found := strings.Cut(adapter, "="); found {
+				nic := types.GuestNicInfo{Network: network, DeviceConfigId: int32(4000 + i)}
+				if all != "" {
+					nic.IpAddress = strings.Split(all, ",")
+				}
+				if vm.Guest.IpAddress == "" && all != "" {
+					vm.Guest.IpAddress = nic.IpAddress[0]
+				}
+				vm.Guest.Net = append(vm.Guest.Net, nic)
+			}
+		}
 	case "power":
 		vm.Runtime.PowerState = types.VirtualMachinePowerState(value)
 	case "uuid":

@@ -59,9 +59,10 @@ pub(super) fn narrow(ports: &BTreeMap<u16, SocketAddr>, args: &mut [String], env
     let texts = args.iter_mut().chain(env.iter_mut().map(|(_, value)| value));
     for text in texts {
         for (number, place) in ports {
-            for everywhere in [format!("0.0.0.0:{number}"), format!("[::]:{number}")] {
+            for (before, port) in [("", "0.0.0.0:"), ("", "[::]:"), ("=", ":")] {
+                let everywhere = format!("{before}{port}{number}");
                 if text.ends_with(&everywhere) {
-                    *text = text.replace(&everywhere, &place.to_string());
+                    *text = text.replace(&everywhere, &format!("{before}{place}"));
                     found = true;
                 }
             }
@@ -86,6 +87,12 @@ mod tests {
         for (args, env, wanted_args, wanted_env) in [
             (vec![], vec![], vec![], variable("127.1.2.3:8080")),
             (vec!["--listen=0.0.0.0:8080"], vec![], vec!["--listen=127.1.2.3:8080"], vec![]),
+            (
+                vec!["--http-endpoint=:8080"],
+                vec![],
+                vec!["--http-endpoint=127.1.2.3:8080"],
+                vec![],
+            ),
             (vec!["--listen", "[::]:8080"], vec![], vec!["--listen", "127.1.2.3:8080"], vec![]),
             (vec![], variable("0.0.0.0:8080"), vec![], variable("127.1.2.3:8080")),
             (vec![], variable("127.0.0.1:9090"), vec![], variable("127.0.0.1:9090")),

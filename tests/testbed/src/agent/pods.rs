@@ -76,6 +76,13 @@ impl Table {
         self.slots.values().map(with_pid).collect()
     }
 
+    /// The UID of a pod whose container of this name is ready.
+    pub(super) fn ready_pod(&self, namespace: &str, container: &str) -> Option<String> {
+        let is_ready = |slot: &Slot| slot.report.ready && slot.report.namespace == namespace && slot.report.container == container;
+        let mut slots = self.slots.iter();
+        slots.find(|(_, slot)| is_ready(slot)).map(|((uid, _), _)| uid.clone())
+    }
+
     pub(super) fn close(&mut self) {
         self.closed = true;
         self.slots.clear();

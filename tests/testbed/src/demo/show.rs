@@ -5,6 +5,7 @@ use std::process::{Command, Stdio};
 
 use anyhow::{Context, Result, anyhow, bail, ensure};
 
+use super::former::Former;
 use super::screen::Screen;
 use super::{Options, ServedImage, State, rest, volume};
 use crate::audit::{AuditLog, Entry, Mark};
@@ -73,8 +74,12 @@ impl Show {
         self.step = "vdoctl deploy";
         self.deploy(&state, &programs, &image)?;
 
-        self.step = "what to see";
         let tools = Tools::lay_out(&state, &programs)?;
+        if let Some(former) = options.from {
+            self.step = "taking over";
+            self.take_over(former, &tools).await?;
+        }
+        self.step = "what to see";
         self.look(&tools)?;
         self.step = "a volume";
         match unconfined {
@@ -149,6 +154,22 @@ impl Show {
         };
         ensure!(status.success(), "it ended with {status}{}", logs());
         Ok(())
+    }
+
+    /// The same drivers once more, as another tool brings them, and what an administrator does to take them over.
+    async fn take_over(&mut self, former: Former, tools: &Tools) -> Result<()> {
+        let tool = former.said();
+        let done = self.dir.join("vdo.yaml");
+        if done.is_file() {
+            self.screen.done(format!("drivers of {tool} were taken over before"));
+            return Ok(());
+        }
+        let doing = format!("installing the drivers as {tool} brings them, in place of those of VDO");
+        self.screen.during(&doing, former.install(tools, &self.dir)).await?;
+        self.screen.done(format!(
+            "{tool} has installed the drivers; VDO has its operator and a connection here, and no VDOConfig"
+        ));
+        former.taken_over(tools, &self.dir, |text| self.screen.text(text))
     }
 
     /// What an administrator would look at.
@@ -245,9 +266,9 @@ End it all: {}
 }
 
 /// The commands that a person would use, in a folder for the path.
-struct Tools {
+pub(super) struct Tools {
     bin: PathBuf,
-    kubeconfig: PathBuf,
+    pub(super) kubeconfig: PathBuf,
 }
 
 impl Tools {
@@ -269,13 +290,25 @@ impl Tools {
         })
     }
 
-    fn run(&self, program: &str, args: &[&str]) -> Result<String> {
+    pub(super) fn run(&self, program: &str, args: &[&str]) -> Result<String> {
+        match self.ended(program, args)? {
+            (0, text) => Ok(text),
+            (code, text) => bail!("{program} {} failed ({code}): {text}", args.join(" ")),
+        }
+    }
+
+    /// The exit code of a command, and what it prints.
+    pub(super) fn ended(&self, program: &str, args: &[&str]) -> Result<(i32, String)> {
         let mut command = Command::new(self.bin.join(program));
         command
             .args(args)
             .env("KUBECONFIG", &self.kubeconfig)
             .env("VDO_KUBECONFIG", &self.kubeconfig);
-        answer(&mut command)
+        let output = command.output().with_context(|| format!("cannot run {program}"))?;
+        let code = output.status.code().with_context(|| format!("{program} was killed"))?;
+        let said = if code == 0 { Vec::new() } else { output.stderr };
+        let text = String::from_utf8_lossy(&[output.stdout, said].concat()).trim_end().to_owned();
+        Ok((code, text))
     }
 }
 
@@ -319,19 +352,8 @@ fn found(program: &str) -> bool {
     std::env::split_paths(&path).any(|folder| folder.join(program).is_file())
 }
 
-fn answer(command: &mut Command) -> Result<String> {
-    let output = command
-        .output()
-        .with_context(|| format!("cannot run {}", command.get_program().display()))?;
-    let [stdout, stderr] = [output.stdout, output.stderr].map(|bytes| String::from_utf8_lossy(&bytes).trim_end().to_owned());
-    if !output.status.success() {
-        bail!("{} failed ({}): {stdout}{stderr}", command.get_program().display(), output.status);
-    }
-    Ok(stdout)
-}
-
 /// A path as a shell reads it.
-fn quoted(path: &Path) -> String {
+pub(super) fn quoted(path: &Path) -> String {
     let path = path.display().to_string();
     shlex::try_quote(&path).map_or(path.clone(), Into::into)
 }

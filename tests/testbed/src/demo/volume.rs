@@ -7,28 +7,22 @@ use anyhow::{Context, Result};
 use crate::agent::launcher;
 use crate::{Isolation, workdir};
 
-/// As a user of the cluster writes it.
+/// As a user of the cluster writes it: without a class, because there is a default one.
 const CLAIM: &str = "\
-apiVersion: storage.k8s.io/v1
-kind: StorageClass
-metadata: {name: demo}
-provisioner: csi.vsphere.vmware.com
----
 apiVersion: v1
 kind: PersistentVolumeClaim
 metadata: {name: demo, namespace: default}
 spec:
-  storageClassName: demo
   accessModes: [ReadWriteOnce]
   resources: {requests: {storage: 1Gi}}
 ";
-/// What waits until the claim is bound.
+/// What waits until the claim is bound. After a restart the driver's sidecars wait for the leases of those before, for up to two and a half minutes.
 pub(super) const WAIT: [&str; 5] = [
     "wait",
     "persistentvolumeclaim/demo",
     "--namespace=default",
     "--for=jsonpath={.status.phase}=Bound",
-    "--timeout=120s",
+    "--timeout=300s",
 ];
 /// What shows it.
 pub(super) const SHOW: [&str; 5] = [

@@ -5,7 +5,7 @@ use regex::{Captures, Regex};
 use std::sync::LazyLock;
 
 /// Variables of an environment whose values are shown. Of every other one only the name is: what is in it is not known here.
-const VARIABLES: [&str; 28] = [
+const VARIABLES: [&str; 29] = [
     "ADDRESS",
     "CSI_ENDPOINT",
     "CSI_NAMESPACE",
@@ -28,6 +28,7 @@ const VARIABLES: [&str; 28] = [
     "POD_IP",
     "POD_NAME",
     "POD_NAMESPACE",
+    "SSL_CERT_DIR",
     "SSL_CERT_FILE",
     "VDO_IDENTITY",
     "VDO_NAMESPACE",

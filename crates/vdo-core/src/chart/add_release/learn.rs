@@ -140,12 +140,30 @@ impl Learner<'_> {
         });
         let mut release = release;
         for (name, reference) in found {
+            let reference = self.with_version(reference, &images[&name], &release);
             let is = |image: &Value| serde_json::from_value::<ImageSource>(image.clone()).is_ok_and(|image| image.reference() == reference);
             if !images.get(&name).is_some_and(is) {
                 release["images"][&name] = ImageSource::parse(&reference).to_value();
             }
         }
         release
+    }
+
+    /// The reference of an image. Where the manifests say `latest`, which is no version, the tag is that of the release before, with the new
+    /// version in the place of the old one.
+    fn with_version(&self, reference: String, before: &Value, release: &Value) -> String {
+        let mut image = ImageSource::parse(&reference);
+        let (old, new) = (
+            self.chart.release.version.to_string(),
+            release["version"].as_str().unwrap_or_default(),
+        );
+        match before["tag"].as_str() {
+            Some(tag) if image.tag == "latest" && tag.contains(&old) => {
+                image.tag = tag.replace(&old, new);
+                image.reference()
+            }
+            _ => reference,
+        }
     }
 
     /// What a switch may be by what the manifests have in its places.

@@ -133,6 +133,27 @@ fn uninstall_with_volumes_keeps_storage_driver() {
     assert_eq!(cluster.plan(), "delete cpi");
 }
 
+/// A driver that was there before VDO goes on without it; of what another driver was given, only the objects of others stay.
+#[test]
+fn uninstall_leaves_adopted_driver_running() {
+    let adopted = json!({"annotations": {vdo_api::api::ADOPTED_FROM_ANNOTATION: "kubectl apply"}});
+    let none = json!({});
+    let mut cluster = Cluster::new()
+        .with("DaemonSet", "cpi", (crate::drivers::CPI, 4), &adopted, true)
+        .with("ConfigMap", "made-by-us", (crate::drivers::CPI, 2), &none, false)
+        .with("Deployment", "csi", (CSI, 5), &none, true)
+        .with("ConfigMap", "settings", (CSI, 2), &adopted, false);
+    assert_eq!(cluster.plan(), "release made-by-us | release settings | release cpi | delete csi");
+    // Volumes do not keep a driver that stays.
+    let none_left = |cluster: &mut Cluster| Arc::make_mut(&mut cluster.observed.live).retain(|id, _| id.name != "csi");
+    none_left(&mut cluster);
+    cluster.observed.volumes = Some(Volumes {
+        count: 1,
+        named: vec!["pv-1".to_owned()],
+    });
+    assert_eq!(cluster.plan(), "release made-by-us | release settings | release cpi");
+}
+
 #[test]
 fn uninstall_object_terminating_shortly_holds_wave_below() {
     let fresh = both().leaving("slow", 6, 1, &json!(["example.com/keep"]));
@@ -185,6 +206,27 @@ fn uninstall_object_in_use_is_kept() {
         cluster.observed.held.insert(id, None);
         assert_eq!(cluster.plan(), "delete o");
     }
+}
+
+#[test]
+fn uninstall_definition_waits_for_objects_of_it_that_go_too() {
+    let mut cluster = Cluster::new()
+        .with("CustomResourceDefinition", "things", (CSI, 1), &json!({}), false)
+        .with("Thing", "a", (CSI, 2), &json!({}), false);
+    let definition = cluster
+        .inventory
+        .objects
+        .keys()
+        .find(|id| id.name == "things")
+        .expect("one")
+        .clone();
+    let live = Arc::make_mut(&mut cluster.observed.live);
+    let mut value = live[&definition].value().clone();
+    value["spec"] = json!({"group": "", "names": {"kind": "Thing"}});
+    live.insert(definition, Object::new(value).expect("a definition"));
+    assert_eq!((cluster.lookups(), cluster.plan()), (Vec::new(), "delete a".to_owned()));
+    Arc::make_mut(&mut cluster.observed.live).retain(|id, _| id.name != "a");
+    assert_eq!(cluster.lookups().len(), 1);
 }
 
 #[test]

@@ -36,7 +36,14 @@ pub(super) async fn run(args: &Args, site: &Site, progress: &mut Progress) -> Re
             }
         };
         let lines: Vec<FixView> = fixes.iter().map(|fix| FixView::of(fix, outcome(fix))).collect();
-        return answer(args, FixedView, &lines, Some("This was a dry run; nothing was changed.".into()));
+        return answer(
+            args,
+            site,
+            FixedView,
+            &lines,
+            Some("This was a dry run; nothing was changed.".into()),
+        )
+        .await;
     }
     consent::can_be_had(&args.fixing, with_steps().map(|fix| fix.steps.as_slice()))?;
     let mut lines = Vec::new();
@@ -61,7 +68,7 @@ pub(super) async fn run(args: &Args, site: &Site, progress: &mut Progress) -> Re
         (false, false) => None,
         (false, true) => Some(format!("Recorded in {}; vdoctl doctor --undo takes it back.", store.name())),
     };
-    answer(args, FixedView, &lines, note)
+    answer(args, site, FixedView, &lines, note).await
 }
 
 struct Work<'a> {

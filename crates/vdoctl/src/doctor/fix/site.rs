@@ -1,6 +1,7 @@
 //! The cluster and its vCenter, with an administrator logged in.
 
 use super::super::super::args::{Doctor as Args, DoctorVerb, Global, TypedTrust, UsersVcenter};
+use super::super::super::change::Change;
 use super::super::super::context::{Context, Deployed};
 use super::super::super::support::word;
 use super::super::super::{CliError, users};
@@ -12,7 +13,9 @@ use vdo::reconcile::connection::requirements;
 use vdo::reconcile::{ReconcileError, connection_objects};
 use vdo_admin::accounts::ChangeError;
 use vdo_admin::administrator::Administrator;
+use vdo_api::api::VsphereCloudConfig;
 use vdo_api::facts::Node;
+use vdo_core::manifest::Object;
 use vdo_vsphere::vcenter::{Budget, Endpoint, facts};
 use vdo_vsphere::vsphere::{Inventory, NodeReport, Requirements, SessionError, match_vms};
 
@@ -27,6 +30,9 @@ pub(super) struct Site {
     datacenters: Vec<String>,
     /// Where changes are recorded.
     pub(super) record: PathBuf,
+    context: Context,
+    /// The connections to this vCenter.
+    connections: Vec<VsphereCloudConfig>,
 }
 
 impl Site {
@@ -45,8 +51,24 @@ impl Site {
             requirements: found.requirements,
             datacenters: found.datacenters,
             record: found.record,
+            context: found.context,
+            connections: found.connections,
         };
         Ok((site, warning))
+    }
+
+    /// Has the operator look at the vCenter now, where it would do so only with its next check. What keeps it from that.
+    pub(super) async fn look_again(&self) -> Option<String> {
+        for connection in &self.connections {
+            if let Err(error) = wake(&self.context, connection).await {
+                let name = connection.name_any();
+                return Some(format!(
+                    "The operator sees this with its next check of vSphere connection {name}: {}.",
+                    error.what
+                ));
+            }
+        }
+        None
     }
 
     /// The nodes with their machines.
@@ -61,6 +83,14 @@ struct FixSite {
     requirements: Requirements,
     datacenters: Vec<String>,
     record: PathBuf,
+    context: Context,
+    connections: Vec<VsphereCloudConfig>,
+}
+
+async fn wake(context: &Context, connection: &VsphereCloudConfig) -> Result<(), CliError> {
+    let live = serde_json::to_value(connection).map_err(|error| CliError::internal(&error))?;
+    let live = Object::new(live).map_err(|error| CliError::internal(&error))?;
+    Change::reconcile(context, live).await?.make(context).await
 }
 
 async fn look(args: &Args, global: &Global) -> Result<(UsersVcenter, FixSite), CliError> {
@@ -95,12 +125,15 @@ async fn look(args: &Args, global: &Global) -> Result<(UsersVcenter, FixSite), C
         _ => Requirements::default(),
     };
     let default = || PathBuf::from(format!("vdo-fixes-{}.json", word(&context.name)));
+    let server = endpoint.server.clone();
     let found = FixSite {
         endpoint,
         nodes,
         requirements,
         datacenters: connection.map_or_else(|| typed.datacenter.clone(), |one| one.spec.datacenters.clone()),
         record: args.fixing.record.clone().unwrap_or_else(default),
+        connections: connections.iter().filter(|one| one.spec.vc_ip == server).cloned().collect(),
+        context,
     };
     Ok((given, found))
 }

@@ -68,7 +68,7 @@ pub(super) async fn run(args: &Args, site: &Site, progress: &mut Progress) -> Re
         false if store.record.steps.is_empty() => None,
         false => Some(format!("What is left is in {}.", store.name())),
     };
-    answer(args, UndoneView, &lines, note)
+    answer(args, site, UndoneView, &lines, note).await
 }
 
 /// The steps that undo what can be undone.

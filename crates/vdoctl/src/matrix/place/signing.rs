@@ -39,15 +39,21 @@ pub(super) fn signed_by(key: Option<&PrivateKey>, index: &[u8], signature: &[u8]
             "Name the file of the key with --key-file.",
         ));
     };
-    let keys = PublicKeys::parse(key.public().pem().as_bytes()).map_err(|error| CliError::of(Exit::Usage, &error))?;
-    keys.verify(index, Some(signature)).map(drop).map_err(|_| {
-        CliError::new(
-            Exit::Refused,
-            format!("the matrix in {place} is not signed by this key, or was changed after it was signed"),
-            format!(
-                "Look at it with vdoctl matrix diff; if it is right, sign it: vdoctl matrix sign {} --key-file FILE",
-                shell_word(place)
-            ),
-        )
-    })
+    if verifies(Some(key), index, Some(signature.to_vec())) {
+        return Ok(());
+    }
+    Err(CliError::new(
+        Exit::Refused,
+        format!("the matrix in {place} is not signed by this key, or was changed after it was signed"),
+        format!(
+            "Look at it with vdoctl matrix diff; if it is right, sign it: vdoctl matrix sign {} --key-file FILE",
+            shell_word(place)
+        ),
+    ))
+}
+
+/// True where a signature is of this index, by this key.
+pub(super) fn verifies(key: Option<&PrivateKey>, index: &[u8], signature: Option<Vec<u8>>) -> bool {
+    let keys = key.and_then(|key| PublicKeys::parse(key.public().pem().as_bytes()).ok());
+    keys.is_some_and(|keys| keys.verify(index, signature.as_deref()).is_ok())
 }

@@ -1,0 +1,108 @@
+use crate::origin::Origin;
+use std::borrow::Cow;
+use vdo_api::types::Remedy;
+use vdo_core::driverconfig::gcfg_reader::ReadError;
+
+/// An installation whose settings cannot be read. No value is part of it.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum AdoptError {
+    /// The driver refuses its file as well.
+    #[error("{origin}: the driver cannot read the file")]
+    Grammar {
+        /// The file.
+        origin: Origin,
+        /// The line, and what is wrong there.
+        #[source]
+        source: ReadError,
+    },
+    /// A file in YAML.
+    #[error("{origin}: the file is not YAML: {problem}")]
+    Yaml {
+        /// The file, and the line.
+        origin: Origin,
+        /// What is wrong there.
+        problem: String,
+    },
+    /// There is nothing in the file.
+    #[error("{origin}: the file is empty")]
+    Empty {
+        /// The file.
+        origin: Origin,
+    },
+    /// A section or a key stands twice.
+    #[error("{origin}: {what} is there already on line {first}")]
+    Twice {
+        /// The second one.
+        origin: Origin,
+        /// What it is.
+        what: String,
+        /// The line of the first one.
+        first: usize,
+    },
+    /// A value that the driver does not understand.
+    #[error("{origin}: {key} is not {expected}")]
+    Value {
+        /// The line.
+        origin: Origin,
+        /// The key.
+        key: String,
+        /// What it should be.
+        expected: &'static str,
+    },
+    /// Two places of one installation say different things.
+    #[error("{what} differs: in {first} and in {second}")]
+    Contradiction {
+        /// What it is.
+        what: String,
+        /// One place.
+        first: Origin,
+        /// The other.
+        second: Origin,
+    },
+    /// The file is in no object of the cluster.
+    #[error("{workload} reads {path}, which is in no Secret or ConfigMap that its pods mount")]
+    NoFile {
+        /// The workload.
+        workload: String,
+        /// The path in its pods.
+        path: String,
+    },
+    /// An object is not there.
+    #[error("{object} is not there, and {by} refers to it")]
+    Missing {
+        /// The object.
+        object: String,
+        /// What refers to it.
+        by: String,
+    },
+    /// No account for a vCenter.
+    #[error("{origin}: vCenter {server} has no user or no password")]
+    NoCredentials {
+        /// The vCenter.
+        server: String,
+        /// Where they should be.
+        origin: Origin,
+    },
+    /// No vCenter.
+    #[error("{origin}: the file names no vCenter")]
+    NoServer {
+        /// The file.
+        origin: Origin,
+    },
+}
+
+impl Remedy for AdoptError {
+    fn remedy(&self) -> Option<Cow<'static, str>> {
+        Some(match self {
+            Self::Grammar { source, .. } => return source.remedy(),
+            Self::Yaml { .. } | Self::Value { .. } => "Correct the line; the driver does not start with it either.".into(),
+            Self::Empty { .. } => "Bring the content back; pods that run have read it before it was removed.".into(),
+            Self::Twice { .. } => "Keep one of the two. The driver uses the last value of a key.".into(),
+            Self::Contradiction { .. } => "Make both the same, or remove the one that is not in use.".into(),
+            Self::NoFile { .. } => "Put the file into a Secret or a ConfigMap that is mounted at this path.".into(),
+            Self::Missing { .. } => "Create it, or allow yourself to read it.".into(),
+            Self::NoCredentials { .. } => "Write both for this address exactly as the file spells it.".into(),
+            Self::NoServer { .. } => "Name one in the file.".into(),
+        })
+    }
+}

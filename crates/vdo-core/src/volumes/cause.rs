@@ -1,0 +1,248 @@
+//! The causes: each with what it means and what to do. docs/volumes.md shows this table.
+
+use strum::{Display, EnumIter};
+
+/// Why a volume does not work, or will not.
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Display, EnumIter, serde::Serialize, serde::Deserialize, schemars::JsonSchema,
+)]
+#[allow(missing_docs, reason = "ABOUT says what each of them is")]
+pub enum Cause {
+    NoDefaultClass,
+    ClassNotFound,
+    SeveralDefaultClasses,
+    NoVolumeFits,
+    UnknownProvisioner,
+    DriverNotInstalled,
+    NoNodeRegistered,
+    WaitsForPod,
+    PodNotPlaced,
+    TopologyUnsatisfied,
+    PolicyNotFound,
+    NoCompatibleDatastore,
+    DatastoreNotFound,
+    DatastoreNotShared,
+    DatastoreFull,
+    DatastoreUnavailable,
+    FileServiceMissing,
+    FeatureOff,
+    QuotaReached,
+    LoginRefused,
+    PermissionDenied,
+    SessionEnded,
+    VcenterUnreachable,
+    TimedOut,
+    ResourceExhausted,
+    SourceUnusable,
+    InvalidRequest,
+    ProvisioningFailed,
+    ProvisionerSilent,
+    ClaimLost,
+    VmNotFound,
+    DiskUuidOff,
+    TooManyDisks,
+    VmPoweredOff,
+    VmHasSnapshot,
+    VolumeNotFound,
+    AttachedElsewhere,
+    AttachFailed,
+    DetachFailed,
+    NodeGone,
+    NodeNotRegistered,
+    ResizeWaitsForPod,
+    ResizeBlockedBySnapshot,
+    ResizeFailed,
+    SnapshotLimit,
+    SnapshotClassMissing,
+    SnapshotControllerSilent,
+    SnapshotFailed,
+    FinalizerLeft,
+    VolumeReleased,
+    ReclaimFailed,
+    BuiltInVolume,
+    BuiltInNotServed,
+    NotInVcenter,
+    NotInCluster,
+}
+
+/// What a cause means.
+#[derive(Debug, Clone, Copy)]
+pub struct About {
+    /// The cause.
+    pub cause: Cause,
+    /// Whether something has to be done; the others are shown and are not a fault.
+    pub is_fault: bool,
+    /// What it is.
+    pub what: &'static str,
+    /// What to do.
+    pub remedy: &'static str,
+    /// The command to paste; `NAMESPACE`, `NAME`, `CLASS`, `NODE` and `VOLUME` are filled in. May be empty.
+    pub command: &'static str,
+}
+
+const fn fault(cause: Cause, what: &'static str, remedy: &'static str, command: &'static str) -> About {
+    About {
+        cause,
+        is_fault: true,
+        what,
+        remedy,
+        command,
+    }
+}
+
+const fn note(cause: Cause, what: &'static str, remedy: &'static str, command: &'static str) -> About {
+    About {
+        is_fault: false,
+        ..fault(cause, what, remedy, command)
+    }
+}
+
+/// The events of a claim.
+const DESCRIBE_CLAIM: &str = "kubectl describe persistentvolumeclaim NAME --namespace NAMESPACE";
+const DESCRIBE_CLASS: &str = "kubectl get storageclass CLASS --output yaml";
+const DESCRIBE_ATTACHMENT: &str = "kubectl describe volumeattachment NAME";
+const DESCRIBE_SNAPSHOT: &str = "kubectl describe volumesnapshot NAME --namespace NAMESPACE";
+const DOCTOR: &str = "vdoctl doctor";
+const STATUS: &str = "vdoctl status";
+
+/// Every cause, in the order in which they are shown.
+#[rustfmt::skip]
+pub const ABOUT: [About; 55] = [
+    fault(Cause::NoDefaultClass, "the claim names no StorageClass, and no class is the default",
+        "Have the operator create a default class, or mark one of yours with the annotation storageclass.kubernetes.io/is-default-class.",
+        "vdoctl configure drivers --set storageProvider.defaultStorageClass.mode=Auto"),
+    fault(Cause::ClassNotFound, "the StorageClass that the claim names does not exist",
+        "Create the class, or delete the claim and write it with another one; the class of a claim cannot be changed.", "kubectl get storageclass"),
+    fault(Cause::SeveralDefaultClasses, "more than one StorageClass is the default; claims without a class get the newest of them",
+        "Take the annotation away from all but one.", "kubectl annotate storageclass NAME storageclass.kubernetes.io/is-default-class=false --overwrite"),
+    note(Cause::NoVolumeFits, "the claim asks for an existing volume (an empty storageClassName), and none is bound to it",
+        "Create a PersistentVolume that fits, or write the claim without storageClassName.", DESCRIBE_CLAIM),
+    note(Cause::UnknownProvisioner, "no CSI driver of this cluster has the name of the class's provisioner",
+        "Install the driver, correct the provisioner in a new class, or ignore this where the provisioner is not a CSI driver.", "kubectl get csidriver"),
+    fault(Cause::DriverNotInstalled, "the cluster has no CSIDriver csi.vsphere.vmware.com",
+        "Install the CSI driver, or see why it is not installed.", STATUS),
+    fault(Cause::NoNodeRegistered, "the CSI driver is not registered on any node",
+        "See why the node plugin does not run.", STATUS),
+    note(Cause::WaitsForPod, "the volume is made when a pod that uses the claim is placed (WaitForFirstConsumer), and no pod does",
+        "Create the pod. Nothing is wrong with the claim.", ""),
+    fault(Cause::PodNotPlaced, "the volume waits for its pod, and the scheduler places the pod nowhere",
+        "Make room on a node, or change what the pod asks for.", "kubectl describe pod NAME --namespace NAMESPACE"),
+    fault(Cause::TopologyUnsatisfied, "no node, or no datastore that all hosts of a zone reach, satisfies the topology that the volume asks for",
+        "Compare allowedTopologies of the class, and the zones of the nodes, with the tags and datastores in vSphere.", "vdoctl doctor topology"),
+    fault(Cause::PolicyNotFound, "the vCenter has no storage policy of the class's name",
+        "Create the policy in vSphere, or create a class with the name of one that exists; names are case-sensitive.", DESCRIBE_CLASS),
+    fault(Cause::NoCompatibleDatastore, "no datastore that all nodes reach is compatible with the storage policy",
+        "Add a shared datastore to the policy, or use a class with another policy.", DESCRIBE_CLASS),
+    fault(Cause::DatastoreNotFound, "the datastore that the class names does not exist in the datacenters of the connection",
+        "Correct datastoreurl in a new class, or add the datacenter to the connection.", DESCRIBE_CLASS),
+    fault(Cause::DatastoreNotShared, "the datastore is not reached by the hosts of all nodes",
+        "Mount the datastore on every host of the nodes, or use topology.", DOCTOR),
+    fault(Cause::DatastoreFull, "the datastore has not enough free space",
+        "Free or add space in vSphere, or use a class with another datastore; the driver tries again by itself.", DOCTOR),
+    fault(Cause::DatastoreUnavailable, "the datastore or its host is in maintenance mode, suspended or disconnected",
+        "End the maintenance mode in vSphere; the driver tries again by itself.", DOCTOR),
+    fault(Cause::FileServiceMissing, "the volume is shared by pods of several nodes (ReadWriteMany), and no vSAN cluster of the vCenter has the file service enabled",
+        "Enable the vSAN file service in vSphere, or use ReadWriteOnce.", DOCTOR),
+    fault(Cause::FeatureOff, "a feature of the driver that the volume needs is switched off or not supported",
+        "Switch it on in spec.storageProvider.features, or remove it there: the default of the version counts then.", "kubectl get vdoconfig --all-namespaces --output yaml"),
+    note(Cause::QuotaReached, "a ResourceQuota of the namespace allows no further storage",
+        "Raise the quota, or delete claims that are not needed.", "kubectl describe resourcequota NAME --namespace NAMESPACE"),
+    fault(Cause::LoginRefused, "the vCenter refuses the driver's user or password",
+        "Set the right password.", "vdoctl secrets set"),
+    fault(Cause::PermissionDenied, "the driver's account lacks a privilege in vSphere",
+        "Give the account what it lacks.", "vdoctl doctor privileges"),
+    fault(Cause::SessionEnded, "the vCenter has ended the driver's session",
+        "The driver logs in again by itself. If this stays, check the account and the clock of the vCenter.", DOCTOR),
+    fault(Cause::VcenterUnreachable, "the driver does not reach the vCenter",
+        "Check network, name resolution and certificate from the nodes of the controller.", DOCTOR),
+    fault(Cause::TimedOut, "the vCenter did not finish the task in time",
+        "Look at recent tasks in the vCenter. The driver asks again by itself.", DESCRIBE_CLAIM),
+    fault(Cause::ResourceExhausted, "the driver reports that a resource is exhausted",
+        "Free what the driver names; with topology, another node may be chosen.", DESCRIBE_CLAIM),
+    fault(Cause::SourceUnusable, "the snapshot or claim that the volume is filled from does not exist, is not ready or is larger",
+        "Wait until the source is ready, or correct dataSource and size in a new claim.", DESCRIBE_CLAIM),
+    fault(Cause::InvalidRequest, "the driver refuses what the claim or its class asks for",
+        "Correct the parameters in a new class, or the claim.", DESCRIBE_CLASS),
+    fault(Cause::ProvisioningFailed, "the driver could not make the volume",
+        "Read the message of the driver and its log.", DESCRIBE_CLAIM),
+    fault(Cause::ProvisionerSilent, "the claim waits, and the driver has said nothing about it",
+        "See whether the controller of the CSI driver runs.", STATUS),
+    fault(Cause::ClaimLost, "the PersistentVolume of the claim was deleted",
+        "The data can be reached only through a new PersistentVolume with the same volume handle. Otherwise delete the claim.", DESCRIBE_CLAIM),
+    fault(Cause::VmNotFound, "the vCenter has no virtual machine for the node",
+        "Compare the machine and the node's provider ID.", "vdoctl doctor nodes"),
+    fault(Cause::DiskUuidOff, "the disk is attached and the node does not see it; disk.EnableUUID of the machine is probably not TRUE",
+        "Set disk.EnableUUID while the machine is powered off.", "vdoctl doctor nodes"),
+    fault(Cause::TooManyDisks, "the machine of the node has no free place for a disk",
+        "Move pods with volumes to other nodes, or give the machine further paravirtual SCSI controllers.", "vdoctl doctor nodes"),
+    fault(Cause::VmPoweredOff, "the machine of the node is not powered on",
+        "Power it on, or delete the node.", "kubectl get node NODE"),
+    fault(Cause::VmHasSnapshot, "the machine of the node has a snapshot in vSphere, under which its disks cannot be changed",
+        "Delete the snapshots of the machine in vSphere.", "vdoctl doctor nodes"),
+    fault(Cause::VolumeNotFound, "the vCenter does not know the volume any more",
+        "See whether its disk was deleted or moved in vSphere; restore it from a backup.", "kubectl get persistentvolume VOLUME --output yaml"),
+    fault(Cause::AttachedElsewhere, "the volume is still attached to another node",
+        "It is detached when its pod there has ended. For a node that is down for good, set the taint node.kubernetes.io/out-of-service.", "kubectl get volumeattachment"),
+    fault(Cause::AttachFailed, "the driver could not attach the volume",
+        "Read the message of the driver.", DESCRIBE_ATTACHMENT),
+    fault(Cause::DetachFailed, "the driver could not detach the volume",
+        "Read the message of the driver.", DESCRIBE_ATTACHMENT),
+    fault(Cause::NodeGone, "the volume is attached to a node that does not exist any more",
+        "See in vSphere that the machine is gone or has no such disk. Kubernetes detaches the volume after six minutes; if the attachment stays after that, delete it.",
+        "kubectl delete volumeattachment NAME"),
+    fault(Cause::NodeNotRegistered, "the volume is to be attached to a node on which the CSI driver is not registered",
+        "See why the node plugin does not run there.", "kubectl get csinode NODE --output yaml"),
+    note(Cause::ResizeWaitsForPod, "the disk has grown, and its file system grows when a pod mounts it",
+        "Start the pod that uses the claim, or wait for the kubelet of its node.", DESCRIBE_CLAIM),
+    fault(Cause::ResizeBlockedBySnapshot, "the volume cannot grow while it has snapshots",
+        "Delete the snapshots of the claim.", "kubectl get volumesnapshot --namespace NAMESPACE"),
+    fault(Cause::ResizeFailed, "the driver could not make the volume larger",
+        "Read the message of the driver.", DESCRIBE_CLAIM),
+    fault(Cause::SnapshotLimit, "the volume has as many snapshots as are allowed",
+        "Delete snapshots, or raise the limit.", "vdoctl configure drivers --set storageProvider.snapshots.maxPerVolume=10"),
+    fault(Cause::SnapshotClassMissing, "no VolumeSnapshotClass for the driver of the claim has the name, or is the default",
+        "Have the operator create a default class, or name a VolumeSnapshotClass with driver: csi.vsphere.vmware.com in the snapshot.",
+        "vdoctl configure drivers --set storageProvider.defaultVolumeSnapshotClass.mode=Auto"),
+    fault(Cause::SnapshotControllerSilent, "no snapshot controller has looked at the snapshot",
+        "Install a snapshot controller: the condition SnapshotsSupported has the command.", STATUS),
+    fault(Cause::SnapshotFailed, "the snapshot could not be taken",
+        "Read the message of the driver.", DESCRIBE_SNAPSHOT),
+    fault(Cause::FinalizerLeft, "the object is to be deleted, and a finalizer keeps it",
+        "What is named takes the finalizer away when its work is done: see why it does not.", "kubectl get KIND NAME --output yaml"),
+    note(Cause::VolumeReleased, "the claim of the volume was deleted, and the volume was kept (reclaim policy Retain)",
+        "Delete the PersistentVolume when its data is not needed; its disk stays in vSphere. To use it again, remove spec.claimRef.", "kubectl get persistentvolume NAME --output yaml"),
+    fault(Cause::ReclaimFailed, "the volume could not be deleted with its claim",
+        "Read the message of the driver.", "kubectl describe persistentvolume NAME"),
+    note(Cause::BuiltInVolume, "the volume is of the vSphere driver that was built into Kubernetes, and the CSI driver serves it by migration",
+        "Nothing has to be done; feature csi-migration must stay on.", ""),
+    fault(Cause::BuiltInNotServed, "the volume is of the vSphere driver that was built into Kubernetes, and nothing serves it: migration is switched off",
+        "Switch the feature csi-migration on.", "vdoctl configure drivers --set storageProvider.features.csi-migration=true"),
+    fault(Cause::NotInVcenter, "the PersistentVolume exists, and the vCenter has no volume of its handle",
+        "See whether its disk was deleted or moved in vSphere, or whether it belongs to another vCenter.", "kubectl get persistentvolume NAME --output yaml"),
+    note(Cause::NotInCluster, "the vCenter has a volume of this cluster that no PersistentVolume is for",
+        "See in the vCenter, below Container Volumes, whether its data is needed; it was kept by Retain, or a restore has left it.", ""),
+];
+
+impl Cause {
+    /// What it means; every cause has a row.
+    #[must_use]
+    pub fn about(self) -> &'static About {
+        ABOUT.iter().find(|about| about.cause == self).unwrap_or(&ABOUT[27])
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use strum::IntoEnumIterator as _;
+
+    #[test]
+    fn cause_table_has_one_row_for_each_in_their_order() {
+        let listed: Vec<Cause> = ABOUT.iter().map(|about| about.cause).collect();
+        assert_eq!(listed, Cause::iter().collect::<Vec<_>>());
+        assert_eq!(ABOUT[27].cause, Cause::ProvisioningFailed);
+        for about in &ABOUT {
+            assert!(about.remedy.ends_with('.') && !about.what.ends_with('.'), "{about:?}");
+        }
+    }
+}

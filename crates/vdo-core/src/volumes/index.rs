@@ -1,0 +1,119 @@
+//! What was read, by name: thousands of claims are compared with thousands of volumes.
+
+use super::Observed;
+use super::objects::{Claim, Class, Event, Pod, Volume};
+use crate::drivers::CSI_DRIVER;
+use std::collections::{BTreeMap, BTreeSet};
+
+/// The driver that was built into Kubernetes; the CSI driver serves it by migration.
+pub(super) const BUILT_IN: &str = "kubernetes.io/vsphere-volume";
+
+/// What was read, by name.
+pub(super) struct Index<'a> {
+    /// The classes.
+    pub classes: BTreeMap<&'a str, &'a Class>,
+    /// The volumes.
+    pub volumes: BTreeMap<&'a str, &'a Volume>,
+    /// The claims, by namespace and name.
+    pub claims: BTreeMap<(&'a str, &'a str), &'a Claim>,
+    /// The newest warning of each object, by kind, namespace and name, and by reason.
+    events: BTreeMap<(&'a str, &'a str, &'a str), Vec<&'a Event>>,
+    /// The pods that do not run yet, by namespace.
+    pods: BTreeMap<&'a str, Vec<&'a Pod>>,
+    /// The nodes on which the driver is registered.
+    pub registered: BTreeSet<&'a str>,
+    /// The nodes.
+    pub nodes: BTreeSet<&'a str>,
+    /// The CSI drivers of the cluster.
+    pub drivers: BTreeSet<&'a str>,
+}
+
+impl<'a> Index<'a> {
+    /// Sorts what was read.
+    pub(super) fn of(observed: &'a Observed) -> Self {
+        let mut events: BTreeMap<_, Vec<&Event>> = BTreeMap::new();
+        for event in observed.events.iter().flatten() {
+            let about = &event.involved_object;
+            events
+                .entry((&*about.kind, &*about.namespace, &*about.name))
+                .or_default()
+                .push(event);
+        }
+        let mut pods: BTreeMap<&str, Vec<&Pod>> = BTreeMap::new();
+        for pod in observed.pods.iter().flatten() {
+            pods.entry(&pod.metadata.namespace).or_default().push(pod);
+        }
+        let registered = observed.csi_nodes.iter().flatten();
+        let registered = registered.filter(|node| node.spec.drivers.iter().any(|driver| driver.name == CSI_DRIVER));
+        let named = |all: &'a Option<Vec<super::Named>>| all.iter().flatten().map(|one| &*one.metadata.name).collect();
+        Self {
+            classes: observed
+                .classes
+                .iter()
+                .flatten()
+                .map(|class| (&*class.metadata.name, class))
+                .collect(),
+            volumes: observed
+                .volumes
+                .iter()
+                .flatten()
+                .map(|volume| (&*volume.metadata.name, volume))
+                .collect(),
+            claims: observed
+                .claims
+                .iter()
+                .flatten()
+                .map(|claim| ((&*claim.metadata.namespace, &*claim.metadata.name), claim))
+                .collect(),
+            events,
+            pods,
+            registered: registered.map(|node| &*node.metadata.name).collect(),
+            nodes: named(&observed.nodes),
+            drivers: named(&observed.drivers),
+        }
+    }
+
+    /// The newest warning with this reason about an object. One about a predecessor of the same name does not count.
+    pub(super) fn warning(&self, kind: &str, meta: &super::Meta, reasons: &[&str]) -> Option<&'a Event> {
+        let all = self.events.get(&(kind, &*meta.namespace, &*meta.name))?;
+        let own = |event: &&&Event| {
+            let uid = &event.involved_object.uid;
+            (uid.is_empty() || meta.uid.is_empty() || *uid == meta.uid) && reasons.contains(&&*event.reason)
+        };
+        all.iter().filter(own).copied().max_by_key(|event| event.at())
+    }
+
+    /// The pods that use a claim and do not run yet.
+    pub(super) fn users(&self, claim: &Claim) -> Vec<&'a Pod> {
+        let all = self.pods.get(&*claim.metadata.namespace).into_iter().flatten();
+        all.filter(|pod| pod.uses(&claim.metadata.name)).copied().collect()
+    }
+
+    /// Whether a pod was read, and does not run yet.
+    pub(super) fn is_pending(&self, namespace: &str, name: &str) -> bool {
+        let all = self.pods.get(namespace).into_iter().flatten();
+        all.into_iter().any(|pod| pod.metadata.name == name)
+    }
+
+    /// Whether a claim is one of the driver.
+    pub(super) fn is_ours(&self, claim: &Claim) -> bool {
+        let by_volume = self.volumes.get(&*claim.spec.volume_name).map(|volume| is_ours(volume));
+        by_volume.unwrap_or_else(|| {
+            claim
+                .class()
+                .and_then(|name| self.classes.get(name))
+                .is_some_and(|class| serves(class))
+        })
+    }
+}
+
+/// Whether a volume is one of the driver.
+pub(super) fn is_ours(volume: &Volume) -> bool {
+    let by_csi = volume.spec.csi.as_ref().is_some_and(|csi| csi.driver == CSI_DRIVER);
+    by_csi || volume.spec.vsphere_volume.is_some()
+}
+
+/// Whether the driver makes the volumes of a class.
+pub(super) fn serves(class: &Class) -> bool {
+    [CSI_DRIVER, BUILT_IN].contains(&&*class.provisioner)
+}

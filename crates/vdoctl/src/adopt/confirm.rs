@@ -1,0 +1,103 @@
+//! What a person confirms before anything is created.
+
+use super::super::args::Adopt as Args;
+use super::super::change::Change;
+use super::super::context::Context;
+use super::super::error::unknown;
+use super::super::{CliError, Exit, prompt};
+use std::io::{self, IsTerminal};
+use vdo_adopt::{Adoption, Loss};
+use vdo_api::types::count;
+
+/// Whether each loss that was confirmed is one.
+pub(super) fn known(accepted: &[String], adoption: &Adoption) -> Result<(), CliError> {
+    let keys: Vec<&str> = adoption.losses.iter().map(|loss| loss.key.as_str()).collect();
+    let wrong = accepted.iter().find(|key| !keys.contains(&key.as_str()));
+    match wrong {
+        None => Ok(()),
+        Some(key) if keys.is_empty() => Err(CliError::new(
+            Exit::NotFound,
+            format!("there is no loss {key:?}: every setting is taken along"),
+            "Leave out --accept-loss.",
+        )),
+        Some(key) => Err(unknown("loss", key, &keys)),
+    }
+}
+
+/// Asks for each loss that was not confirmed; without a terminal it is refused.
+pub(super) fn losses(args: &Args, adoption: &Adoption) -> Result<(), CliError> {
+    let open: Vec<&Loss> = adoption.losses.iter().filter(|loss| !args.accepted.contains(&loss.key)).collect();
+    if open.is_empty() {
+        return Ok(());
+    }
+    let refused = |open: &[&Loss]| {
+        let lines: String = open
+            .iter()
+            .map(|loss| format!("{}: {} ({})\n", loss.key, loss.because, loss.origin))
+            .collect();
+        let flags: Vec<String> = open.iter().map(|loss| format!("--accept-loss {}", quoted(&loss.key))).collect();
+        CliError::new(
+            Exit::Differences,
+            format!("{} would not be taken along, so nothing was written", count(open.len(), "setting")),
+            format!(
+                "{lines}Confirm each: vdoctl adopt {} {}",
+                if args.moves { "--move" } else { "--write" },
+                flags.join(" ")
+            ),
+        )
+    };
+    if !is_terminal() {
+        return Err(refused(&open));
+    }
+    for loss in &open {
+        let question = format!(
+            "{} ({}) is not taken along: {}. Go on without it?",
+            loss.key, loss.origin, loss.because
+        );
+        if !prompt::yes(&question).map_err(|error| CliError::internal(&error))? {
+            return Err(refused(&[loss]));
+        }
+    }
+    Ok(())
+}
+
+/// Asks before the objects are created.
+pub(super) fn creation(args: &Args, context: &Context, new: &[&Change]) -> Result<(), CliError> {
+    let names: String = new.iter().map(|change| format!("  {}\n", change.after)).collect();
+    asked(
+        args,
+        context,
+        &format!("Create these objects in cluster {}?\n{names}", context.name),
+    )
+}
+
+/// Asks before anything is written.
+pub(super) fn asked(args: &Args, context: &Context, question: &str) -> Result<(), CliError> {
+    if args.yes {
+        return Ok(());
+    }
+    if !is_terminal() {
+        return Err(CliError::new(
+            Exit::Refused,
+            format!("nothing was written to cluster {}: there is no terminal to ask on", context.name),
+            "Confirm it with --yes.",
+        ));
+    }
+    match prompt::yes(question) {
+        Ok(true) => Ok(()),
+        Ok(false) => Err(CliError::new(Exit::Refused, "nothing was written", "")),
+        Err(error) => Err(CliError::internal(&error)),
+    }
+}
+
+fn is_terminal() -> bool {
+    io::stdin().is_terminal() && io::stderr().is_terminal()
+}
+
+/// A word that a shell takes as it is.
+fn quoted(key: &str) -> String {
+    match key.contains(['[', ']', '*', '?', '$', '\'', '"', '\\']) {
+        true => format!("'{}'", key.replace('\'', r"'\''")),
+        false => key.to_owned(),
+    }
+}

@@ -1,0 +1,127 @@
+//! What every verb takes.
+
+use super::{Color, parse};
+use clap::Args;
+use std::path::PathBuf;
+use std::time::Duration;
+use vdo_api::api::OPERATOR_NAMESPACE;
+use vdo_api::types::shell_word;
+
+/// The heading of these options.
+pub(super) const GLOBAL_OPTIONS: &str = "Global options";
+
+/// What applies to every verb.
+#[derive(Debug, Clone, PartialEq, Args)]
+#[command(next_help_heading = GLOBAL_OPTIONS)]
+pub struct Global {
+    /// The kubeconfig file; default: what KUBECONFIG names, then ~/.kube/config, then the service account of the pod
+    #[arg(long, env = "VDO_KUBECONFIG", value_name = "FILE", global = true)]
+    pub kubeconfig: Option<PathBuf>,
+    /// The context in the kubeconfig; default: the current one
+    #[arg(long, env = "VDO_CONTEXT", value_name = "NAME", global = true)]
+    pub context: Option<String>,
+    /// The cluster in the kubeconfig; default: that of the context
+    #[arg(long, env = "VDO_KUBE_CLUSTER", value_name = "NAME", global = true)]
+    pub kube_cluster: Option<String>,
+    /// The user in the kubeconfig; default: that of the context
+    #[arg(long, env = "VDO_KUBE_USER", value_name = "NAME", global = true)]
+    pub kube_user: Option<String>,
+    /// A file with a token for the API server, instead of the credentials in the kubeconfig; - is stdin
+    #[arg(long, env = "VDO_TOKEN_FILE", value_name = "FILE", global = true)]
+    pub token_file: Option<PathBuf>,
+    /// The namespace of the operator and its configuration
+    #[arg(long, short = 'n', env = "VDO_NAMESPACE", value_name = "NAME", default_value = OPERATOR_NAMESPACE, global = true)]
+    pub namespace: String,
+    /// A user to act as
+    #[arg(long = "as", env = "VDO_AS", value_name = "USER", global = true)]
+    pub impersonate: Option<String>,
+    /// A group to act as, with --as; may be repeated
+    #[arg(long = "as-group", env = "VDO_AS_GROUP", value_name = "GROUP", global = true)]
+    pub groups: Vec<String>,
+    /// When to use colours: auto, always or never; auto means on a terminal, unless NO_COLOR is set
+    #[arg(
+        long,
+        env = "VDO_COLOR",
+        value_enum,
+        hide_possible_values = true,
+        default_value = "auto",
+        value_name = "WHEN",
+        global = true
+    )]
+    pub color: Color,
+    /// How long to wait, for example 30s or 2m: for the cluster's answers (default 30s); with deploy and delete, for the end (default 15m)
+    #[arg(long, env = "VDO_TIMEOUT", value_name = "TIME", value_parser = parse::duration, global = true)]
+    pub timeout: Option<Duration>,
+    /// How long the API server may take to answer one request, for example 5s; 0 is for ever; default: 15s, and 60s for a policy
+    #[arg(long, env = "VDO_REQUEST_TIMEOUT", value_name = "TIME", value_parser = parse::request_timeout, global = true)]
+    pub request_timeout: Option<Duration>,
+}
+
+impl Global {
+    /// How long the cluster may take to answer.
+    #[must_use]
+    pub fn timeout(&self) -> Duration {
+        self.timeout.unwrap_or(Duration::from_secs(30))
+    }
+
+    /// How long the drivers may take to come or to go.
+    #[must_use]
+    pub fn timeout_with_drivers(&self) -> Duration {
+        self.timeout.unwrap_or(Duration::from_secs(15 * 60))
+    }
+
+    /// The flags by which this command found its cluster, for a command that its advice repeats. Each has a blank before it.
+    #[must_use]
+    pub fn of_the_cluster(&self) -> String {
+        let path = |path: &Option<PathBuf>| path.as_ref().map(|path| path.display().to_string());
+        let namespace = Some(&self.namespace).filter(|name| *name != OPERATOR_NAMESPACE);
+        let one = [
+            ("kubeconfig", path(&self.kubeconfig)),
+            ("context", self.context.clone()),
+            ("kube-cluster", self.kube_cluster.clone()),
+            ("kube-user", self.kube_user.clone()),
+            ("token-file", path(&self.token_file)),
+            ("namespace", namespace.cloned()),
+            ("as", self.impersonate.clone()),
+        ];
+        let groups = self.groups.iter().map(|group| ("as-group", Some(group.clone())));
+        let flag = |(name, value): (&str, Option<String>)| value.map(|value| format!(" --{name} {}", shell_word(&value)));
+        one.into_iter().chain(groups).filter_map(flag).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::FromArgMatches as _;
+
+    #[test]
+    fn flags_of_the_cluster_are_those_that_were_given() {
+        for (line, expected) in [
+            (&[][..], ""),
+            (
+                &["--as", "me", "--as-group", "g", "--context", "a", "--as-group", "x y"],
+                " --context a --as me --as-group g --as-group 'x y'",
+            ),
+            (
+                &[
+                    "--kubeconfig",
+                    "/k",
+                    "--kube-cluster",
+                    "c",
+                    "--kube-user",
+                    "u",
+                    "--token-file",
+                    "-",
+                    "-n",
+                    "n",
+                ],
+                " --kubeconfig /k --kube-cluster c --kube-user u --token-file - --namespace n",
+            ),
+        ] {
+            let words = ["vdoctl", "status"].iter().chain(line);
+            let matches = super::super::command().try_get_matches_from(words).expect("a command line");
+            let global = super::super::Cli::from_arg_matches(&matches).expect("arguments").global;
+            assert_eq!(global.of_the_cluster(), expected);
+        }
+    }
+}

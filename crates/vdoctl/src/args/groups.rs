@@ -1,0 +1,177 @@
+//! The verbs in groups, as `vdoctl --help` lists them; and words of other tools that lead to a verb.
+
+use clap::Command;
+use clap::builder::StyledStr;
+use clap::error::{ContextKind, ContextValue, ErrorKind};
+use std::fmt::Write as _;
+
+/// What people do, with the verbs for it.
+pub(in super::super) const GROUPS: [(&str, &[&str]); 7] = [
+    ("Start", &["deploy", "adopt", "configure", "secrets", "rights", "delete"]),
+    (
+        "Operate",
+        &[
+            "plan",
+            "diff",
+            "approve",
+            "upgrade",
+            "history",
+            "rollback",
+            "pause",
+            "resume",
+            "reconcile",
+            "wait",
+            "release",
+        ],
+    ),
+    (
+        "Look",
+        &[
+            "status",
+            "doctor",
+            "events",
+            "logs",
+            "selftest",
+            "explain",
+            "render",
+            "report",
+            "support-bundle",
+        ],
+    ),
+    ("Accounts in vCenter", &["users"]),
+    ("Sites without internet", &["mirror"]),
+    ("Make drivers and matrices", &["matrix", "chart"]),
+    ("Other", &["version", "completion", "options"]),
+];
+
+/// What other tools call it, and what it is here.
+const WORDS: [(&[&str], &str); 12] = [
+    (&["install", "apply", "create", "init", "up", "bootstrap"], "vdoctl deploy"),
+    (&["uninstall", "remove", "destroy", "down", "purge"], "vdoctl delete"),
+    (&["check", "validate", "verify", "test-connection"], "vdoctl doctor"),
+    (&["preflight", "pre"], "vdoctl doctor --pre"),
+    (&["get", "list", "ls", "show", "describe", "info"], "vdoctl status"),
+    (&["set", "edit", "config", "connect", "connection"], "vdoctl configure"),
+    (&["undo", "revert"], "vdoctl rollback"),
+    (&["template", "manifests"], "vdoctl render"),
+    (&["sync", "refresh"], "vdoctl reconcile"),
+    (&["test", "conformance"], "vdoctl selftest"),
+    (&["log"], "vdoctl logs"),
+    (&["event"], "vdoctl events"),
+];
+
+/// The help of the whole command line.
+pub(super) fn template(command: &Command) -> String {
+    let width = GROUPS
+        .iter()
+        .flat_map(|(_, verbs)| *verbs)
+        .map(|verb| verb.len())
+        .max()
+        .unwrap_or_default();
+    let mut text = String::new();
+    for (group, verbs) in GROUPS {
+        let _ = writeln!(text, "{group}:");
+        for verb in verbs {
+            let about = command.find_subcommand(verb).and_then(Command::get_about).map(ToString::to_string);
+            let _ = writeln!(text, "  {verb:width$}  {}", about.unwrap_or_default());
+        }
+        text.push('\n');
+    }
+    format!(
+        "{{about-with-newline}}\n{{usage-heading}} {{usage}}\n\n{}{{after-help}}\n",
+        text.trim_end()
+    )
+}
+
+/// Flags of kubectl that are called otherwise here, because a verb has one of that name, or a secret would be in the command line.
+const FLAGS: [(&str, &str); 3] = [
+    ("--cluster", "--kube-cluster NAME"),
+    ("--user", "--kube-user NAME for a user of the kubeconfig"),
+    (
+        "--token",
+        "--token-file FILE, or - for stdin; other users can read what is in a command line",
+    ),
+];
+
+/// The error about a verb or a flag that does not exist, with the one that another tool's word stands for.
+pub(in super::super) fn with_tip(mut error: clap::Error) -> clap::Error {
+    if let Some(ContextValue::String(typed)) = error.get(ContextKind::InvalidArg) {
+        let flag = typed.split('=').next().unwrap_or_default();
+        let known = FLAGS.iter().find(|(name, _)| *name == flag);
+        if let Some((_, ours)) = known.filter(|_| error.kind() == ErrorKind::UnknownArgument) {
+            let tip = StyledStr::from(format!("what you look for is: {ours}"));
+            error.remove(ContextKind::SuggestedArg);
+            error.insert(ContextKind::Suggested, ContextValue::StyledStrs(vec![tip]));
+        }
+        return error;
+    }
+    let Some(ContextValue::String(word)) = error.get(ContextKind::InvalidSubcommand) else {
+        return error;
+    };
+    let known = WORDS.iter().find(|(words, _)| words.contains(&word.as_str()));
+    if let Some((_, verb)) = known.filter(|_| error.kind() == ErrorKind::InvalidSubcommand) {
+        let tip = StyledStr::from(format!("what you look for is: {verb}"));
+        error.remove(ContextKind::SuggestedSubcommand);
+        error.insert(ContextKind::Suggested, ContextValue::StyledStrs(vec![tip]));
+    }
+    error
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::BTreeSet;
+
+    #[test]
+    fn groups_have_every_verb_once_and_fit_a_terminal() {
+        let command = super::super::command();
+        let shown = command.get_subcommands().filter(|verb| !verb.is_hide_set());
+        let known: BTreeSet<&str> = shown.map(Command::get_name).filter(|name| *name != "help").collect();
+        let listed: Vec<&str> = GROUPS.iter().flat_map(|(_, verbs)| verbs.iter().copied()).collect();
+        assert_eq!(listed.iter().copied().collect::<BTreeSet<_>>(), known);
+        assert_eq!(listed.len(), known.len(), "a verb is in two groups");
+        for line in template(&command).lines() {
+            assert!(line.chars().count() <= 80, "{line}");
+        }
+    }
+
+    #[test]
+    fn words_of_other_tools_lead_to_verbs_that_exist() {
+        let known: BTreeSet<String> = super::super::command()
+            .get_subcommands()
+            .map(|verb| verb.get_name().to_owned())
+            .collect();
+        for (words, leads_to) in WORDS {
+            if let Some(verb) = leads_to.strip_prefix("vdoctl ") {
+                assert!(known.contains(verb.split(' ').next().unwrap_or_default()), "{leads_to}");
+            }
+            for word in words {
+                assert!(!known.contains(*word), "{word} is a verb");
+                let error = super::super::command().try_get_matches_from(["vdoctl", word]).map_err(with_tip);
+                let said = error.expect_err("there is no such verb").to_string();
+                assert!(said.contains(leads_to), "{said}");
+            }
+        }
+        let other = super::super::command().try_get_matches_from(["vdoctl", "statsu"]).map_err(with_tip);
+        let said = other.expect_err("there is no such verb").to_string();
+        assert!(said.contains("'status'"), "{said}");
+        let nested = super::super::command()
+            .try_get_matches_from(["vdoctl", "matrix", "shwo"])
+            .map_err(with_tip);
+        assert!(nested.expect_err("there is no such verb").to_string().contains("'show'"));
+    }
+
+    #[test]
+    fn flags_of_kubectl_lead_to_flags_that_exist() {
+        let options = super::super::options();
+        for (flag, ours) in FLAGS {
+            let name = ours.trim_start_matches("--").split(' ').next().unwrap_or_default();
+            assert!(options.get_arguments().any(|arg| arg.get_long() == Some(name)), "{ours}");
+            for line in [&["vdoctl", "status", flag, "x"][..], &["vdoctl", "plan", &format!("{flag}=x")]] {
+                let error = super::super::command().try_get_matches_from(line).map_err(with_tip);
+                let said = error.expect_err("there is no such flag").to_string();
+                assert!(said.contains(ours) && said.matches("tip:").count() == 1, "{said}");
+            }
+        }
+    }
+}

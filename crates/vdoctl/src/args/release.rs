@@ -1,0 +1,28 @@
+//! `vdoctl release` as it is typed.
+
+use super::MatrixFile;
+use clap::{Args, ValueEnum};
+use std::path::PathBuf;
+
+/// Who manages the drivers after VDO.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum NewOwner {
+    /// Manifests for kubectl apply, or for what applies a folder
+    Manifests,
+    /// A release of Helm
+    Helm,
+}
+
+/// Arguments of `release`.
+#[derive(Debug, Clone, PartialEq, Args)]
+pub struct Release {
+    /// The new owner: manifests or helm
+    #[arg(long, value_enum, value_name = "OWNER", hide_possible_values = true, default_value = "manifests")]
+    pub to: NewOwner,
+    /// The folder for the files, which only you may read: they have the Secrets of the drivers
+    #[arg(long, value_name = "DIR")]
+    pub output_dir: PathBuf,
+    /// The index.
+    #[command(flatten)]
+    pub index: MatrixFile,
+}

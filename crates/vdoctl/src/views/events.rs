@@ -1,0 +1,35 @@
+//! The document of `vdoctl events`.
+
+use super::super::output::View;
+use k8s_openapi::jiff::Timestamp;
+use schemars::JsonSchema;
+use serde::Serialize;
+
+/// What was recorded about the operator, the drivers and their configuration, the oldest first.
+#[derive(Debug, Serialize, JsonSchema)]
+pub(crate) struct EventsView {
+    pub events: Vec<EventView>,
+}
+
+/// An event.
+#[derive(Debug, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct EventView {
+    pub namespace: String,
+    /// The kind of the object.
+    pub kind: String,
+    /// Its name.
+    pub name: String,
+    /// `Normal` or `Warning`.
+    pub r#type: String,
+    pub reason: String,
+    pub message: String,
+    /// How often it was recorded.
+    pub count: i64,
+    /// When it was recorded last.
+    pub last_seen: Option<Timestamp>,
+}
+
+impl View for EventsView {
+    const KIND: &'static str = "Events";
+}
