@@ -27,7 +27,7 @@ copy() {
     local image=${VDO_IMAGE:-}
     [[ -n $image ]] || return 0
     [[ $image =~ ^[A-Za-z0-9][A-Za-z0-9._:/@-]*$ ]] ||
-        fail 2 "VDO_IMAGE is no reference of an image: $image" "Write a repository and a tag or digest, such as registry.example.com/vsphere/vdo-operator:v1.2.3."
+        fail 2 "VDO_IMAGE is not a reference of an image: $image" "Write a repository and a tag or digest, such as registry.example.com/vsphere/vdo-operator:v1.2.3."
     sed "s|^\( *image:\) .*|\1 $image|" "$here/operator.yaml" >"$work/operator.yaml"
 }
 
@@ -119,7 +119,7 @@ remote() {
         "K8S_MASTER_IP is a control-plane node with kubectl, K8S_MASTER_SSH_USER a user of it, K8S_MASTER_SSH_PWD the password of that user." \
         "Read the password, so that it is in no history: read -rs K8S_MASTER_SSH_PWD && export K8S_MASTER_SSH_PWD"
     [[ $K8S_MASTER_IP =~ ^[A-Za-z0-9:][A-Za-z0-9.:-]*$ ]] || fail 2 "K8S_MASTER_IP is neither an address nor a name: $K8S_MASTER_IP"
-    [[ $K8S_MASTER_SSH_USER =~ ^[A-Za-z0-9_][A-Za-z0-9._@-]*$ ]] || fail 2 "K8S_MASTER_SSH_USER is no user name: $K8S_MASTER_SSH_USER"
+    [[ $K8S_MASTER_SSH_USER =~ ^[A-Za-z0-9_][A-Za-z0-9._@-]*$ ]] || fail 2 "K8S_MASTER_SSH_USER is not a user name: $K8S_MASTER_SSH_USER"
     needs ssh "OpenSSH 8.4 or newer"
     needs tar "your system's package tar"
     copy

@@ -74,7 +74,7 @@ pub async fn measure() -> Result<Report> {
             "  of which writes",
             ours.writes,
             format!("helm 3 {}, helm 4 {}", three.writes, four.writes),
-            "dry runs are no writes",
+            "dry runs are not writes",
         );
         report.row(
             "  to every pod ready; the others: the whole process",

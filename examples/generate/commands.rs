@@ -129,7 +129,7 @@ fn prose(text: &str) -> String {
     escape(&whole.collect::<Vec<_>>().join("\n\n"))
 }
 
-/// Angle brackets are no tags.
+/// Angle brackets are not tags.
 fn escape(text: &str) -> String {
     text.replace('<', "\\<")
 }

@@ -148,7 +148,7 @@ impl<'a> Page<'a> {
     }
 }
 
-/// Text that stays inside its cell, and in which angle brackets are no tags.
+/// Text that stays inside its cell, and in which angle brackets are not tags.
 pub(crate) fn cell(text: &str) -> String {
     text.replace('|', "\\|").replace('<', "\\<")
 }

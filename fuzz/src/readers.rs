@@ -66,7 +66,7 @@ pub fn read_cpi_secret(data: &BTreeMap<String, Secret>) -> BTreeMap<String, (Str
     for (key, value) in data {
         assert!(
             key.bytes().all(|b| b.is_ascii_alphanumeric() || b"-._".contains(&b)) && key.len() <= 253,
-            "{key} is no Secret key"
+            "{key} is not a Secret key"
         );
         let trimmed = value.expose().strip_suffix('\n').unwrap_or(value.expose()).to_owned();
         if key.ends_with("password") {

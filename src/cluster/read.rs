@@ -180,7 +180,7 @@ fn params(watch: &Watch) -> ListParams {
 /// server.
 ///
 /// # Errors
-/// When it cannot be reached, or reports something that is no version.
+/// When it cannot be reached, or reports something that is not a version.
 pub async fn server_version(client: &Client) -> Result<KubernetesVersion, ClusterError> {
     let id = ObjectId::new("", "Version", "", "of the API server");
     let unusable = |source| ClusterError::Unavailable {

@@ -179,7 +179,7 @@ pub enum ReconcileError {
     /// The configuration cannot be written.
     #[error(transparent)]
     Setup(#[from] SetupError),
-    /// A rendered document is no object.
+    /// A rendered document is not an object.
     #[error(transparent)]
     Manifest(#[from] vdo_core::manifest::ManifestError),
     /// The definition of one of our kinds is newer than this operator.

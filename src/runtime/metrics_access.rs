@@ -37,7 +37,7 @@ pub enum MetricsAccess {
 /// Why `/metrics` is not shown.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Refusal {
-    /// There is no bearer token, or one that is no user's.
+    /// There is no bearer token, or one that is not a user's.
     Unauthenticated,
     /// The user may not read it.
     Forbidden,

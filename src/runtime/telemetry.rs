@@ -60,7 +60,7 @@ fn filter(level: &str) -> Result<EnvFilter, TelemetryError> {
         level: level.to_owned(),
         source,
     };
-    // The parser takes a bare word that is no level, such as `inof`, for a target of that name, and nothing for silence.
+    // The parser takes a bare word that is not a level, such as `inof`, for a target of that name, and nothing for silence.
     let known = |part: &str| part.contains(['=', '[', ':']) || WORDS.contains(&part.trim().to_lowercase().as_str());
     if !level.split(',').all(known) {
         return Err(wrong(None));

@@ -96,7 +96,7 @@ fn add_release_of_removed_version_renders_the_same() {
     }
 }
 
-/// `latest` is no version: the tag follows the version of the release.
+/// `latest` is not a version: the tag follows the version of the release.
 #[test]
 fn add_release_of_manifests_without_a_version_names_the_version_in_the_tag() {
     let whole = source("antrea");

@@ -219,7 +219,7 @@ async fn web_server_that_cannot_be_used_is_named_and_last_good_index_stays() -> 
         let (polled, loaded) = site.look(&repository).await;
         let loaded = loaded.with_context(|| format!("{status}"))?;
         assert_eq!(loaded.index.version, 7, "{status}");
-        let problem = loaded.problem.with_context(|| format!("{status} is no problem"))?;
+        let problem = loaded.problem.with_context(|| format!("{status} is not a problem"))?;
         assert_eq!(problem.reason.as_str(), "MatrixUnreachable");
         assert!(
             problem.message.contains(said) && problem.message.contains(&site.server.url(INDEX)),
@@ -434,7 +434,7 @@ async fn web_proxy_of_the_credentials_is_used_and_never_shown() -> Result<()> {
     site.credential("proxy", "pr0xy of ours")?;
     let refused = reported(&site.refusal().await?);
     assert!(
-        refused.contains("proxy is no address of a proxy") && !refused.contains("pr0xy"),
+        refused.contains("proxy is not an address of a proxy") && !refused.contains("pr0xy"),
         "{refused}"
     );
     Ok(())

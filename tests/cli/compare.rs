@@ -294,7 +294,7 @@ fn chart_lint_each_mistake_is_reported_once_with_releases() {
             &[("releases/1.2.yaml", "common: {}\nversion: 1.2.0\n")],
         ),
         (
-            "a release file that is no YAML",
+            "a release file that is not YAML",
             &[("releases/1.2.yaml", "versions:\n  1.2.0: [\n")],
         ),
         (

@@ -332,7 +332,7 @@ fn matrix_lint_charts_beside_index_are_checked() {
 fn matrix_file_not_utf8_is_rejected() {
     let folder = tempfile::tempdir().expect("a folder");
     let index = folder.path().join("index.yaml");
-    // what is no text is bad input as any other
+    // what is not text is bad input as any other
     std::fs::write(&index, [0xff, 0xfe]).expect("written");
     for arguments in [&["matrix", "lint"][..], &["matrix", "list", "--matrix"]] {
         let output = vdoctl(arguments).arg(&index).output().expect("it runs");

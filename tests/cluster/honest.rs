@@ -151,7 +151,7 @@ fn status_with_no_eligible_node_asks_for_something_and_exits_with_1() -> Result<
     })
 }
 
-/// A node that is no virtual machine of the vCenter: the cloud provider waits for it for ever, and the status says what is wrong.
+/// A node that is not a virtual machine of the vCenter: the cloud provider waits for it for ever, and the status says what is wrong.
 #[test]
 fn status_of_node_without_machine_names_it_and_exits_with_1() -> Result<()> {
     INSTALLED.run(async |bed| {

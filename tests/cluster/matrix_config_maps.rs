@@ -170,7 +170,7 @@ fn matrix_named_by_a_compatibility_config_is_followed_at_once() -> Result<()> {
         let (code, text, err) = bed.vdoctl(&["matrix", "source"])?;
         ensure!(code == 0 && text.contains("CompatibilityConfig original"), "{text} {err}");
         bed.apply(&object("http://a.test/matrix.json")).await?;
-        until_refused(bed, "MatrixInvalid", "CompatibilityConfig original, spec.matrixURL: http:// is no source").await?;
+        until_refused(bed, "MatrixInvalid", "CompatibilityConfig original, spec.matrixURL: http:// is not a source").await?;
         until_version(bed, ORIGINAL, 7001).await?;
         bed.name_source("embedded").await?;
         until_version(bed, "embedded", version).await?;

@@ -107,7 +107,7 @@ fn matrix_source_is_followed_at_once_and_config_maps_only_name_it() -> Result<()
 
         // Ours counts more; a mistake in it changes nothing.
         bed.name_source("http://a.test/index.yaml").await?;
-        until_refused(bed, "MatrixInvalid", "Secret vdo-matrix, key source: http:// is no source").await?;
+        until_refused(bed, "MatrixInvalid", "Secret vdo-matrix, key source: http:// is not a source").await?;
         until_version(bed, &url, 7002).await?;
         bed.name_source("embedded").await?;
         until_version(bed, "embedded", version).await?;

@@ -60,7 +60,7 @@ fn preview_of_a_change_shows_its_plan_and_writes_nothing() -> Result<()> {
         has(
             &out,
             &[
-                "SUPPOSED VDOConfig",
+                "PREVIEW VDOConfig",
                 "spec.storageProvider",
                 "CPI 1.34.0 stays",
                 "CSI 3.8.0 → 3.6.3 (downgrade)",

@@ -18,7 +18,7 @@ fn answers() -> BTreeMap<String, ClusterError> {
     let answer = |one: &Value| {
         let what = one["what"].as_str().expect("a name").to_owned();
         let status = if let Some(text) = one["text"].as_str() {
-            // As kube's client has what is no Status.
+            // As kube's client has what is not a Status.
             let code = one["code"].as_u64().and_then(|code| u16::try_from(code).ok()).expect("a code");
             kube::core::Status::failure(text, "Failed to parse error data").with_code(code)
         } else {

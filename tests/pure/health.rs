@@ -68,7 +68,7 @@ fn writes(force_reapply: &[&str]) -> Vec<Step> {
     plan.writes().cloned().collect()
 }
 
-/// Applied once more although it looks as it should: the API server is asked, not our memory of it. It is no step towards
+/// Applied once more although it looks as it should: the API server is asked, not our memory of it. It is not a step towards
 /// another state, so nothing is called changed.
 #[test]
 fn reapply_unhealthy_driver_plans_repair() {

@@ -3,7 +3,7 @@
 use crate::sources::product_texts;
 use std::collections::BTreeMap;
 
-/// The names of fields. What is no name of something (a count, a flag, a state) belongs to the line that has it.
+/// The names of fields. What is not a name of something (a count, a flag, a state) belongs to the line that has it.
 const FIELDS: &str = "
 config connection server object driver reason error            the objects and errors that lines are searched by
 generation version build kubernetes before now answer          versions

@@ -279,7 +279,7 @@ fn matrix_page_every_schema_field_is_documented() {
     assert!(missing.is_empty(), "{missing:?}");
 }
 
-/// What is just right is no mistake, and what is just wrong is one.
+/// What is just right is not a mistake, and what is just wrong is one.
 #[test]
 fn matrix_lint_bounds_are_exact() {
     let found = |change: &dyn Fn(&mut Value)| {

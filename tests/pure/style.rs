@@ -18,7 +18,7 @@ const FOLDERS: [&str; 11] = [
 ];
 const EXTENSIONS: [&str; 6] = ["rs", "md", "yaml", "snap", "sh", "html"];
 
-/// The text in lower case, with a space for each run of what is no letter, so that names of functions are words, too.
+/// The text in lower case, with a space for each run of what is not a letter, so that names of functions are words, too.
 fn words(line: &str) -> String {
     let letters = line.chars().map(|c| if c.is_alphabetic() { c.to_ascii_lowercase() } else { ' ' });
     let spaced: String = letters.collect();

@@ -151,7 +151,7 @@ async fn inspection_json_bomb_in_tags_is_refused() {
     }
 }
 
-/// What a server calls its things is not sent back when it is no identifier.
+/// What a server calls its things is not sent back when it is not an identifier.
 #[tokio::test(flavor = "multi_thread")]
 async fn inspection_identifier_of_any_length_is_refused() {
     let long = "x".repeat(100_000);

@@ -26,7 +26,7 @@ impl Credentials {
         for key in keys(secret) {
             let origin = Origin::new(named(secret.identity()), key.clone());
             let Some(value) = text(&key) else {
-                losses.add(&format!("Secret/{key}"), origin, "it is no text");
+                losses.add(&format!("Secret/{key}"), origin, "it is not text");
                 continue;
             };
             let kind = ["username_", "password_"].into_iter().find(|start| key.starts_with(start));

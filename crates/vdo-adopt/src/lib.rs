@@ -6,7 +6,7 @@
 //! workloads x chart     --compare--> settings--+
 //! ```
 //!
-//! Each field has its origin, and whatever no field can express is a [`Loss`]. What is as the chart of the same version has it is no setting.
+//! Each field has its origin, and whatever no field can express is a [`Loss`]. What is as the chart of the same version has it is not setting.
 //!
 //! There is no client, clock, environment or file; who calls brings what was read.
 #![cfg_attr(not(test), warn(clippy::arithmetic_side_effects))]

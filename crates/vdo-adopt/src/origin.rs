@@ -15,7 +15,7 @@ pub struct Origin {
 }
 
 impl Origin {
-    /// A place in an object that is no line of a file.
+    /// A place in an object that is not a line of a file.
     pub(crate) fn new(object: impl Into<String>, place: impl Into<String>) -> Self {
         Self {
             object: object.into(),

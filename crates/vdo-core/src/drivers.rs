@@ -96,7 +96,7 @@ pub enum SetupError {
     /// A setting does not fit the driver's grammar.
     #[error(transparent)]
     Config(#[from] ConfigError),
-    /// What was written is no object.
+    /// What was written is not an object.
     #[error(transparent)]
     Manifest(#[from] ManifestError),
 }
@@ -162,7 +162,7 @@ pub fn field(name: &str) -> String {
     known(name).map_or_else(|| format!("spec.drivers[{name}]"), |driver| format!("spec.{}", driver.field))
 }
 
-/// The options that are set and that the version of the chart cannot use, in sentences. They are no errors, because the driver works
+/// The options that are set and that the version of the chart cannot use, in sentences. They are not errors, because the driver works
 /// without them.
 #[must_use]
 pub fn ignored(spec: &vdo_api::api::VDOConfigSpec, chart: &Chart) -> Vec<String> {

@@ -94,7 +94,7 @@ impl Registry {
         let server = if host == "docker.io" { "registry-1.docker.io" } else { host };
         let scheme = if options.plain_http { "http" } else { "https" };
         let base = Url::parse(&format!("{scheme}://{server}/v2/"));
-        let base = base.map_err(|error| wrong(WebError::Asked(format!("{host} is no host: {error}")).into()))?;
+        let base = base.map_err(|error| wrong(WebError::Asked(format!("{host} is not a host: {error}")).into()))?;
         let follow = if options.plain_http { Follow::Plain } else { Follow::Https };
         let http = Client::new(&base, (&options.access, options.own), HeaderMap::new(), follow).map_err(|error| wrong(error.into()))?;
         Ok(Self(Arc::new(Inner {
@@ -115,7 +115,7 @@ impl Registry {
     /// The address of something in a repository.
     fn url(&self, repository: &str, path: &str) -> Result<Url, Fault> {
         let joined = self.0.base.join(&format!("{repository}/{path}"));
-        joined.map_err(|error| WebError::Asked(format!("{path} is no address: {error}")).into())
+        joined.map_err(|error| WebError::Asked(format!("{path} is not an address: {error}")).into())
     }
 
     fn request(&self, method: Method, url: Url) -> RequestBuilder {

@@ -63,7 +63,7 @@ pub enum FetchError {
         found: Digest,
     },
     /// The matrix index cannot be had.
-    #[error("the matrix index cannot be had; the one in use stays, and without one nothing is chosen")]
+    #[error("cannot read the matrix index; the index in use stays, and without one no version is chosen")]
     Index(#[source] Box<FetchError>),
     /// A file could not be read.
     #[error("cannot read {}", path.display())]
@@ -83,7 +83,7 @@ pub enum FetchError {
         limit: usize,
     },
     /// A web server does not give it.
-    #[error("{url} cannot be had")]
+    #[error("cannot read {url}")]
     Web {
         /// The address.
         url: String,

@@ -69,7 +69,7 @@ pub use users::{For, Users, UsersAccount, UsersChange, UsersCreate, UsersVcenter
 
 /// Chooses, shows and checks the vSphere drivers of a Kubernetes cluster.
 ///
-/// Whatever it says comes from the same code as the operator. Data goes to stdout, talk to stderr.
+/// Whatever it says comes from the same code as the operator. Results go to stdout, messages to stderr.
 #[derive(Debug, Clone, PartialEq, Parser)]
 #[command(name = "vdoctl", version, max_term_width = 100, after_help = AFTER)]
 pub struct Cli {
@@ -265,7 +265,7 @@ pub enum Verb {
     Logs(Logs),
     /// Prints the versions of vdoctl, operator, matrix and drivers
     ///
-    /// A cluster that is not there or does not answer is reported, and is no failure.
+    /// A cluster that is not there or does not answer is reported, and is not a failure.
     Version(Version),
     /// Prints a completion script for a shell
     ///

@@ -302,7 +302,7 @@ impl Decided {
 fn left_alone(failure: &DriverFailure) -> String {
     let drivers: Vec<&str> = failure.drivers.iter().map(String::as_str).collect();
     format!(
-        "{}: {}; nothing new of it is applied",
+        "{}: {}; nothing of it was written",
         drivers.join(" and "),
         sentence(failure.error.as_ref())
     )

@@ -110,7 +110,7 @@ impl Prefix {
         let wrong = || {
             CliError::new(
                 Exit::Usage,
-                format!("{text} is no prefix of a registry"),
+                format!("{text} is not a prefix of a registry"),
                 "Write oci://HOST/PREFIX.",
             )
         };

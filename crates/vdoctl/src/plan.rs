@@ -195,7 +195,7 @@ mod tests {
 
     #[test]
     fn plan_of_a_driver_that_cannot_be_decided_about_is_an_error() {
-        let left = vec!["vsphere-csi: it is pinned to 9.9.9; nothing new of it is applied".to_owned()];
+        let left = vec!["vsphere-csi: it is pinned to 9.9.9; nothing of it was written".to_owned()];
         let undecided = [CSI.to_owned()].into();
         let planned = Planned {
             left,

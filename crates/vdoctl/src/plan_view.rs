@@ -369,7 +369,7 @@ impl Planned {
                 Some(_) if fields.is_empty() => "would not change",
                 Some(_) => "would be changed",
             };
-            format!("{} {} {word}\n{fields}", style::head("SUPPOSED"), change.after)
+            format!("{} {} {word}\n{fields}", style::head("PREVIEW"), change.after)
         };
         self.supposed.iter().map(of).collect()
     }

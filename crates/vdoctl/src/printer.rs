@@ -148,7 +148,7 @@ impl Printer {
         }
     }
 
-    /// A closed output is no failure of the verb.
+    /// A closed output is not a failure of the verb.
     fn talk(&self, text: &str) {
         if !self.silent.load(Ordering::Relaxed) {
             let _ = self.paint(io::stderr(), &foreign::shown(&fit(text, columns_of(&io::stderr()))));

@@ -57,7 +57,7 @@ pub(super) fn failed(error: &RegistryError) -> CliError {
 pub(super) fn reference(text: &str) -> Result<Reference, CliError> {
     let wrong = |what: String| CliError::new(Exit::Usage, what, "Write oci://HOST/REPOSITORY.");
     if !text.starts_with("oci://") {
-        return Err(wrong("this is no address in a registry".into()));
+        return Err(wrong("this is not an address in a registry".into()));
     }
     text.parse()
         .map_err(|error: vdo_oci::registry::ParseReferenceError| wrong(error.to_string()))

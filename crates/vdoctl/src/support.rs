@@ -230,7 +230,7 @@ pub(super) fn read(file: &Path) -> Result<Bundle, CliError> {
     })?;
     let files = archive::open(&bytes).map_err(|error| {
         wrong(
-            format!("is no whole support bundle: {error}"),
+            format!("is not a whole support bundle: {error}"),
             "Copy it again from where it was made.",
         )
     })?;
@@ -239,7 +239,7 @@ pub(super) fn read(file: &Path) -> Result<Bundle, CliError> {
         .filter(|manifest| manifest.kind == SupportBundleView::KIND)
         .ok_or_else(|| {
             wrong(
-                "is no support bundle: it has no bundle.json".into(),
+                "is not a support bundle: it has no bundle.json".into(),
                 "Name a file that vdoctl support-bundle has written.",
             )
         })?;
@@ -317,9 +317,9 @@ mod tests {
         );
 
         for (bytes, said) in [
-            (whole[..whole.len() / 2].to_vec(), "is no whole support bundle"),
-            (b"not an archive".to_vec(), "is no whole support bundle"),
-            (Vec::new(), "is no whole support bundle"),
+            (whole[..whole.len() / 2].to_vec(), "is not a whole support bundle"),
+            (b"not an archive".to_vec(), "is not a whole support bundle"),
+            (Vec::new(), "is not a whole support bundle"),
             (bundle(&json!({"kind": "Other"})), "has no bundle.json"),
             (
                 bundle(&json!({"kind": "SupportBundle", "schema": SCHEMA + 1, "vdoctl": "9.0.0"})),

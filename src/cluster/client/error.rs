@@ -13,13 +13,13 @@ pub enum ClientError {
     /// The kubeconfig is unusable.
     #[error("the kubeconfig cannot be used")]
     Kubeconfig(#[source] KubeconfigError),
-    /// The kubeconfig is no text.
+    /// The kubeconfig is not text.
     #[error("kubeconfig {} is not UTF-8 text", path.display())]
     NotText {
         /// The file.
         path: PathBuf,
     },
-    /// The kubeconfig is no YAML, or not what a kubeconfig has.
+    /// The kubeconfig is not YAML, or not what a kubeconfig has.
     #[error("kubeconfig {} cannot be read", path.display())]
     NotKubeconfig {
         /// The file.
@@ -41,7 +41,7 @@ pub enum ClientError {
     /// The client cannot be made from the configuration.
     #[error("no client can be made from the kubeconfig")]
     Client(#[source] kube::Error),
-    /// What is named as a proxy is no address of one. It is not repeated: a password may be in it.
+    /// What is named as a proxy is not an address of one. It is not repeated: a password may be in it.
     #[error("{origin} is not the address of a proxy")]
     Proxy {
         /// Where it is named.

@@ -18,7 +18,7 @@ impl Environment {
     /// The one of this process.
     #[expect(
         clippy::disallowed_methods,
-        reason = "the variables mean here what they mean for kubectl; for --help they are no flags"
+        reason = "the variables mean here what they mean for kubectl; for --help they are not flags"
     )]
     pub(super) fn read() -> Self {
         Self::of(|name| std::env::var(name).ok())
@@ -85,7 +85,7 @@ impl Proxy {
         self.address.scheme_str().is_some_and(|scheme| scheme.starts_with("socks"))
     }
 
-    /// A proxy that is named like this; `None` where it is no address of one.
+    /// A proxy that is named like this; `None` where it is not an address of one.
     fn of(text: &str, origin: ProxyOrigin) -> Option<Self> {
         let anywhere = Uri::from_static("https://any.invalid/");
         let read = Matcher::builder().all(text).build().intercept(&anywhere)?;
@@ -115,7 +115,7 @@ impl Proxy {
 /// `NO_PROXY` lists. A pod, which has its API server within reach, has none, and so has who gives no environment.
 ///
 /// # Errors
-/// Where a proxy is named that would be used and is no address of one; the address is not repeated, because a password may be in it.
+/// Where a proxy is named that would be used and is not an address of one; the address is not repeated, because a password may be in it.
 pub(super) fn proxy_for(server: &Uri, named: Option<&str>, environment: Option<&Environment>) -> Result<Option<Proxy>, ProxyOrigin> {
     let (text, origin) = match (named.filter(|named| !named.is_empty()), environment) {
         (Some(named), _) => (named, ProxyOrigin::Kubeconfig),

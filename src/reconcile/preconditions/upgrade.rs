@@ -114,7 +114,7 @@ fn node_ids(known: &UpgradeFacts<'_>) -> Checked {
     match known.registered.iter().find(|(_, id)| !is_uuid(id)) {
         None => Ok(()),
         Some((node, id)) => Err(format!(
-            "CSINode {node} calls its machine {id:?}, which is no UUID; set the feature state use-csinode-id to true and let the node \
+            "CSINode {node} calls its machine {id:?}, which is not an UUID; set the feature state use-csinode-id to true and let the node \
              plugins restart"
         )),
     }
@@ -144,7 +144,7 @@ fn machines_found(known: &UpgradeFacts<'_>) -> Checked {
         if waiting.is_none() && !entries.is_empty() && entries.iter().all(Option::is_some) {
             let names: Vec<&str> = known.machines.iter().map(|(name, _)| name.as_str()).collect();
             return Err(format!(
-                "node {node} is no virtual machine that the vCenter of {} shows, and the controller would end itself; see vdoctl doctor \
+                "node {node} has no virtual machine in the vCenter of {}, and the controller would end itself; see vdoctl doctor \
                  nodes, or delete the node if its machine is gone",
                 names.join(" or ")
             ));
@@ -259,7 +259,7 @@ mod tests {
                 vec![one()],
                 None,
                 false,
-                vec!["NodeVmsFound: node b is no virtual machine that the vCenter of vc1 shows"],
+                vec!["NodeVmsFound: node b has no virtual machine in the vCenter of vc1"],
             ),
             // the other vCenter has it, or may have it
             (&two, vec![one(), machines(2, &[("a", ""), ("b", "/DC/vm/b")])], None, false, vec![]),

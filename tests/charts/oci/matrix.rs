@@ -199,7 +199,7 @@ async fn matrix_that_is_damaged_rolled_back_or_none_is_refused_and_the_last_good
         publish(&registry, &at, &page).await?;
         refused("MatrixInvalid", "web page").await?;
         restore().await?;
-        // A chart is no matrix.
+        // A chart is not a matrix.
         let artifact = vdo_oci::registry::Artifact {
             artifact_type: media::HELM_CONFIG.into(),
             files: vec![],

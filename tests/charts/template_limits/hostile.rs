@@ -106,7 +106,7 @@ fn read() -> Vec<(&'static str, String, &'static str)> {
             format!("{{% if false %}}{}{{% endif %}}", "{% elif false %}".repeat(2_000)),
             "more than 400 times elif",
         ),
-        ("text that is no template", "{% raw %}{% endraw %}".to_owned(), "raw is not offered"),
+        ("text that is not a template", "{% raw %}{% endraw %}".to_owned(), "raw is not offered"),
         (
             "many values on one line",
             format!("a: [{}1]\n", "{{ 1 }}, ".repeat(501)),
@@ -150,7 +150,7 @@ fn reached() -> Vec<(&'static str, String, &'static str)> {
         ("a file", template("{% include '/etc/passwd' %}"), missing),
         ("a file by import", template("{% import '/etc/passwd' as p %}"), missing),
         ("a file by extension", template("{% extends '/etc/passwd' %}"), missing),
-        ("a file that is no template", template("{% include 'release.yaml' %}"), missing),
+        ("a file that is not a template", template("{% include 'release.yaml' %}"), missing),
         (
             "a file above by a path",
             template("{% include 'templates/../release.yaml' %}"),

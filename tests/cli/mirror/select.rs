@@ -45,13 +45,13 @@ async fn selection_that_names_nothing_says_what_there_is() -> Result<()> {
     let site = Site::start().await?;
     let bundle = site.path("bundle");
     for (flags, code, said) in [
-        (&[][..], 2, "it is not said what to mirror"),
+        (&[][..], 2, "nothing is selected"),
         (&["--driver", "toy=2.*"], 2, "it has 1.1.0, 1.0.1, 1.0.0"),
         (&["--driver", "tyo"], 3, "Did you mean toy?"),
         (&["--kubernetes", "1.20"], 2, "none of the 3 versions"),
         (&["--driver", "toy=a.b"], 2, "names no versions of a driver"),
         (&["--all", "--platform", "amd64"], 2, "is not a platform"),
-        (&["--all", "--from", "registry.example"], 2, "is no substitute"),
+        (&["--all", "--from", "registry.example"], 2, "is not a substitute"),
     ] {
         let refused = site.pull(&bundle, flags)?;
         assert_eq!(refused.code, code, "{flags:?}: {}", refused.err);

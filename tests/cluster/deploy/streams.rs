@@ -42,7 +42,7 @@ fn deploy_whose_output_finds_no_room_or_no_reader_goes_on() -> Result<()> {
         let output = deploy.command(bed, &["--no-wait"]).stdout(Stdio::from(writer)).output()?;
         ensure!(
             output.status.success(),
-            "a reader that left is no failure: {:?} {}",
+            "a reader that left is not a failure: {:?} {}",
             output.status,
             err(&output)
         );

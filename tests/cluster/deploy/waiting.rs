@@ -22,7 +22,7 @@ fn deploy_past_timeout_names_what_it_waited_for_and_a_signal_ends_the_wait() -> 
         ensure!(late.status.code() == Some(7), "{:?} {said}", late.status);
         for words in [
             "not ready after 3 s: ",
-            "the operator to look at VDOConfig",
+            "the operator to check VDOConfig",
             "Look at the operator's log",
             "The same command again goes on waiting",
         ] {
@@ -30,7 +30,7 @@ fn deploy_past_timeout_names_what_it_waited_for_and_a_signal_ends_the_wait() -> 
         }
         for (signal, code) in [(Signal::SIGTERM, 143), (Signal::SIGINT, 130)] {
             let mut screen = Screen::start_controlled(&deploy.command(bed, &[]))?;
-            screen.until("the operator to look at VDOConfig").await?;
+            screen.until("the operator to check VDOConfig").await?;
             kill(Pid::from_raw(screen.pid()?), signal)?;
             let ended = screen.code().await?;
             ensure!(ended == code && screen.echoes()?, "{signal}: {ended}\n{}", screen.shown());

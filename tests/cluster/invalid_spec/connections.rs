@@ -199,7 +199,7 @@ fn connection_to_another_server_is_reported_and_drivers_stay() -> Result<()> {
     })
 }
 
-/// An outage is no statement about what runs: Unknown, and the last answer is kept.
+/// An outage is not a statement about what runs: Unknown, and the last answer is kept.
 #[test]
 fn connection_after_vcenter_outage_is_unknown_and_drivers_stay_ready() -> Result<()> {
     RUNNING.run(async |bed| {

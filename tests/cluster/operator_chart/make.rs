@@ -101,7 +101,7 @@ fn make_undeploy_keeps_what_a_vdoconfig_or_drivers_need() -> Result<()> {
 
         let bad = desk.make(&["deploy", "VDO_IMAGE=no image;id"], &[])?;
         ensure!(
-            !bad.status.success() && said(&bad).contains("VDO_IMAGE is no reference"),
+            !bad.status.success() && said(&bad).contains("VDO_IMAGE is not a reference"),
             "{}",
             said(&bad)
         );

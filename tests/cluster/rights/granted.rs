@@ -170,7 +170,7 @@ fn rights_as_written_are_not_too_wide() -> Result<()> {
     let mut objections = Vec::new();
     for (file, written) in [(OPERATOR, true), ("drivers-rbac.yaml", false)] {
         for role in roles(file)? {
-            ensure!(!role.to_string().contains("nonResourceURLs"), "addresses that are no resources");
+            ensure!(!role.to_string().contains("nonResourceURLs"), "addresses that are not resources");
             for right in rights(&role)? {
                 if let Some(what) = objection(&right, written) {
                     objections.push(format!("{file}: {what}: {right}"));

@@ -92,7 +92,7 @@ fn adopted_file_of_the_cloud_provider_that_is_wrong_is_refused_with_its_line() {
             "vcenter:\n  a:\n    server: vc\n",
             ", line 3: vCenter vc has no user or no password",
         ),
-        ("- a\n", "it is no map of sections"),
+        ("- a\n", "it is not a map of sections"),
         ("[Global]\nuser = \"a\n", "the driver cannot read the file: line 2"),
     ] {
         let found = said(&World::default().with_cpi("vsphere.conf", text));

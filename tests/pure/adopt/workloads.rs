@@ -121,7 +121,7 @@ fn taken_along(driver: &'static str, chart: &Chart, values: &Value) -> (Vec<Valu
     (before, found, losses)
 }
 
-/// What is as the chart has it is no setting.
+/// What is as the chart has it is not setting.
 #[test]
 fn adopted_workloads_of_each_version_without_settings_leave_an_empty_specification() {
     for version in versions("vsphere-csi") {

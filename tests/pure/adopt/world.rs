@@ -37,7 +37,7 @@ pub struct World {
 }
 
 impl World {
-    /// A cluster with the objects that charts render; what is no workload is what others refer to.
+    /// A cluster with the objects that charts render; what is not a workload is what others refer to.
     pub fn with_driver(mut self, driver: &'static str, chart: Chart, rendered: Vec<Value>) -> Self {
         for object in rendered {
             self = self.with(object);

@@ -59,7 +59,7 @@ fn upgrade_unmet_precondition_waits() {
     for pin in [None, Some(("3.0.0", false))] {
         assert_eq!(say("3.0.0", "v1.34.0", latest, Some(&["Backup"]), pin), "3.0.0 []");
     }
-    // a first installation is no upgrade
+    // a first installation is not an upgrade
     assert_eq!(say("", "v1.34.0", latest, Some(&["Backup"]), None), "3.0.0 []");
     // neither a pin nor a platform that has moved on goes round it; insisting does
     let pinned = say("2.0.0", "v1.34.0", latest, Some(&["Backup"]), Some(("3.0.0", false)));

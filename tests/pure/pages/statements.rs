@@ -111,7 +111,7 @@ fn pages_name_fields_that_the_definitions_have() {
         }
     }
     assert!(seen > 15, "only {seen} fields were read");
-    assert!(unknown.is_empty(), "these are no fields:\n{}", unknown.join("\n"));
+    assert!(unknown.is_empty(), "these are not fields:\n{}", unknown.join("\n"));
 }
 
 /// The example of each kind is read as it is, and has no field that is not in its definition.
@@ -139,7 +139,7 @@ fn reference_examples_are_objects_of_their_kind() {
                 .iter()
                 .zip(0..)
                 .for_each(|(item, at)| lost(&format!("{path}[{at}]"), item, &read[at])),
-            written => assert_eq!(written, read, "{path} is no field"),
+            written => assert_eq!(written, read, "{path} is not a field"),
         }
     }
     is::<vdo_api::api::VDOConfig>("vdoconfig");

@@ -108,7 +108,7 @@ fn commit_of_restored_object_leaves_the_revision_as_it_was() {
     assert_eq!(case.world.inventory.history, before);
 }
 
-/// Where nothing is known of the past, a repair is no first revision.
+/// Where nothing is known of the past, a repair is not a first revision.
 #[test]
 fn record_of_a_repair_begins_no_revision() {
     let mut case = deployed();

@@ -194,7 +194,7 @@ fn status_without_progress_is_stalled_after_timeout_and_recovers() {
         (600, 5, progressing),
         (601, 5, stalled),
         (5000, 5, stalled),
-        // Words that change are no progress; a pod more is.
+        // Words that change are not progress; a pod more is.
         (5001, 6, progressing),
         (5601, 6, progressing),
         (5602, 6, stalled),

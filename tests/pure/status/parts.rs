@@ -284,7 +284,7 @@ fn status_driver_condition_follows_what_is_asked_for() {
     }
 }
 
-/// A network that is not ready is why pods do not start. It is not why nodes are not initialised, and what is not known is no cause.
+/// A network that is not ready is why pods do not start. It is not why nodes are not initialised, and what is not known is not a cause.
 /// What waits for a person, or is not to be changed, is not late; a failure says itself what comes next.
 /// What a reconcile did not reach is as it was; what it did not find is gone.
 #[test]

@@ -32,7 +32,7 @@ pub async fn apply(client: &Client, yaml: &str) -> Result<Vec<DynamicObject>> {
 }
 
 async fn apply_one(client: &Client, document: &Value) -> Result<DynamicObject> {
-    let object: DynamicObject = serde_json::from_value(document.clone()).context("a document of the manifest is no object")?;
+    let object: DynamicObject = serde_json::from_value(document.clone()).context("a document of the manifest is not an object")?;
     let types = object.types.clone().context("a document of the manifest has no kind")?;
     let kind = GroupVersionKind::try_from(&types).map_err(|error| anyhow!("apiVersion {}: {error}", types.api_version))?;
     let what = format!("{} {}", types.kind, object.name_any());

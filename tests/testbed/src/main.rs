@@ -75,7 +75,7 @@ fn main() -> ExitCode {
     };
     match answer {
         Ok(answer) => {
-            // A reader who has seen enough, such as `head`, is no failure.
+            // A reader who has seen enough, such as `head`, is not a failure.
             let _ = write!(std::io::stdout(), "{answer}");
             ExitCode::SUCCESS
         }

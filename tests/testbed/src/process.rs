@@ -165,7 +165,7 @@ impl Process {
         Ok(all)
     }
 
-    /// The child's own process, if it runs: that of the group which is no shell of the keeper. Only its name shows that: what runs in a process
+    /// The child's own process, if it runs: that of the group which is not a shell of the keeper. Only its name shows that: what runs in a process
     /// that must not be dumped is hidden even from its user.
     pub(crate) fn program(&self) -> Option<u32> {
         let name = |process: u32| std::fs::read_to_string(format!("/proc/{process}/comm")).ok();

@@ -166,7 +166,7 @@ impl SoapProxy {
         self.state.seen().rules.clear();
     }
 
-    /// How often each method was called; what is no SOAP call stands there as `VERB /path`.
+    /// How often each method was called; what is not a SOAP call stands there as `VERB /path`.
     pub fn calls(&self) -> BTreeMap<String, u64> {
         self.state.seen().calls.clone()
     }

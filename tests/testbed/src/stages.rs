@@ -94,7 +94,7 @@ fn not_ours(images: &[String]) -> Result<String> {
     for image in images {
         ensure!(
             !image.is_empty() && image.chars().all(plain),
-            "{image:?} is no beginning of an image reference"
+            "{image:?} is not beginning of an image reference"
         );
     }
     let any = images.join("|").replace('.', "[.]");

@@ -93,7 +93,7 @@ impl Lab {
         let options = VcenterOptions {
             hosts: 2,
             more_users: [("half@vsphere.local".to_owned(), "half".to_owned())].into(),
-            // A machine that is no node.
+            // A machine that is not a node.
             ..VcenterOptions::with_vms(NODES.into_iter().chain([("other", "10.0.0.9")]))
         };
         Self::start(options, NODES.map(|(name, address)| (name.to_owned(), address.to_owned()))).await

@@ -45,7 +45,7 @@ fn inventory() -> Vec<Case> {
                 s.nodes = vec![node("DC0_C0_RP0_VM0")];
             },
         ),
-        case("a node that is no machine", NodesFound, NodeNotFound, "elsewhere", |s| {
+        case("a node that is not a machine", NodesFound, NodeNotFound, "elsewhere", |s| {
             s.nodes.push(node("elsewhere"))
         }),
     ]
@@ -124,7 +124,7 @@ fn storage() -> Vec<Case> {
             &[HERE, Change::Set("Datastore", "LocalDS_0", "maintenance", "inMaintenance")],
         ),
         datastore(
-            "a datastore for files that is no vSAN",
+            "a datastore for files that is not a vSAN",
             DatastoreNotVsan,
             "vSAN",
             URL,

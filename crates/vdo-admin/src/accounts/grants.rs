@@ -267,7 +267,7 @@ pub(super) mod tests {
             "one machine needs no folder"
         );
         let template = |inventory: &mut Inventory| _ = inventory.template_folders.insert("k8s".into());
-        assert_eq!(machines(&["k8s", "k8s", "vm"], 2, template).len(), 2, "a template is no node");
+        assert_eq!(machines(&["k8s", "k8s", "vm"], 2, template).len(), 2, "a template is not a node");
     }
 
     /// A permission inside the folder would hide the one that it passes on.

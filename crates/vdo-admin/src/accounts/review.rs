@@ -338,7 +338,7 @@ mod tests {
         }
     }
 
-    /// What a permission passes on by itself is no surplus; the same on a machine of another owner is.
+    /// What a permission passes on by itself is not a surplus; the same on a machine of another owner is.
     #[test]
     fn review_of_a_folder_knows_what_it_passes_on() {
         let add = |kind: &'static str, id: &'static str| {

@@ -41,7 +41,7 @@ impl Users {
                 address: session.endpoint.address(),
                 what: "manage users".into(),
                 kind: "InvalidArgument".into(),
-                text: format!("{domain:?} is no domain"),
+                text: format!("{domain:?} is not a domain"),
             });
         }
         let assertion = token(session, domain, now).await?;

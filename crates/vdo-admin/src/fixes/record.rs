@@ -40,7 +40,7 @@ pub struct Entry {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum RecordError {
     /// It is something else, or damaged.
-    #[error("it is no record of vdoctl doctor --fix: {0}")]
+    #[error("it is not a record of vdoctl doctor --fix: {0}")]
     NotOne(String),
     /// It is about another vCenter.
     #[error("it was made in the vCenter {recorded}, and {asked} is another one")]

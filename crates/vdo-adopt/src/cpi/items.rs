@@ -104,7 +104,7 @@ impl Items {
         let Value::Object(sections) = value else {
             return Err(AdoptError::Yaml {
                 origin: file.clone(),
-                problem: "it is no map of sections".to_owned(),
+                problem: "it is not a map of sections".to_owned(),
             });
         };
         let mut items = Self {

@@ -35,7 +35,7 @@ pub(crate) fn of(container: &Value) -> BTreeMap<String, String> {
     found
 }
 
-/// The same without those that are no settings.
+/// The same without those that are not settings.
 pub(super) fn settings(container: &Value) -> BTreeMap<String, String> {
     let mut flags = of(container);
     flags.retain(|name, _| !STRUCTURE.contains(&name.as_str()));

@@ -116,7 +116,7 @@ fn expressed(workloads: &Workloads<'_>, difference: &Difference) -> Option<(Plac
     })
 }
 
-/// What overrides the drivers' files is no value: a rendered file would say something else than what the driver does.
+/// What overrides the drivers' files is not a value: a rendered file would say something else than what the driver does.
 fn variable(difference: &Difference, name: &str, value: &str) -> Option<(Place, Value)> {
     if name.starts_with("VSPHERE_") || name.starts_with("VCENTER_") || has_password(value) {
         return None;

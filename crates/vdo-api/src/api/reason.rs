@@ -121,7 +121,7 @@ reasons! {
     DatacenterNotFound,
     /// A datacenter name that the connection gives fits several datacenters.
     DatacenterAmbiguous,
-    /// A node is no virtual machine that can be seen in the vCenter.
+    /// A node has no virtual machine that can be seen in the vCenter.
     NodeNotFound,
     /// Several virtual machines fit one node, or one fits several nodes.
     NodeAmbiguous,
@@ -225,7 +225,7 @@ reasons! {
     Conflict,
     /// A plan waits for a person to approve it.
     ApprovalRequired,
-    /// Admission control of the cluster is against an object: a policy, a webhook, a quota or a pod security level.
+    /// Admission control of the cluster refuses an object: a policy, a webhook, a quota or a pod security level.
     AdmissionDenied,
     /// The cluster does not serve the kind of an object.
     ApiNotServed,

@@ -8,7 +8,7 @@ use std::fmt;
 
 /// The line of every key and of every item of a list, from 1, by its path: keys, and places in lists counted from 0.
 ///
-/// A text that is no YAML has none, and what stands deeper than [`DEEPEST`] steps has none either.
+/// A text that is not YAML has none, and what stands deeper than [`DEEPEST`] steps has none either.
 #[must_use]
 pub fn lines(text: &str) -> BTreeMap<Vec<String>, u64> {
     let mut found = BTreeMap::new();
@@ -19,7 +19,7 @@ pub fn lines(text: &str) -> BTreeMap<Vec<String>, u64> {
 }
 
 /// The line, from 1, where the key or item at the end of a path stands. When the path goes further than the text, the line of the
-/// last step that is there; nothing when not even the first is, or the text is no YAML.
+/// last step that is there; nothing when not even the first is, or the text is not YAML.
 #[must_use]
 pub fn line_of(text: &str, path: &[String]) -> Option<u64> {
     let lines = lines(text);

@@ -109,7 +109,7 @@ impl fmt::Display for DriverPattern {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum SelectionError {
     /// Nothing was named.
-    #[error("it is not said what to mirror")]
+    #[error("nothing is selected")]
     Unsaid,
     /// A pattern fits no version.
     #[error("{pattern} names no version of the matrix{}", nearest(known))]

@@ -69,7 +69,7 @@ const IMMUTABLE: [(&str, &str, &[&str]); 15] = [
 /// What the new objects have other than the old ones.
 ///
 /// # Errors
-/// When one of them is no object.
+/// When one of them is not an object.
 pub fn compare(old: &[Value], new: &[Value]) -> Result<Comparison, DocumentError> {
     let (old, new) = (by_id(old)?, by_id(new)?);
     let mut comparison = Comparison {

@@ -49,7 +49,7 @@ impl Draft {
     /// The last version of it.
     ///
     /// # Errors
-    /// When it is no index, or one of the original format.
+    /// When it is not an index, or one of the original format.
     pub fn read(bytes: &[u8]) -> Result<Self, PublishError> {
         let index = Index::parse(bytes)?;
         // It was parsed, so it is YAML.

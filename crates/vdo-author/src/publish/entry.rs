@@ -26,7 +26,7 @@ impl Facts {
     /// Reads a file with facts.
     ///
     /// # Errors
-    /// When it is no map of facts.
+    /// When it is not a map of facts.
     pub fn parse(text: &str) -> Result<Self, PublishError> {
         let wrong = |problem: String| PublishError::Facts(problem);
         let Value::Object(mut fields) = yaml::load_value(text).map_err(|error| wrong(error.to_string()))? else {

@@ -61,7 +61,7 @@ pub enum AddError {
     /// A release of the chart cannot be rendered.
     #[error(transparent)]
     Render(#[from] RenderError),
-    /// A document of the manifests is no object.
+    /// A document of the manifests is not an object.
     #[error("a document of the manifests is not a Kubernetes object: {0}")]
     Document(#[from] DocumentError),
 }

@@ -29,7 +29,7 @@ pub fn tag(version: &str) -> String {
 /// What a registry shows of a package, as `helm push` would, with further annotations. It need not be a chart of this project.
 ///
 /// # Errors
-/// When it is no package, or has no `Chart.yaml` with name and version.
+/// When it is not a package, or has no `Chart.yaml` with name and version.
 pub fn described(package: &[u8], further: BTreeMap<String, String>) -> Result<Described, ArchiveError> {
     let file = || "Chart.yaml".to_owned();
     let files = unpack(package)?;

@@ -85,7 +85,7 @@ impl Source {
             });
             let Some(minor) = minor else {
                 found.push(format!(
-                    "{at}: its name is no minor version, so it lists no release; name it for example releases/1.2.yaml"
+                    "{at}: its name is not a minor version, so it lists no release; name it for example releases/1.2.yaml"
                 ));
                 continue;
             };
@@ -191,7 +191,7 @@ pub(super) fn fill(value: &mut Value, schema: &Value, whole: &Value) {
     }
 }
 
-/// What a schema does not allow in a release; an error when it is no schema.
+/// What a schema does not allow in a release; an error when it is not a schema.
 pub(super) fn problems(schema: &Value, release: &Value) -> Result<Vec<Problem>, String> {
     let validator = compiled::compiled(schema).map_err(|error| format!("is not a JSON schema: {error}"))?;
     Ok(schema_errors::all(&validator, schema, release, &Value::Null))

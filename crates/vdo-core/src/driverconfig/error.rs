@@ -94,7 +94,7 @@ pub enum ConfigError {
         because: &'static str,
     },
 
-    /// The bundle is no bundle.
+    /// The bundle is not a bundle.
     #[error("connection {name:?}: the CA bundle {because}")]
     CaBundle {
         /// The connection.

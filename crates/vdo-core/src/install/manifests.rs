@@ -103,14 +103,14 @@ impl Default for Settings {
     }
 }
 
-/// An embedded file is no list of Kubernetes objects: a defect of the build.
+/// An embedded file is not a list of Kubernetes objects: a defect of the build.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum EmbeddedError {
-    /// It is no YAML.
-    #[error("the embedded file {0} is no YAML")]
+    /// It is not YAML.
+    #[error("the embedded file {0} is not YAML")]
     Yaml(&'static str, #[source] YamlError),
     /// It holds something else than objects.
-    #[error("the embedded file {0} holds something that is no Kubernetes object")]
+    #[error("the embedded file {0} holds something that is not a Kubernetes object")]
     Object(&'static str, #[source] ManifestError),
 }
 

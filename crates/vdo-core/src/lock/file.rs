@@ -61,7 +61,7 @@ pub struct Moved {
     pub now: Digest,
 }
 
-/// The file is no lock, or belongs to something else.
+/// The file is not a lock, or belongs to something else.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum LockError {
     /// It cannot be read.

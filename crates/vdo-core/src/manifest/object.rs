@@ -392,6 +392,6 @@ mod tests {
             .expect("an object");
         let prints = format!("{secret} {secret:?} {}", secret.masked());
         assert!(!prints.contains("aHVudGVyMg"), "{prints}");
-        assert!(prints.contains("password"), "keys are no secret: {prints}");
+        assert!(prints.contains("password"), "keys are not secret: {prints}");
     }
 }

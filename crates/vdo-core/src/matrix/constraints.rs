@@ -11,7 +11,7 @@ pub const MULTI_VCENTER: &str = "multiVcenter";
 
 /// Everything that keeps a version from being taken, weightiest first. Empty: it fits.
 ///
-/// Pre-releases, downgrades and upgrade paths are no misfits: a pin overrules them.
+/// Pre-releases, downgrades and upgrade paths are not misfits: a pin overrules them.
 #[must_use]
 pub fn misfits(driver: &Driver, entry: &Entry, query: &Query<'_>, request: &DriverRequest) -> Vec<Rejection> {
     each(entry, query, &Constraints::new(driver, query, request)).collect()

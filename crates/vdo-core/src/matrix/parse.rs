@@ -108,7 +108,7 @@ impl Index {
             return Err(IndexError::Invalid {
                 at: "the top".into(),
                 problem: format!(
-                    "it has more than {} fields that this version does not know, so it is no index of vSphere drivers",
+                    "it has more than {} fields that this version does not know, so it is not an index of vSphere drivers",
                     schema::MAX_UNKNOWN
                 ),
             });
@@ -280,7 +280,7 @@ fn consistent(
         return Err(format!("the evidence {name:?} is not under sources; add it there"));
     }
     if let Some(required) = entry.requires.iter().find(|required| !drivers.contains(&required.driver)) {
-        return Err(format!("it requires {:?}, which is no driver of this index", required.driver));
+        return Err(format!("it requires {:?}, which is not a driver of this index", required.driver));
     }
     let mut named = entry.upgrades_from.iter().flat_map(|from| &from.preconditions);
     if let Some(name) = named.find(|name| !preconditions.contains_key(*name)) {

@@ -60,7 +60,7 @@ fn nothing_fits(
         let all = rejected.iter().filter(|rejected| Kind::of(&rejected.reason) == Some(kind));
         all.take(LOOKED_AT).find_map(|rejected| {
             let entry = driver.entry(&rejected.version)?;
-            // what is no misfit excludes by itself
+            // what is not a misfit excludes by itself
             let alone = each(entry, query, &constraints).take(2).count() <= 1;
             alone.then(|| change(driver, entry, &rejected.reason, &constraints)).flatten()
         })

@@ -160,7 +160,7 @@ mod tests {
         assert!(!is_own_spelling(&differs(&[cpu]), &live("kubectl-edit", "Apply")));
     }
 
-    /// What we applied ourselves is no answer to who changed a field; another manager that applies, and another way of ours, are.
+    /// What we applied ourselves is not an answer to who changed a field; another manager that applies, and another way of ours, are.
     #[test]
     fn writer_is_the_newest_manager_but_for_own_apply_and_status() {
         for (entries, expected) in [

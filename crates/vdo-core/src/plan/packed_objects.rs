@@ -11,7 +11,7 @@ use std::io::{self, Read, Write};
 use std::sync::Arc;
 use vdo_api::types::{Digest, from_json};
 
-/// More than this is no record of ours: the API server takes 1 MiB of it, and 2,000 objects have 4.
+/// More than this is not a record of ours: the API server takes 1 MiB of it, and 2,000 objects have 4.
 const MOST: u64 = 16 << 20;
 
 /// The objects of one driver as they were applied, but for the content of Secrets, of which only the digest is kept.

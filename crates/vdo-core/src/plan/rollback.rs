@@ -262,7 +262,7 @@ mod tests {
         assert_eq!(back(&after, Some("b")), Some((3, 1, Some(2))));
         assert_eq!(back(&after, Some("c")), None);
         after[2].about.rollback = Some(Rollback { to: 1, from: None });
-        assert_eq!(back(&after, Some("b")), None, "a person's pin is no verdict");
+        assert_eq!(back(&after, Some("b")), None, "a person's pin is not a verdict");
         assert_eq!(
             back(&[revision(1, Deployed, true), revision(2, Progressing, false)], Some("b")),
             None

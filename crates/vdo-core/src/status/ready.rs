@@ -33,7 +33,7 @@ fn not_ready(health: Health, reason: Reason, message: String) -> Summary {
     }
 }
 
-/// A failure to learn something is no statement about what runs.
+/// A failure to learn something is not a statement about what runs.
 fn failed(failure: &Failure, running: bool) -> Summary {
     let (reason, message) = (failure.reason, failure.message.clone());
     match failure.class {

@@ -31,7 +31,7 @@ pub async fn push_chart(
 /// The package that a reference names, and its manifest. It has at most `limit` bytes.
 ///
 /// # Errors
-/// When it is not there or cannot be had, or is no chart.
+/// When it is not there or cannot be had, or is not a chart.
 pub async fn pull_chart(registry: &Registry, from: &Reference, limit: usize) -> Result<(Descriptor, Vec<u8>), RegistryError> {
     let fetched = registry.manifest(from).await?;
     let manifest = fetched.manifest()?;

@@ -28,7 +28,7 @@ struct Answer {
 pub async fn ask(helper: &str, host: &str) -> Result<Option<Login>, AccessError> {
     let is_name = !helper.is_empty() && helper.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.'));
     if !is_name {
-        return Err(AccessError::new(format!("{helper:?} is no name of a program for credentials")));
+        return Err(AccessError::new(format!("{helper:?} is not a name of a program for credentials")));
     }
     let name = format!("docker-credential-{helper}");
     let failed = |why: String| AccessError::new(format!("{name} has not said the login for {host}: {why}"));

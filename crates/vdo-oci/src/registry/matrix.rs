@@ -41,7 +41,7 @@ pub fn matrix_artifact(files: &BTreeMap<String, Vec<u8>>) -> Artifact {
 /// The files of a published matrix by their paths, with the digest of the artifact; `None` where the reference leads nowhere.
 ///
 /// # Errors
-/// When the registry cannot be asked, or it is no matrix or a damaged one.
+/// When the registry cannot be asked, or it is not a matrix or a damaged one.
 pub async fn pull_matrix(registry: &Registry, from: &Reference) -> Result<Option<(Digest, BTreeMap<String, Vec<u8>>)>, RegistryError> {
     // A file that is missing is an error; only the artifact itself may be.
     if registry.head(from).await?.is_none() {

@@ -136,7 +136,7 @@ impl Upload {
 
     /// Finds out what the registry has of the bytes from `start` to `end`. Whether nothing is to be sent any more.
     async fn is_done(&mut self, (start, end): (u64, u64), digest: Option<&Digest>) -> Result<bool, RegistryError> {
-        // What was stored is no upload any more.
+        // What was stored is not an upload any more.
         if let Some(digest) = digest
             && self.registry.has_blob(&self.repository, digest).await?
         {

@@ -65,7 +65,7 @@ impl Access {
     /// The proxy for every request, if one is named: `http://HOST:PORT`, perhaps with `USER:PASSWORD@` before it.
     ///
     /// # Errors
-    /// When it is no address of a proxy.
+    /// When it is not an address of a proxy.
     pub fn proxy(&self) -> Result<Option<Proxy>, AccessError> {
         let Some(text) = self.line("proxy") else { return Ok(None) };
         let url = Url::parse(text)
@@ -74,7 +74,7 @@ impl Access {
         let proxy = url.and_then(|url| Proxy::all(url).ok());
         proxy
             .map(Some)
-            .ok_or_else(|| wrong("proxy is no address of a proxy; write http://HOST:PORT, or http://USER:PASSWORD@HOST:PORT"))
+            .ok_or_else(|| wrong("proxy is not an address of a proxy; write http://HOST:PORT, or http://USER:PASSWORD@HOST:PORT"))
     }
 
     /// The value of a key as it is.
@@ -151,7 +151,7 @@ impl Access {
                 let mut roots = RootCertStore::empty();
                 for certificate in certificates("ca.crt", authorities.expose())? {
                     let added = roots.add(certificate);
-                    added.map_err(|error| wrong(format!("ca.crt has something that is no certificate: {error}")))?;
+                    added.map_err(|error| wrong(format!("ca.crt has something that is not a certificate: {error}")))?;
                 }
                 builder.with_root_certificates(roots)
             }
@@ -169,7 +169,7 @@ impl Access {
             (None, None) => Ok(builder.with_no_client_auth()),
             (Some(chain), Some(key)) => {
                 let key =
-                    PrivateKeyDer::from_pem_slice(key.expose().as_bytes()).map_err(|_| wrong("tls.key is no private key in PEM form"))?;
+                    PrivateKeyDer::from_pem_slice(key.expose().as_bytes()).map_err(|_| wrong("tls.key is not a private key in PEM form"))?;
                 let identity = builder.with_client_auth_cert(certificates("tls.crt", chain.expose())?, key);
                 identity.map_err(|error| wrong(format!("tls.crt and tls.key cannot be used: {error}")))
             }
@@ -234,7 +234,7 @@ mod tests {
             (&[("ca.crt", &*cert), ("tls.key", &key)], "no tls.crt"),
             (
                 &[("ca.crt", &*cert), ("tls.crt", &cert), ("tls.key", "nothing")],
-                "tls.key is no private key",
+                "tls.key is not a private key",
             ),
             (&[("ca.crt", &*cert), ("tls.crt", &cert), ("tls.key", &other)], "cannot be used"),
         ] {

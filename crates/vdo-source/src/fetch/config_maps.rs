@@ -38,7 +38,7 @@ impl FromStr for ConfigMaps {
     fn from_str(text: &str) -> Result<Self, String> {
         match text.strip_prefix(SCHEME) {
             Some(rest) => Self::at(rest),
-            None => Err(format!("{text} is no ConfigMap; write {SCHEME}NAMESPACE/NAME")),
+            None => Err(format!("{text} is not a ConfigMap; write {SCHEME}NAMESPACE/NAME")),
         }
     }
 }

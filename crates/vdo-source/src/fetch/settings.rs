@@ -180,7 +180,7 @@ impl Remedy for SettingsError {
 /// The source that counts.
 ///
 /// # Errors
-/// When what counts is no source.
+/// When what counts is not a source.
 pub fn settings(named: &Named) -> Result<MatrixSource, SettingsError> {
     let Some((origin, text)) = named.counts() else {
         return Ok(MatrixSource::Embedded);
@@ -194,7 +194,7 @@ pub fn settings(named: &Named) -> Result<MatrixSource, SettingsError> {
 /// A source as an object of the cluster names it. Which file of this machine is read, only the one who starts the program decides.
 ///
 /// # Errors
-/// When it is no source, or a path.
+/// When it is not a source, or a path.
 pub fn named_source(text: &str) -> Result<MatrixSource, String> {
     match text.parse()? {
         MatrixSource::Local(_) => Err(format!(
@@ -261,12 +261,12 @@ mod tests {
             (&[("vdo-matrix", "auto-upgrade", "disabled")], "embedded", false),
             (
                 &[(SECRET, "source", "http://a.test/")],
-                "Secret vdo-matrix, key source: http:// is no source of a matrix",
+                "Secret vdo-matrix, key source: http:// is not a source of a matrix",
                 false,
             ),
             (
                 &[(OBJECT, "a", "http://a.test/"), (OBJECT, "b", URL)],
-                "CompatibilityConfig a, spec.matrixURL: http:// is no source of a matrix",
+                "CompatibilityConfig a, spec.matrixURL: http:// is not a source of a matrix",
                 false,
             ),
             (&[("another", "source", URL)], "embedded", false),

@@ -57,7 +57,7 @@ impl FromStr for MatrixSource {
             "configmap" => ConfigMaps::at(rest).map(Self::ConfigMaps),
             "oci" => RegistrySource::at(text).map(Self::Registry),
             other => Err(format!(
-                "{other}:// is no source of a matrix; write embedded, a path, or an address with https://, oci:// or configmap://"
+                "{other}:// is not a source of a matrix; write embedded, a path, or an address with https://, oci:// or configmap://"
             )),
         }
     }
@@ -243,9 +243,9 @@ mod tests {
     fn source_of_unknown_kind_is_rejected() {
         for (text, said) in [
             ("", "no source is named"),
-            ("http://vdo.example.com/index.yaml", "http:// is no source"),
-            ("ftp://vdo.example.com/index.yaml", "ftp:// is no source"),
-            ("https://", "is no address"),
+            ("http://vdo.example.com/index.yaml", "http:// is not a source"),
+            ("ftp://vdo.example.com/index.yaml", "ftp:// is not a source"),
+            ("https://", "is not an address"),
             ("configmap://matrix", "write configmap://NAMESPACE/NAME"),
             ("https://user:secret@vdo.example.com/index.yaml", "credentials"),
             ("https://vdo.example.com/index.yaml#part", "without #"),

@@ -44,7 +44,7 @@ impl Web {
     /// # Errors
     /// When it is none, or has credentials in it, which the status would show.
     pub(super) fn at(text: &str) -> Result<Self, String> {
-        let url = Url::parse(text).map_err(|error| format!("this is no address of a matrix: {error}"))?;
+        let url = Url::parse(text).map_err(|error| format!("this is not an address of a matrix: {error}"))?;
         if !url.username().is_empty() || url.password().is_some() {
             return Err("an address must not hold credentials; put them into --matrix-credentials".into());
         }

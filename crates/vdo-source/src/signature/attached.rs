@@ -65,7 +65,7 @@ struct Subject {
     digest: BTreeMap<String, String>,
 }
 
-/// A manifest with the bundles that were attached to it, as one signature of the index in it. What is no JSON is left out.
+/// A manifest with the bundles that were attached to it, as one signature of the index in it. What is not JSON is left out.
 #[must_use]
 pub fn attached(manifest: &[u8], bundles: &[Vec<u8>]) -> Vec<u8> {
     let attached = Attached {

@@ -40,7 +40,7 @@ impl PrivateKey {
             tag if tag.starts_with("ENCRYPTED") => {
                 return Err(wrong("it is encrypted; give it without a password"));
             }
-            _ => return Err(wrong("it is no private key")),
+            _ => return Err(wrong("it is not a private key")),
         }
         let random = SystemRandom::new();
         if let Ok(pair) = EcdsaKeyPair::from_pkcs8(&ECDSA_P256_SHA256_ASN1_SIGNING, pem.contents(), &random) {

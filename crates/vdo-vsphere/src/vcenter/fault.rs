@@ -13,7 +13,7 @@ pub struct Fault {
 }
 
 impl Fault {
-    /// What it means after a call that was no login.
+    /// What it means after a call that was not a login.
     pub fn of_call(self, address: String, user: &str, method: &'static str) -> SessionError {
         let user = user.to_owned();
         match self.kind.as_str() {

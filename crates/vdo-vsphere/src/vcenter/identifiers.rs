@@ -33,7 +33,7 @@ pub fn identifier(text: &str) -> Result<String, String> {
     let id = text.trim();
     match !id.is_empty() && id.len() <= MAX_IDENTIFIER && id.chars().all(|c| c.is_ascii_graphic()) {
         true => Ok(id.to_owned()),
-        false => Err(format!("it calls something {:?}, which is no identifier", plain(id))),
+        false => Err(format!("it calls something {:?}, which is not an identifier", plain(id))),
     }
 }
 

@@ -71,7 +71,7 @@ pub fn fold_status(
         let check = check.map(|own| among.as_ref().map_or(own.clone(), |among| among.replace(own)));
         let Some(check) = check else { continue };
         conditions.set(kind, check.status, check.reason, check.text());
-        // The first failure is the one that is reported. What could only not be checked is no failure of its own.
+        // The first failure is the one that is reported. What could only not be checked is not a failure of its own.
         let follows = |check: &Check| check.reason == Reason::NotChecked;
         let first = verdict.as_ref().is_none_or(|reported| follows(reported) && !follows(&check));
         if check.status != Some(true) && !check.is_informational() && first {

@@ -51,7 +51,7 @@ fn missing(name: &str, paths: &[String]) -> String {
         (true, false) => format!("there are: {}", name_list(paths)),
         (true, true) => "the user sees none at all; give it the role Read-only, with propagation".into(),
     };
-    format!("there is no datacenter {name:?}, as spec.datacenters says; {hint}")
+    format!("spec.datacenters names {name:?}, which does not exist; {hint}")
 }
 
 fn last(path: &str) -> &str {
@@ -85,19 +85,19 @@ mod tests {
             ),
             (
                 &["dc0"],
-                "DatacenterNotFound there is no datacenter \"dc0\", as spec.datacenters says; did you mean /DC0, /Europe/DC1, /Asia/DC1?",
+                "DatacenterNotFound spec.datacenters names \"dc0\", which does not exist; did you mean /DC0, /Europe/DC1, /Asia/DC1?",
             ),
             (
                 &["DC0", "Berlln"],
-                "DatacenterNotFound there is no datacenter \"Berlln\", as spec.datacenters says; did you mean /Europe/Berlin?",
+                "DatacenterNotFound spec.datacenters names \"Berlln\", which does not exist; did you mean /Europe/Berlin?",
             ),
             (
                 &["/Berlin"],
-                "DatacenterNotFound there is no datacenter \"/Berlin\", as spec.datacenters says; did you mean /Europe/Berlin?",
+                "DatacenterNotFound spec.datacenters names \"/Berlin\", which does not exist; did you mean /Europe/Berlin?",
             ),
             (
                 &["Washington"],
-                "DatacenterNotFound there is no datacenter \"Washington\", as spec.datacenters says; there are: /DC0, /Europe/DC1, /Europe/Berlin, /Asia/DC1",
+                "DatacenterNotFound spec.datacenters names \"Washington\", which does not exist; there are: /DC0, /Europe/DC1, /Europe/Berlin, /Asia/DC1",
             ),
         ] {
             let wanted: Vec<String> = wanted.iter().map(|name| (*name).to_owned()).collect();

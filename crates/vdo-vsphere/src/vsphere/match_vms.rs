@@ -265,7 +265,7 @@ mod tests {
         Arc::make_mut(&mut other).provider_id = "metal3://n1".into();
         assert_eq!(reported(&[other.clone()], &[], &[]), [""; 0], "it need not be a machine");
         assert_eq!(reported(&[other], &machines, &[]), ["n1 /DC0/vm/m by address: "]);
-        // What is not known matches no machine: an empty UUID, name or address is no key.
+        // What is not known matches no machine: an empty UUID, name or address is not a key.
         assert_eq!(reported(&[node("n1", "", "")], &[machine("m", "", "", "", "")], &[]), none);
     }
 

@@ -159,7 +159,7 @@ pub enum ProbeError {
         #[source]
         source: Box<dyn Error + Send + Sync>,
     },
-    /// An HTTP status that is no answer.
+    /// An HTTP status that is not an answer.
     #[error("{address} answered with HTTP status {status}{}", fault.as_deref().map(|fault| format!(": {fault}")).unwrap_or_default())]
     Status {
         /// Host and port.
@@ -319,7 +319,7 @@ impl Remedy for ProbeError {
             Self::NotYetValid { .. } => "Check the clocks of the cluster's nodes and of the vCenter.",
             Self::WrongName { .. } => "Use one of the names the certificate is for, renew it with this name, or give its thumbprint.",
             Self::ThumbprintMismatch { .. } => {
-                "If the certificate was renewed, compare the presented thumbprint with the one vCenter shows and give that; if it was not, someone is in between."
+                "If the certificate was renewed, compare the presented thumbprint with the one vCenter shows and give that; if it was not, the connection may be intercepted."
             }
             Self::BadCertificate { .. } => "Give the vCenter a certificate that can be checked, or give its thumbprint.",
             Self::Broken { .. } => "Check that the vCenter is up and that no device between cuts connections; it is asked again by itself.",

@@ -66,7 +66,7 @@ pub struct Deploy {
     /// Ends when everything is applied, without waiting for the drivers
     #[arg(long)]
     pub no_wait: bool,
-    /// Asks nothing that a flag does not have to answer
+    /// Answers every question with yes; a certificate still needs --thumbprint or --ca-file
     #[arg(long, short = 'y')]
     pub yes: bool,
     /// Applies although checks fail, or the vCenter cannot be reached from here
@@ -124,7 +124,7 @@ pub struct DeployVcenter {
 /// Where a dry run is made.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, ValueEnum)]
 pub enum DryRun {
-    /// It is no dry run
+    /// It is not a dry run
     #[default]
     None,
     /// Here

@@ -215,7 +215,7 @@ fn minors(text: &str) -> Result<VersionRange, String> {
 
 /// `registry.k8s.io=mirror.example/k8s`.
 fn substitute(text: &str) -> Result<(String, String), String> {
-    let wrong = || format!("{text:?} is no substitute; write for example registry.k8s.io=mirror.example/k8s");
+    let wrong = || format!("{text:?} is not a substitute; write for example registry.k8s.io=mirror.example/k8s");
     let (from, to) = text.split_once('=').ok_or_else(wrong)?;
     let trim = |part: &str| part.trim_start_matches("oci://").trim_end_matches('/').to_owned();
     let (from, to) = (trim(from), trim(to));

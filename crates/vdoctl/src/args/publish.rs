@@ -133,12 +133,12 @@ pub struct MatrixDiff {
 fn days(text: &str) -> Result<i64, String> {
     let days = text.strip_suffix('d').and_then(|number| number.parse::<i64>().ok());
     days.filter(|days| (1..=3650).contains(days))
-        .ok_or_else(|| format!("{text:?} is no number of days; write for example 180d, at most 3650d"))
+        .ok_or_else(|| format!("{text:?} is not a number of days; write for example 180d, at most 3650d"))
 }
 
 /// `1.33..1.35`, `7.0..` or `..8.0`.
 pub(super) fn range(text: &str) -> Result<VersionRange, String> {
-    let wrong = || format!("{text:?} is no range; write for example 1.33..1.35, or 7.0.. for 7.0 and newer");
+    let wrong = || format!("{text:?} is not a range; write for example 1.33..1.35, or 7.0.. for 7.0 and newer");
     let (min, max) = text.split_once("..").ok_or_else(wrong)?;
     let some = |text: &str| (!text.trim().is_empty()).then(|| text.trim().to_owned());
     let (min, max) = (some(min), some(max));

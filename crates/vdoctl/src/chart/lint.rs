@@ -48,7 +48,7 @@ pub(super) async fn run(args: &ChartLint) -> Result<Answer, CliError> {
     Ok(answer.exit(exit))
 }
 
-/// What is wrong with a chart that cannot be opened. That it is no chart goes without saying where its mistakes are listed.
+/// What is wrong with a chart that cannot be opened. That it is not a chart goes without saying where its mistakes are listed.
 fn problem(error: &ArchiveError) -> String {
     match error {
         ArchiveError::Chart(inner) => error::sentence(inner),

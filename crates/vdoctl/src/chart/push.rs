@@ -71,7 +71,7 @@ fn tag_of(version: &str) -> Result<String, CliError> {
         .map_err(|_| {
             CliError::new(
                 Exit::Usage,
-                format!("{version:?} is no version of a chart"),
+                format!("{version:?} is not a version of a chart"),
                 "Write one such as 3.7.3.",
             )
         })

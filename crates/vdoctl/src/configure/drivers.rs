@@ -27,7 +27,7 @@ pub(super) async fn run(args: &Args, global: &Global, progress: &mut Progress) -
     if let Some(other) = changes.iter().find(|change| change.after.kind() != "VDOConfig") {
         return Err(CliError::new(
             Exit::Usage,
-            format!("{} is no VDOConfig", other.after),
+            format!("{} is not a VDOConfig", other.after),
             "Connections and their Secrets: vdoctl configure connection; all together: vdoctl deploy --values FILE.",
         ));
     }

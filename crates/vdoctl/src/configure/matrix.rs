@@ -28,7 +28,7 @@ pub(super) async fn run(args: &Args, global: &Global, progress: &mut Progress) -
         matrix.notes.clear();
         matrix
             .notes
-            .push("the operator goes on believing only what its keys have signed".into());
+            .push("the operator still accepts only matrices that its keys have signed".into());
     }
     matrix.notes.iter().for_each(|note| progress.step(Mark::Note, note));
     let context = match Choice::in_cluster(&named, &context, global).await {

@@ -82,7 +82,7 @@ pub(crate) async fn until_ready(
             Ok(Ok(Judgement::Ready(summary))) => return Ok(summary),
             Ok(Ok(Judgement::Progress { waits, remedy, .. })) => last = (waits, remedy),
             Ok(Ok(Judgement::Person(need))) => last = (vec![need.what], need.remedy),
-            // An API server that is away for a moment, as while a control plane is upgraded, is no end.
+            // An API server that is away for a moment, as while a control plane is upgraded, is not an end.
             Ok(Err(error)) if error.exit == Exit::Cluster => last = (vec![error.what], error.remedy),
             Ok(Err(error)) => return Err(error),
             Err(_) => last.0 = vec![format!("no answer from the API server for {} s", LOOK.as_secs())],

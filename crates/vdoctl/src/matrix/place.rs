@@ -158,7 +158,7 @@ async fn in_folder(source: &MatrixSource) -> Result<(Target, Signed), CliError> 
     let MatrixSource::Local(path) = source.clone() else {
         return Err(CliError::new(
             Exit::Usage,
-            format!("{source} is no folder"),
+            format!("{source} is not a folder"),
             "Name a folder with --to.",
         ));
     };

@@ -16,7 +16,7 @@ pub(crate) fn entry<'a>(index: &'a Index, name: &str, version: &str) -> Result<(
     }
     let near: Vec<String> = match &parsed {
         Ok(version) => driver.nearest(version).iter().map(ToString::to_string).collect(),
-        // `3.7` is no version; those that begin so may be meant
+        // `3.7` is not a version; those that begin so may be meant
         Err(_) => {
             let start = format!("{}.", version.trim_start_matches('v').trim_end_matches('.'));
             let all = driver.versions.iter().map(|entry| entry.version.to_string());

@@ -245,7 +245,7 @@ impl Report {
                 text.push_str(&format!("{} {what}{bytes}: complete\n", style::good("✓")));
             }
             false => text.push_str(&format!(
-                "{what}: {}\n  pull or push the mirror again; what is there is not moved twice\n",
+                "{what}: {}\n  pull or push the mirror again; only what is missing is transferred\n",
                 count(self.faults.len(), "fault")
             )),
         }

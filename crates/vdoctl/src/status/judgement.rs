@@ -227,7 +227,7 @@ fn waits(config: &Config, operator: Option<String>, now: Timestamp) -> Vec<Strin
         waits.extend(config.silence.as_ref().map(|silence| silence.what(now)));
     }
     if waits.is_empty() && !config.current {
-        waits.push(format!("the operator to look at VDOConfig {}", config.id));
+        waits.push(format!("the operator to check VDOConfig {}", config.id));
     }
     for driver in status.drivers.iter().filter(|driver| driver.ready != "True") {
         let nodes = nodes_of(driver, status).map(|(done, all)| format!(" · nodes {done}/{all}"));

@@ -104,7 +104,7 @@ fn values(secret: &Object) -> Vec<String> {
         return Vec::new();
     }
     let data = secret.value()["data"].as_object().cloned().unwrap_or_default();
-    // The user is no secret, and needed to understand a login.
+    // The user is not a secret, and needed to understand a login.
     let hidden = data
         .iter()
         .filter(|(key, _)| !matches!(key.as_str(), "username" | "ca.crt" | "namespace"));

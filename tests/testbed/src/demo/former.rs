@@ -70,7 +70,7 @@ impl Former {
             let file = dir.join("former.json");
             let list = json!({"apiVersion": "v1", "kind": "List", "items": objects});
             workdir::write_private(&file, list.to_string()).with_context(|| format!("file {}", file.display()))?;
-            let path = file.to_str().context("the folder's name is no text")?;
+            let path = file.to_str().context("the folder's name is not text")?;
             tools.run("kubectl", &["apply", "--server-side", "-f", path])?;
             fs::remove_file(&file)?;
         }
@@ -90,7 +90,7 @@ impl Former {
     pub(super) fn taken_over(self, tools: &Tools, dir: &Path, mut say: impl FnMut(String)) -> Result<()> {
         let file = dir.join("vdo.yaml");
         fs::write(&file, CONFIG).with_context(|| format!("file {}", file.display()))?;
-        let file = file.to_str().context("the folder's name is no text")?;
+        let file = file.to_str().context("the folder's name is not text")?;
         let mut type_in = |program: &str, args: &[&str]| -> Result<()> {
             let shown: Vec<_> = args.iter().map(|arg| quoted(Path::new(arg))).collect();
             say(format!("\n$ {program} {}", shown.join(" ")));

@@ -77,7 +77,7 @@ impl Screen {
         format!("{:>4}:{:02}", seconds / 60, seconds % 60)
     }
 
-    /// A reader who has seen enough, such as `head`, is no failure.
+    /// A reader who has seen enough, such as `head`, is not a failure.
     fn put(&self, text: &str) {
         let mut out = stdout().lock();
         let _ = out.write_all(text.as_bytes()).and_then(|()| out.flush());

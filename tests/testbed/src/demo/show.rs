@@ -187,7 +187,7 @@ impl Show {
         self.screen
             .text("\nThe controller of the CSI driver really runs, with the programs of 3.7.0. It makes volumes in the vCenter:");
         let file = volume::write(&self.dir)?;
-        let file = file.to_str().context("the folder's name is no text")?;
+        let file = file.to_str().context("the folder's name is not text")?;
         self.screen.text(format!("$ kubectl apply -f {}", quoted(Path::new(file))));
         self.screen.text(tools.run("kubectl", &["apply", "-f", file])?);
         tools.run("kubectl", &volume::WAIT)?;

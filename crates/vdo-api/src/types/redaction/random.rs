@@ -8,7 +8,7 @@ const SHORTEST: usize = 20;
 /// From this length on digits of hexadecimal numbers are a key.
 const HEX: usize = 32;
 
-/// What a digest or an identifier of a container begins with: these are no secrets.
+/// What a digest or an identifier of a container begins with: these are not secrets.
 const PUBLIC: [&str; 8] = [
     "applyset-",
     "SHA256:",

@@ -149,7 +149,7 @@ impl Learner<'_> {
         release
     }
 
-    /// The reference of an image. Where the manifests say `latest`, which is no version, the tag is that of the release before, with the new
+    /// The reference of an image. Where the manifests say `latest`, which is not a version, the tag is that of the release before, with the new
     /// version in the place of the old one.
     fn with_version(&self, reference: String, before: &Value, release: &Value) -> String {
         let mut image = ImageSource::parse(&reference);

@@ -19,7 +19,7 @@ pub(super) fn check(index: &Value, lender: &Index, report: &mut Report) {
             continue;
         };
         let Some(versions) = versions.as_object() else {
-            report.add(&at, "", "it is no map of versions");
+            report.add(&at, "", "it is not a map of versions");
             continue;
         };
         for (name, entry) in versions {
@@ -36,7 +36,7 @@ fn version(at: IndexPath, driver: &str, name: &str, entry: &Value, lender: &Inde
         report.add(&at, "", error.to_string());
     }
     let Some(fields) = entry.as_object() else {
-        report.add(&at, "", "it is no map; it has the fields vSphere and k8s");
+        report.add(&at, "", "it is not a map; it has the fields vSphere and k8s");
         return None;
     };
     for name in fields.keys().filter(|name| !VERSION.contains(&name.as_str())) {
@@ -48,7 +48,7 @@ fn version(at: IndexPath, driver: &str, name: &str, entry: &Value, lender: &Inde
     }
     let path = &entry["deploymentPath"];
     if !path.is_null() && !path.as_array().is_some_and(|all| all.iter().all(Value::is_string)) {
-        report.add(&at, "deploymentPath", "it is no list of addresses");
+        report.add(&at, "deploymentPath", "it is not a list of addresses");
     }
     let (kubernetes, vsphere) = (bounds(&at, "k8s", entry, report), bounds(&at, "vSphere", entry, report));
     let version = parsed.ok()?;
@@ -93,7 +93,7 @@ fn bounds(at: &IndexPath, field: &str, entry: &Value, report: &mut Report) -> Op
                 Err(error) => error.to_string(),
             }
         } else {
-            format!("{value} is no text; put versions in quotes, 1.30 is not 1.3")
+            format!("{value} is not text; put versions in quotes, 1.30 is not 1.3")
         };
         good = false;
         report.add(at, &format!("{field}.{name}"), problem);

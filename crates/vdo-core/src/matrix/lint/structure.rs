@@ -47,9 +47,9 @@ fn problem(error: &jsonschema::ValidationError<'_>, field: &str) -> String {
     let found = error.instance();
     match error.kind() {
         Kind::Pattern { .. } if field.ends_with("sha256") => {
-            format!("{found} is no SHA-256; write the 64 lower-case hex digits that sha256sum prints for the package")
+            format!("{found} is not a SHA-256; write the 64 lower-case hex digits that sha256sum prints for the package")
         }
-        Kind::Pattern { .. } => format!("{found} is no version; write for example \"3.7.3\""),
+        Kind::Pattern { .. } => format!("{found} is not a version; write for example \"3.7.3\""),
         Kind::MinItems { .. } => "it is empty; name at least one".to_owned(),
         Kind::Constant { expected_value } => format!("it is {found}; this vdoctl reads {expected_value}"),
         Kind::Type { kind } if found.is_number() && allows_text(kind) => {

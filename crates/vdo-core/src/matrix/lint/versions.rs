@@ -112,7 +112,7 @@ fn edges(at: &IndexPath, entry: &Value, version: &DriverVersion, known: &BTreeSe
     if min >= *version {
         report.add(at, FIELD, format!("{min} is not older than {version}: the edge makes a cycle"));
     } else if !known.contains(&min) {
-        report.add(at, FIELD, format!("{min} is no version of this driver; name one that is listed"));
+        report.add(at, FIELD, format!("{min} is not a version of this driver; name one that is listed"));
     }
 }
 
@@ -131,7 +131,7 @@ fn state(name: &str, driver: &Value, at: &IndexPath, entry: &Value, version: &Dr
             return;
         }
         let Some(found) = find(&next) else {
-            report.add(at, FIELD, format!("{next} is no version of this driver; name one that is listed"));
+            report.add(at, FIELD, format!("{next} is not a version of this driver; name one that is listed"));
             return;
         };
         if found["state"]["kind"] == "withdrawn" && replacement(found).is_none() {
@@ -153,7 +153,7 @@ fn needs(index: &Value, own: &str, at: &IndexPath, entry: &Value, report: &mut R
         let bound = |field: &str| required[field].as_str().and_then(|text| text.parse::<DriverVersion>().ok());
         let (min, max) = (bound("min"), bound("max"));
         let problem = if index["drivers"].get(driver).is_none() {
-            Some(format!("{driver:?} is no driver of this index"))
+            Some(format!("{driver:?} is not a driver of this index"))
         } else if driver == own {
             Some("it requires itself".to_owned())
         } else if let (Some(min), Some(max)) = (&min, &max)

@@ -281,7 +281,7 @@ fn notes_of_ready_tell_transitions_and_no_progress() {
     }
 }
 
-/// An upgrade begins, which is no warning: the version that was chosen is named, and the one that runs in the end.
+/// An upgrade begins, which is not a warning: the version that was chosen is named, and the one that runs in the end.
 #[test]
 fn notes_of_versions_tell_what_was_chosen_and_what_runs() {
     let at = |ready: &str, reason: Reason, version: &str, running: &str| {
