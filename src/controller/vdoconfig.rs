@@ -64,6 +64,7 @@ pub(super) async fn reconcile(object: Arc<VDOConfig>, context: Arc<Context>) -> 
             ..Report::default()
         },
     };
+    report.reconcile_at = asked;
     context.metrics.reconciled(result(&report));
     if let Some(cluster) = &report.cluster {
         context.version.seen(&cluster.nodes);

@@ -196,3 +196,31 @@ fn waits_end_early_where_a_pin_does_not_fit() -> Result<()> {
         Ok(())
     })
 }
+
+/// What `--wait` waits for has happened when the verb ends.
+#[test]
+fn verbs_with_wait_end_when_the_operator_has_acted() -> Result<()> {
+    INSTALLED.run(async |bed| {
+        let health = async || anyhow::Ok(bed.get(VDO, "VDOConfig", NS, "vdo").await?["status"].clone());
+        says(bed, 0, &["pause", "--wait"], &["is paused", "the operator has acted on it"])?;
+        let status = health().await?;
+        ensure!(status["health"] == "Paused" && status["lastHandledReconcileAt"].is_string(), "{status}");
+        says(bed, 0, &["resume", "--wait"], &["is managed again", "healthy"])?;
+        ensure!(health().await?["health"] == "Healthy", "{}", health().await?);
+        let set = ["configure", "drivers", "--set", "storageProvider.values.logLevel=DEVELOPMENT", "--wait"];
+        says(bed, 0, &set, &["healthy"])?;
+        let controller = bed
+            .get("apps/v1", "Deployment", "vmware-system-csi", "vsphere-csi-controller")
+            .await?;
+        ensure!(controller.to_string().contains("DEVELOPMENT"), "{controller}");
+        says(bed, 0, &["rollback", "csi", "--wait"], &["goes back to revision", "healthy"])?;
+        let controller = bed
+            .get("apps/v1", "Deployment", "vmware-system-csi", "vsphere-csi-controller")
+            .await?;
+        ensure!(!controller.to_string().contains("DEVELOPMENT"), "{controller}");
+        says(bed, 0, &["rollback", "csi", "--lift", "--wait"], &["healthy"])?;
+        let dry = [&set[..], &["--dry-run"]].concat();
+        says(bed, 2, &dry, &["--dry-run"])?;
+        Ok(())
+    })
+}

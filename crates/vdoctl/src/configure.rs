@@ -15,6 +15,7 @@ use super::printer::Printer;
 use super::progress::{Mark, Progress};
 use super::status::{Kind, needed};
 use super::views::configure::ConfiguredView;
+use super::waiting::after;
 use super::{Answer, CliError, field_view};
 
 pub(super) async fn run(args: &Args, global: &Global, printer: &Printer) -> Result<Answer, CliError> {
@@ -29,10 +30,11 @@ pub(super) async fn run(args: &Args, global: &Global, printer: &Printer) -> Resu
         ConfigureVerb::Drivers(args) => drivers::run(args, global, &mut progress).await,
         ConfigureVerb::Matrix(args) => matrix::run(args, global, &mut progress).await,
     };
-    match progress.end() {
+    let answer = match progress.end() {
         Some(exit) => answer.map(|answer| answer.exit(exit)),
         None => answer,
-    }
+    };
+    after(writing.waits(), answer, writing.output.or_table(), global, printer).await
 }
 
 /// Writes the changes in their order, or shows them.

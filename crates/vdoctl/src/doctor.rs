@@ -118,7 +118,11 @@ pub(super) async fn run(args: &Args, global: &Global, printer: &Printer) -> Resu
     match &args.from {
         Some(file) => recorded(args, file, format),
         None if is_about_volumes => volumes::answer(&watched(volumes::inspect(global), Progress::new(printer, format)).await?, format),
-        None => answer(args, watched(found(args, global), Progress::new(printer, format)).await?, format),
+        None => {
+            let mut progress = Progress::new(printer, format);
+            let args = &preflight::asked(args, &mut progress).await?;
+            answer(args, watched(found(args, global), progress).await?, format)
+        }
     }
 }
 

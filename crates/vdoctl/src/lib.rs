@@ -49,6 +49,7 @@ mod prompt;
 mod reach;
 mod registry;
 mod release;
+mod remedy;
 mod render;
 mod report;
 mod rights;
@@ -75,7 +76,7 @@ pub use output::Answer;
 pub use report::support_bars;
 pub use views::schemas;
 
-use args::{Cli, UpgradeVerb, Verb};
+use args::{Cli, Format, UpgradeVerb, Verb};
 use clap::FromArgMatches as _;
 use clap::builder::Styles;
 use printer::Printer;
@@ -90,6 +91,7 @@ use tokio::runtime::{Handle, Runtime};
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::oneshot;
 use vdo_api::api::ManagementState;
+use waiting::{After, after};
 
 /// As much as a main thread has.
 const STACK: usize = 8 << 20;
@@ -201,7 +203,10 @@ async fn run(cli: &Cli, printer: &mut Printer) -> Exit {
         Verb::History(args) => within(global, history::run(args, global)).await,
         Verb::Events(args) => within(global, events::run(args, global)).await,
         Verb::Logs(args) => logs::run(args, global, printer).await,
-        Verb::Rollback(args) => within(global, rollback::run(args, global)).await,
+        Verb::Rollback(args) => {
+            let done = within(global, rollback::run(args, global)).await;
+            after(args.wait.then_some(After::Healthy), done, Format::Table, global, printer).await
+        }
         Verb::Upgrade(args) => match &args.verb {
             UpgradeVerb::Plan(args) => within(global, upgrade::plan(args, global)).await,
             UpgradeVerb::Apply(args) => upgrade::apply(args, global, printer).await,
@@ -209,8 +214,14 @@ async fn run(cli: &Cli, printer: &mut Printer) -> Exit {
         },
         Verb::Configure(args) => configure::run(args, global, printer).await,
         Verb::Secrets(args) => secrets::run(args, global, printer).await,
-        Verb::Pause(args) => within(global, manage::state(args, ManagementState::Paused, global)).await,
-        Verb::Resume(args) => within(global, manage::state(args, ManagementState::Managed, global)).await,
+        Verb::Pause(args) => {
+            let done = within(global, manage::state(args, ManagementState::Paused, global)).await;
+            after(args.wait.then_some(After::Handled), done, Format::Table, global, printer).await
+        }
+        Verb::Resume(args) => {
+            let done = within(global, manage::state(args, ManagementState::Managed, global)).await;
+            after(args.wait.then_some(After::Healthy), done, Format::Table, global, printer).await
+        }
         Verb::Reconcile => within(global, manage::reconcile(global)).await,
         Verb::Wait(args) => waiting::run(args, global, printer).await,
         Verb::Diff(args) => within(global, diff::run(args, global)).await,

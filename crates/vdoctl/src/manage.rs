@@ -7,8 +7,7 @@ use super::driver_fields::{patch, typed};
 use super::status::{Kind, handed, needed};
 use super::{Answer, CliError, Exit};
 use serde_json::json;
-use vdo_api::api::ManagementState;
-use vdo_core::manifest::Object;
+use vdo_api::api::{ManagementState, RECONCILE_AT};
 
 /// Sets `managementState` of all, or of one driver.
 pub(super) async fn state(args: &Args, state: ManagementState, global: &Global) -> Result<Answer, CliError> {
@@ -57,14 +56,17 @@ pub(super) async fn reconcile(global: &Global) -> Result<Answer, CliError> {
             need.remedy.clone(),
         ));
     }
-    let live = wake(&context).await?;
+    wake(&context).await?;
+    let live = &config;
     let done = format!("the operator reconciles {live} now, and asks the source of its matrix");
     Ok(handed(&done, need, &[]))
 }
 
-/// Wakes an operator that waits for its next attempt. The VDOConfig as it was.
-pub(super) async fn wake(context: &Context) -> Result<Object, CliError> {
+/// Wakes an operator that waits for its next attempt. What its status shows once it has acted.
+pub(super) async fn wake(context: &Context) -> Result<String, CliError> {
     let live = context.acting_object().await?;
-    Change::reconcile(context, live.clone()).await?.make(context).await?;
-    Ok(live)
+    let change = Change::reconcile(context, live).await?;
+    change.make(context).await?;
+    let mark = change.after.value()["metadata"]["annotations"][RECONCILE_AT].as_str();
+    Ok(mark.unwrap_or_default().to_owned())
 }

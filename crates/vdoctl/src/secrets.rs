@@ -12,6 +12,7 @@ use super::printer::Printer;
 use super::progress::Progress;
 use super::style::{ago, bad, good, table};
 use super::views::secrets::{SecretView, SecretsView};
+use super::waiting::after;
 use super::{Answer, CliError, Exit};
 use k8s_openapi::jiff::Timestamp;
 use kube::ResourceExt;
@@ -25,10 +26,11 @@ pub(super) async fn run(args: &Args, global: &Global, printer: &Printer) -> Resu
         SecretsVerb::Set(args) => {
             let mut progress = Progress::new(printer, args.writing.output.or_table());
             let answer = set(args, global, &mut progress).await;
-            match progress.end() {
+            let answer = match progress.end() {
                 Some(exit) => answer.map(|answer| answer.exit(exit)),
                 None => answer,
-            }
+            };
+            after(args.writing.waits(), answer, args.writing.output.or_table(), global, printer).await
         }
     }
 }

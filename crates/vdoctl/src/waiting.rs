@@ -1,9 +1,10 @@
 //! `vdoctl wait`: for the drivers to be healthy, for a condition, for the end of a removal.
 
-use super::args::{Global, Wait as Args};
+use super::args::{Format, Global, Wait as Args};
 use super::context::{Context, Deployed};
 use super::deploy::wait::{Watcher, until_ready};
 use super::error::unknown;
+use super::manage::wake;
 use super::printer::Printer;
 use super::progress::{Mark, Progress};
 use super::status::{Judgement, Kind, Need};
@@ -21,21 +22,75 @@ enum Goal {
     Healthy,
     Deleted,
     Condition(ConditionType, String),
+    /// The operator has acted on this annotation.
+    Handled(String),
+}
+
+/// What is waited for after a change, with `--wait`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum After {
+    /// The operator has acted on it.
+    Handled,
+    /// Everything is healthy with it.
+    Healthy,
+}
+
+/// Waits, where `wait` is asked for, until what was done has come about. What has no effect, because no operator acts, is not waited for.
+pub(super) async fn after(
+    wait: Option<After>,
+    done: Result<Answer, CliError>,
+    format: Format,
+    global: &Global,
+    printer: &Printer,
+) -> Result<Answer, CliError> {
+    let answer = done?;
+    let Some(wait) = wait.filter(|_| answer.exit == Exit::Ok) else {
+        return Ok(answer);
+    };
+    let mut progress = Progress::new(printer, format);
+    if !progress.is_data() {
+        answer.talk.iter().for_each(|line| progress.step(Mark::Done, line));
+    }
+    let context = patient(global).await?;
+    let reached = come_about(&context, wait, global.timeout_with_drivers(), &mut progress).await;
+    reached.map(|line| progress.step(Mark::Done, &line))?;
+    let answer = match progress.is_data() {
+        true => answer,
+        false => Answer::text(""),
+    };
+    Ok(match progress.end() {
+        Some(exit) => answer.exit(exit),
+        None => answer,
+    })
+}
+
+async fn come_about(context: &Context, wait: After, patience: Duration, progress: &mut Progress) -> Result<String, CliError> {
+    let mark = wake(context).await?;
+    until(context, &Goal::Handled(mark), patience, progress).await?;
+    match wait {
+        After::Handled => Ok("the operator has acted on it".to_owned()),
+        After::Healthy => until_ready(context, false, false, patience, progress).await,
+    }
+}
+
+/// The cluster, for a verb whose `--timeout` is that of the wait.
+async fn patient(global: &Global) -> Result<Context, CliError> {
+    let global = Global {
+        timeout: None,
+        ..global.clone()
+    };
+    Context::open(&global).await
 }
 
 pub(super) async fn run(args: &Args, global: &Global, printer: &Printer) -> Result<Answer, CliError> {
     let goal = goal(&args.what)?;
     let mut progress = Progress::new(printer, args.output.or_table());
-    let context = Context::open(&Global {
-        timeout: None,
-        ..global.clone()
-    })
-    .await?;
+    let context = patient(global).await?;
     let patience = global.timeout_with_drivers();
     let reached = match &goal {
         Goal::Healthy => {
             context.acting().await?;
-            until_ready(&context, false, patience, &mut progress).await
+            until_ready(&context, false, args.fail_fast, patience, &mut progress).await
         }
         goal => until(&context, goal, patience, &mut progress).await,
     };
@@ -90,6 +145,10 @@ fn missing(goal: &Goal, config: Option<&VDOConfig>) -> Option<String> {
         }
         (_, None) => Some("there is no VDOConfig".to_owned()),
         (Goal::Healthy, Some(_)) => None,
+        (Goal::Handled(mark), Some(config)) => {
+            let handled = config.status.as_ref().and_then(|status| status.last_handled_reconcile_at.as_ref());
+            (handled != Some(mark)).then(|| "the operator to act on it".to_owned())
+        }
         (Goal::Condition(kind, wanted), Some(config)) => {
             let status = config.status.as_ref().filter(|_| observed(config));
             match status.map(|status| Conditions::find(&status.conditions, *kind)) {
@@ -132,6 +191,7 @@ fn ends(goal: &Goal, need: &Need) -> bool {
         (Goal::Deleted, Kind::Operator) => need.deleting,
         (Goal::Deleted, kind) => kind == Kind::Fault && need.deleting,
         (Goal::Healthy, _) | (_, Kind::Operator) => true,
+        (Goal::Handled(_), _) => false,
         (Goal::Condition(kind, wanted), _) => {
             let drivers = [ConditionType::Ready, ConditionType::CloudProviderReady, ConditionType::StorageReady];
             drivers.contains(kind) && wanted == "True"
@@ -149,6 +209,7 @@ async fn until(context: &Context, goal: &Goal, patience: Duration, progress: &mu
                     Goal::Deleted => "the VDOConfig is deleted".to_owned(),
                     Goal::Condition(kind, status) => format!("{kind} is {status}"),
                     Goal::Healthy => "healthy".to_owned(),
+                    Goal::Handled(_) => "handled".to_owned(),
                 });
             }
             Ok(Some(waits)) => waits,

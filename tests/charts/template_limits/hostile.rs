@@ -106,7 +106,11 @@ fn read() -> Vec<(&'static str, String, &'static str)> {
             format!("{{% if false %}}{}{{% endif %}}", "{% elif false %}".repeat(2_000)),
             "more than 400 times elif",
         ),
-        ("text that is not a template", "{% raw %}{% endraw %}".to_owned(), "raw is not offered"),
+        (
+            "text that is not a template",
+            "{% raw %}{% endraw %}".to_owned(),
+            "raw is not offered",
+        ),
         (
             "many values on one line",
             format!("a: [{}1]\n", "{{ 1 }}, ".repeat(501)),

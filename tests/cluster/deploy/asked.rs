@@ -1,6 +1,6 @@
 //! On a terminal a person is asked before a cluster gets something that it does not have.
 
-use super::{ADMIN, Deploy, command};
+use super::{ADMIN, Deploy, command, vdoctl};
 use crate::common::{NS, PATIENCE};
 use crate::fixture::BARE;
 use crate::screen::Screen;
@@ -113,6 +113,34 @@ fn deploy_on_a_terminal_asks_for_password_and_certificate_and_restores_the_termi
             "{}",
             connection["spec"]
         );
+        Ok(())
+    })
+}
+
+/// `doctor --pre` asks the same question; where there is no terminal, the flag with its value stands below the check.
+#[test]
+fn doctor_before_an_installation_asks_about_the_certificate() -> Result<()> {
+    BARE.run(async |bed| {
+        let file = bed.cluster.dir().join("password-of-doctor");
+        std::fs::write(&file, bed.vcenter.password())?;
+        std::fs::set_permissions(&file, std::os::unix::fs::PermissionsExt::from_mode(0o600))?;
+        let file = file.display().to_string();
+        let address = bed.vcenter.address();
+        let args = ["doctor", "--pre", "--vcenter", &address, "--user", bed.vcenter.user(), "--password-file", &file];
+        let print = bed.vcenter.thumbprint_sha256();
+        let (code, out, said) = bed.vdoctl(&args)?;
+        let flag = format!("--thumbprint {print}");
+        ensure!(code == 6 && out.lines().any(|line| line.trim() == flag), "{code}\n{out}{said}");
+        let line: Vec<String> = args.iter().map(|arg| (*arg).to_owned()).collect();
+        for (answer, expected) in [("n\n", 4), ("y\n", 0)] {
+            let mut screen = Screen::start(vdoctl(bed, &line))?;
+            screen.until("Is it the one that vCenter shows").await?;
+            let shown = screen.shown().replace("\n    ", "").replace('\n', "");
+            ensure!(shown.contains(&print), "{shown}");
+            screen.types(answer)?;
+            let (code, shown) = screen.ended().await?;
+            ensure!(code == expected, "{code}\n{shown}");
+        }
         Ok(())
     })
 }

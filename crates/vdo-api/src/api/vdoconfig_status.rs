@@ -34,6 +34,9 @@ pub struct VDOConfigStatus {
     /// describes the past, because no operator runs.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub last_confirmed: Option<Time>,
+    /// The value of the annotation `vdo.vmware.com/reconcile-at` that the operator acted on last.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub last_handled_reconcile_at: Option<String>,
     /// Ready, Reconciling and Stalled as kstatus knows them, and one for each driver and precondition.
     #[serde(default)]
     #[x_kube(merge_strategy = ListMerge::Map(vec!["type".into()]))]

@@ -28,6 +28,8 @@ pub fn pace(old: &VDOConfigStatus, new: &VDOConfigStatus) -> Duration {
 #[derive(PartialEq)]
 struct Work<'a> {
     generation: Option<i64>,
+    /// What a person waits for.
+    handled: Option<&'a str>,
     health: Option<Health>,
     /// Whether the drivers go.
     removal: bool,
@@ -42,6 +44,7 @@ fn work(status: &VDOConfigStatus) -> Option<Work<'_>> {
     let drivers = status.drivers.iter().filter(|_| !removal);
     (ready.status == "False" && Reason::PROGRESS.iter().any(|r| r.as_str() == ready.reason)).then(|| Work {
         generation: status.observed_generation,
+        handled: status.last_handled_reconcile_at.as_deref(),
         health: status.health,
         removal,
         drivers: drivers.map(|d| (d.name.as_str(), d.version.as_str())).collect(),

@@ -51,6 +51,7 @@ fn parts(old: &VDOConfigStatus, report: &Report, now: &Time) -> VDOConfigStatus 
     let failure = report.failures.first();
     VDOConfigStatus {
         observed_generation: report.generation,
+        last_handled_reconcile_at: report.reconcile_at.clone(),
         kubernetes: report
             .cluster
             .as_ref()

@@ -135,6 +135,8 @@ pub struct NewVersion {
 pub struct Report {
     /// The generation that was acted upon.
     pub generation: Option<i64>,
+    /// The annotation by which a person asked for this reconcile or an earlier one.
+    pub reconcile_at: Option<String>,
     /// The cluster.
     pub cluster: Option<Cluster>,
     /// The connections in use.
@@ -197,6 +199,7 @@ impl Report {
         }
         let Self {
             generation,
+            reconcile_at,
             cluster,
             connections,
             matrix,
@@ -225,6 +228,7 @@ impl Report {
             look_again,
         } = later;
         newest(&mut self.generation, generation);
+        newest(&mut self.reconcile_at, reconcile_at);
         newest(&mut self.cluster, cluster);
         newest(&mut self.matrix, matrix);
         newest(&mut self.upgradeable, upgradeable);

@@ -168,8 +168,8 @@ impl Access {
             _ if !own => Ok(builder.with_no_client_auth()),
             (None, None) => Ok(builder.with_no_client_auth()),
             (Some(chain), Some(key)) => {
-                let key =
-                    PrivateKeyDer::from_pem_slice(key.expose().as_bytes()).map_err(|_| wrong("tls.key is not a private key in PEM form"))?;
+                let key = PrivateKeyDer::from_pem_slice(key.expose().as_bytes())
+                    .map_err(|_| wrong("tls.key is not a private key in PEM form"))?;
                 let identity = builder.with_client_auth_cert(certificates("tls.crt", chain.expose())?, key);
                 identity.map_err(|error| wrong(format!("tls.crt and tls.key cannot be used: {error}")))
             }

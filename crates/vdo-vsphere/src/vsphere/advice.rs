@@ -30,6 +30,14 @@ impl Advice {
         Self(lines.into_iter().collect())
     }
 
+    /// Ends it with a command, unless it has one.
+    pub fn add_command(&mut self, command: impl Into<String>) {
+        let is_command = |line: &AdviceLine| matches!(line, AdviceLine::Verbatim(_));
+        if !self.0.iter().any(is_command) {
+            self.0.push(AdviceLine::Verbatim(command.into()));
+        }
+    }
+
     /// Whether there is nothing to do.
     #[must_use]
     pub fn is_empty(&self) -> bool {

@@ -1,6 +1,7 @@
 //! `vdoctl configure` and `vdoctl secrets` as they are typed.
 
 use super::{MatrixFile, Output, Preview};
+use crate::waiting::After;
 use clap::{Args, Subcommand};
 use std::path::PathBuf;
 use vdo_api::types::Thumbprint;
@@ -42,9 +43,19 @@ pub struct Writing {
     /// Writes although checks fail, or the vCenter cannot be reached from here
     #[arg(long)]
     pub ignore_checks: bool,
+    /// Waits until the drivers are healthy with it
+    #[arg(long, conflicts_with = "dry_run")]
+    pub wait: bool,
     /// The format.
     #[command(flatten)]
     pub output: Output,
+}
+
+impl Writing {
+    /// What is waited for after it.
+    pub(crate) fn waits(self) -> Option<After> {
+        self.wait.then_some(After::Healthy)
+    }
 }
 
 /// Arguments of `configure connection`.

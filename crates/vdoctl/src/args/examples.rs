@@ -43,7 +43,7 @@ const EXAMPLES: &[(&str, &[&str])] = &[
     ("history", &["vdoctl history", "vdoctl history csi", "vdoctl history csi 3 -o yaml"]),
     (
         "rollback",
-        &["vdoctl rollback csi", "vdoctl rollback csi 2", "vdoctl rollback csi --lift"],
+        &["vdoctl rollback csi --wait", "vdoctl rollback csi 2", "vdoctl rollback csi --lift"],
     ),
     (
         "upgrade plan",
@@ -95,12 +95,12 @@ const EXAMPLES: &[(&str, &[&str])] = &[
         ],
     ),
     ("pause", &["vdoctl pause", "vdoctl pause csi"]),
-    ("resume", &["vdoctl resume", "vdoctl resume csi"]),
+    ("resume", &["vdoctl resume --wait", "vdoctl resume csi"]),
     ("reconcile", &["vdoctl reconcile"]),
     (
         "wait",
         &[
-            "vdoctl wait",
+            "vdoctl wait --fail-fast",
             "vdoctl wait --for UpgradeAvailable=False --timeout 1h",
             "vdoctl wait --for deleted",
         ],

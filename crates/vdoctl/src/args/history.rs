@@ -27,4 +27,7 @@ pub struct Rollback {
     /// Keeps the driver at no revision any longer: it goes on to what the VDOConfig asks for
     #[arg(long)]
     pub lift: bool,
+    /// Waits until the drivers are healthy with it
+    #[arg(long)]
+    pub wait: bool,
 }

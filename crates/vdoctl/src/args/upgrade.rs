@@ -80,6 +80,9 @@ pub struct Manage {
     /// The driver: cpi, csi, or the name of a further one; default: all
     #[arg(value_name = "DRIVER")]
     pub driver: Option<String>,
+    /// Waits until the operator has acted on it; with resume, until everything is healthy
+    #[arg(long)]
+    pub wait: bool,
 }
 
 /// Arguments of `wait`.
@@ -89,6 +92,9 @@ pub struct Wait {
     /// is the same
     #[arg(long = "for", value_name = "WHAT", default_value = "healthy")]
     pub what: String,
+    /// Ends as soon as something is wrong, although the operator keeps trying; without the flag only where a person has to act
+    #[arg(long)]
+    pub fail_fast: bool,
     /// The format.
     #[command(flatten)]
     pub output: Output,

@@ -209,23 +209,25 @@ pub(crate) fn private(file: &Path) -> Result<(), CliError> {
     ))
 }
 
-/// Asks a person where the certificate is signed by no authority that this machine knows, unless the one that is there is `taken`. Any other
-/// fault is found by the checks.
-pub(crate) async fn trusted(endpoint: &mut Endpoint, taken: bool, progress: &mut Progress) -> Result<(), CliError> {
+/// The certificate of a vCenter that no authority known to this machine has signed, where nothing says how to trust it. Any other fault is
+/// found by the checks.
+pub(crate) async fn unknown_certificate(endpoint: &Endpoint) -> Option<CertificateFacts> {
     if endpoint.trust != Trust::SystemRoots {
-        return Ok(());
+        return None;
     }
-    let Err(ProbeError::UnknownIssuer { presented, .. }) = vcenter::facts(endpoint, &Budget::default()).await else {
+    match vcenter::facts(endpoint, &Budget::default()).await {
+        Err(ProbeError::UnknownIssuer { presented, .. }) => Some(*presented),
+        _ => None,
+    }
+}
+
+/// Asks a person about such a certificate, unless the one that is there is `taken`.
+pub(crate) async fn trusted(endpoint: &mut Endpoint, taken: bool, progress: &mut Progress) -> Result<(), CliError> {
+    let Some(presented) = unknown_certificate(endpoint).await else {
         return Ok(());
     };
-    let print = &presented.sha256;
     let server = endpoint.address();
-    if taken {
-        progress.step(Mark::Note, &shown(&server, &presented));
-        endpoint.trust = Trust::Thumbprint(presented.sha256.clone());
-        return Ok(());
-    }
-    if !std::io::stdin().is_terminal() {
+    if !taken && !std::io::stdin().is_terminal() {
         return Err(CliError::new(
             Exit::Vcenter,
             format!(
@@ -233,21 +235,22 @@ pub(crate) async fn trusted(endpoint: &mut Endpoint, taken: bool, progress: &mut
             ),
             format!(
                 "If this is the SHA-256 thumbprint that vCenter shows (Administration > Certificates), add it:\n\
-                 --thumbprint {print}\n\
-                 Or name the authorities with --ca-file FILE."
+                 --thumbprint {}\n\
+                 Or name the authorities with --ca-file FILE.",
+                presented.sha256
             ),
         ));
     }
     progress.step(Mark::Note, &shown(&server, &presented));
-    let answer = prompt::yes("    Is it the one that vCenter shows (Administration > Certificates)?");
-    if !answer.is_ok_and(|yes| yes) {
+    let confirmed = taken || prompt::yes("    Is it the one that vCenter shows (Administration > Certificates)?").is_ok_and(|yes| yes);
+    if !confirmed {
         return Err(CliError::new(
             Exit::Refused,
             format!("the certificate of {server} is not trusted, so nothing was sent there and nothing was written"),
             "Find out who answers at that address, or name the authorities that sign the certificate with --ca-file FILE.",
         ));
     }
-    endpoint.trust = Trust::Thumbprint(presented.sha256.clone());
+    endpoint.trust = Trust::Thumbprint(presented.sha256);
     Ok(())
 }
 

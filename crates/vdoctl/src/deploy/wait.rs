@@ -23,6 +23,8 @@ pub(crate) struct Watcher<'a> {
     context: &'a Context,
     /// Whether the operator has to run in its Deployment.
     deployed: bool,
+    /// Whether what the operator keeps trying counts as well.
+    fail_fast: bool,
     sight: Sight,
     /// What a person has to do, and since when nothing else is known.
     need: Option<(Need, Instant)>,
@@ -34,22 +36,31 @@ impl<'a> Watcher<'a> {
         Self {
             context,
             deployed,
+            fail_fast: false,
             sight: Sight::default(),
             need: None,
         }
+    }
+
+    /// Ends with the first fault, although the operator keeps trying.
+    pub(crate) fn fail_fast(mut self, fail_fast: bool) -> Self {
+        self.fail_fast = fail_fast;
+        self
     }
 
     /// Looks at what was found.
     pub(crate) async fn judge(&mut self, found: &Deployed) -> Result<Judgement, CliError> {
         let picture = Picture::again(self.context, found, &mut self.sight).await?;
         let judged = picture.judge(self.deployed, now());
-        self.need = match &judged {
-            Judgement::Person(need) => {
-                let same = self.need.take().filter(|(known, _)| known.kind == need.kind);
-                Some((need.clone(), same.map_or_else(Instant::now, |(_, since)| since)))
-            }
+        let need = match &judged {
+            Judgement::Person(need) => Some(need.clone()),
+            Judgement::Progress { .. } if self.fail_fast => picture.first_fault(),
             _ => None,
         };
+        self.need = need.map(|need| {
+            let same = self.need.take().filter(|(known, _)| known.kind == need.kind);
+            (need, same.map_or_else(Instant::now, |(_, since)| since))
+        });
         Ok(judged)
     }
 
@@ -68,14 +79,16 @@ pub(crate) fn ended(need: &Need) -> CliError {
 }
 
 /// Waits until everything is ready. The line that says what is. Without `deployed` the operator may run elsewhere than in its Deployment.
+/// With `fail_fast` what the operator keeps trying ends the wait, too.
 pub(crate) async fn until_ready(
     context: &Context,
     deployed: bool,
+    fail_fast: bool,
     deadline: Duration,
     progress: &mut Progress,
 ) -> Result<String, CliError> {
     let end = Instant::now().later(deadline);
-    let mut watcher = Watcher::new(context, deployed);
+    let mut watcher = Watcher::new(context, deployed).fail_fast(fail_fast);
     let mut last = (vec!["the operator to start".to_owned()], "vdoctl status says more.".to_owned());
     loop {
         match timeout(LOOK, look(&mut watcher)).await {

@@ -1,6 +1,7 @@
 //! What was looked at, as data for a screen or a program.
 
 use super::super::Exit;
+use super::super::remedy::{self, About};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -136,6 +137,19 @@ impl Check {
         } else if self.reason == Reason::PasswordExpired.as_str() {
             self.remedy = "Set a new password in vCenter, and run it again with that.".into();
             self.findings.clear();
+        }
+    }
+
+    /// Adds the command that removes the cause, where there is one and the remedy has none.
+    pub(crate) fn lead_to_command(&mut self, about: About<'_>) {
+        if self.status != Mark::False {
+            return;
+        }
+        let own = std::iter::once((&self.reason, &mut self.remedy));
+        for (reason, advice) in own.chain(self.findings.iter_mut().map(|one| (&one.reason, &mut one.remedy))) {
+            if let Some(command) = remedy::command(reason, about) {
+                advice.add_command(command);
+            }
         }
     }
 

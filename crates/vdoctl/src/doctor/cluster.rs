@@ -3,6 +3,7 @@
 use super::super::args::{Doctor as Args, DoctorVerb, Global};
 use super::super::context::{Context, Deciding, Deployed, now};
 use super::super::error::unknown;
+use super::super::remedy::About;
 use super::super::{CliError, Exit};
 use super::check::{Check, KUBELETS, Subject, Topic};
 use super::password::password;
@@ -182,6 +183,9 @@ fn subject(examined: &Examined, reported: &ConnectionReport) -> Subject {
         found => Check::of_connection(&credentials_check(found.as_ref())),
     };
     subject.checks.insert(at.unwrap_or(subject.checks.len()), credentials);
+    for check in &mut subject.checks {
+        check.lead_to_command(About::Connection(&examined.name));
+    }
     subject
 }
 

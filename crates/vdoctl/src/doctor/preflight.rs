@@ -9,27 +9,59 @@ use super::super::context::Context;
 use super::super::deploy::checks::{Asking, Checked, check};
 use super::super::deploy::configuration::{CONNECTION, Configuration};
 use super::super::deploy::target::Target;
-use super::super::deploy::vcenter::{Account, Login};
+use super::super::deploy::vcenter::{Account, Login, trusted, unknown_certificate};
 use super::super::deploy::write;
+use super::super::progress::Progress;
 use super::super::{CliError, Exit};
 use super::check::{Check, Subject, Topic};
 use super::password::password;
 use super::{Findings, open};
 use serde_json::Value;
+use std::io::IsTerminal as _;
 use std::path::Path;
 use std::sync::Arc;
 use vdo_api::api::Reason;
 use vdo_api::facts::Node;
 use vdo_api::types::{Thumbprint, Trust, count};
+use vdo_core::certificate::CertificateFacts;
 use vdo_core::install::Mounts;
 use vdo_core::manifest::Object;
 use vdo_vsphere::vcenter::{Budget, Endpoint};
 
+/// The same flags with the answer of a person on a terminal to the question that `deploy` asks: whether the certificate is that of the vCenter.
+pub(super) async fn asked(args: &Args, progress: &mut Progress) -> Result<Args, CliError> {
+    let mut args = args.clone();
+    if args.pre && std::io::stdin().is_terminal() {
+        let mut endpoint = named(&args)?;
+        trusted(&mut endpoint, false, progress).await?;
+        if let Trust::Thumbprint(print) = endpoint.trust {
+            args.vcenter.thumbprint = Some(print);
+        }
+    }
+    Ok(args)
+}
+
+fn named(args: &Args) -> Result<Endpoint, CliError> {
+    let given = &args.vcenter;
+    let trust = trust(given.thumbprint.as_ref(), given.ca_file.as_deref(), given.insecure)?;
+    endpoint(given.vcenter.as_deref().unwrap_or_default(), trust)
+}
+
+/// Where the certificate is unknown and no one could be asked: the flag that goes on with it.
+fn lead_to_flag(found: &mut Findings, presented: &CertificateFacts) {
+    let checks = found.view.subjects.iter_mut().flat_map(|subject| &mut subject.checks);
+    for check in checks.filter(|check| check.reason == Reason::CertificateUntrusted.as_str()) {
+        let flag = format!("--thumbprint {}", presented.sha256);
+        check.findings.iter_mut().for_each(|finding| finding.remedy.add_command(&flag));
+        check.remedy.add_command(flag);
+    }
+}
+
 pub(super) async fn inspect(args: &Args, global: &Global) -> Result<Findings, CliError> {
     let given = &args.vcenter;
     let user = given.user.clone().unwrap_or_default();
-    let trust = trust(given.thumbprint.as_ref(), given.ca_file.as_deref(), given.insecure)?;
-    let endpoint = endpoint(given.vcenter.as_deref().unwrap_or_default(), trust)?;
+    let endpoint = named(args)?;
+    let unknown = unknown_certificate(&endpoint).await;
     let (password, warning) = password(given.password_file.as_deref(), &user)?;
     let mut found = Findings::default();
     found.talk.extend(warning);
@@ -45,6 +77,9 @@ pub(super) async fn inspect(args: &Args, global: &Global) -> Result<Findings, Cl
             unreachable(&error, global, &mut found);
             desk::inspect(args, global, account, &[], &mut found).await?;
         }
+    }
+    if let Some(presented) = unknown {
+        lead_to_flag(&mut found, &presented);
     }
     Ok(found)
 }

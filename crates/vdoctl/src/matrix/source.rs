@@ -158,7 +158,10 @@ mod tests {
         assert_eq!(all[0], "--matrix of the operator: ");
         assert_eq!(all[1], "Secret vdo-matrix: https://a.test/i.yaml");
         assert_eq!(all[2], "ConfigMap vdo-matrix: ");
-        assert!(all[3].starts_with("ConfigMap comp-matrix-config: http:// is not a source"), "{all:?}");
+        assert!(
+            all[3].starts_with("ConfigMap comp-matrix-config: http:// is not a source"),
+            "{all:?}"
+        );
         let rest = [
             "ConfigMap compat-matrix-config: ",
             "CompatibilityConfig original: https://b.test/i.json",

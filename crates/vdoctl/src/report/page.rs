@@ -178,7 +178,7 @@ fn problems(doctor: Option<&DoctorView>, status: Option<&StatusView>) -> Vec<Pro
                 about: fault.condition.clone(),
                 reason: fault.reason.clone(),
                 message: fault.message.clone(),
-                remedy: String::new(),
+                remedy: fault.command.clone().unwrap_or_default(),
             });
         }
     }

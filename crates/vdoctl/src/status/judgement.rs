@@ -175,6 +175,21 @@ fn needed(config: &Config) -> Option<Need> {
     fault(config)
 }
 
+impl Picture {
+    /// The first thing that is marked as wrong, whether or not the operator keeps trying.
+    pub(crate) fn first_fault(&self) -> Option<Need> {
+        let config = self.config.as_ref().filter(|config| config.current)?;
+        let problems = self.problems();
+        let problem = problems.iter().find(|problem| problem.severity == Severity::Fault)?;
+        Some(Need {
+            what: problem.message.clone(),
+            remedy: advice(config, problem),
+            kind: Kind::Fault,
+            deleting: config.deleting,
+        })
+    }
+}
+
 /// What was asked for and cannot be, as the operator reports it.
 fn fault(config: &Config) -> Option<Need> {
     let conditions = &config.status.conditions;
@@ -215,7 +230,8 @@ fn advice(config: &Config, problem: &Problem) -> String {
         let lifts = config.kept.iter().map(|(driver, _)| short(driver).to_lowercase());
         lines.extend(lifts.map(|name| format!("To let it go on: vdoctl rollback {name} --lift")));
     }
-    lines.push(format!("What to do about it: vdoctl explain {reason}"));
+    lines.extend(problem.command().map(|command| format!("To fix it: {command}")));
+    lines.push(format!("What to do about it: vdoctl explain {}", problem.cause()));
     lines.join("\n")
 }
 

@@ -2,6 +2,7 @@ use super::super::CliError;
 use super::super::context::{Context, Deployed, id, now};
 use super::super::driver_fields::field;
 use super::super::operator::{Deployment, Installer, Presence, Sight, Silence};
+use super::super::remedy::{self, About};
 use super::super::upgrade::pins_of;
 use super::super::views::status::{
     ClientView, ConfigView, DoneView, DriverView, KeptView, OperatorView, ProblemView, SilenceView, StatusView, StuckView, VcenterView,
@@ -90,6 +91,8 @@ pub(crate) struct Problem {
     pub reason: String,
     pub severity: Severity,
     pub message: String,
+    /// The vSphere connection that is the cause, with the reason of its own condition.
+    pub connection: Option<(String, String)>,
 }
 
 impl Picture {
@@ -186,6 +189,9 @@ impl Picture {
             Some(config) if config.stuck.is_none() => {
                 let mut found = problems_of(&config.status);
                 let healthy = works(&config.status);
+                for problem in &mut found {
+                    problem.lead_to(&self.connections);
+                }
                 for connection in &self.connections {
                     add_connection(&mut found, connection, healthy);
                 }
@@ -311,6 +317,38 @@ impl Problem {
             reason: condition.reason.clone(),
             severity,
             message: condition.message.clone(),
+            connection: None,
+        }
+    }
+
+    /// Names the vSphere connection that is the cause: the one that the message begins with, or one with a condition of this very reason.
+    fn lead_to(&mut self, connections: &[VsphereCloudConfig]) {
+        let conditions = |connection: &VsphereCloudConfig| connection.status.clone().map(|status| status.conditions).unwrap_or_default();
+        let summary = self.reason == Reason::ConnectionNotReady.as_str();
+        let is_named = |name: &str| self.message.strip_prefix(&format!("vSphere connection {name}")).is_some_and(|rest| !rest.starts_with(is_of_name));
+        let cause = connections.iter().find_map(|connection| {
+            let name = connection.name_any();
+            let all = conditions(connection);
+            let mut bad = all.iter().filter(|condition| is_problem(condition));
+            let found = match summary {
+                true => bad.find(|condition| is_named(&name) && condition.type_ == ConditionType::Ready.as_str()),
+                false => bad.find(|condition| condition.reason == self.reason),
+            };
+            Some((name, found?.reason.clone()))
+        });
+        self.connection = cause;
+    }
+
+    /// The reason of the cause.
+    pub(super) fn cause(&self) -> &str {
+        self.connection.as_ref().map_or(&self.reason, |(_, reason)| reason)
+    }
+
+    /// The command that removes the cause.
+    pub(super) fn command(&self) -> Option<String> {
+        match &self.connection {
+            Some((name, reason)) => remedy::command(reason, About::Connection(name)),
+            None => remedy::command(&self.reason, About::Config),
         }
     }
 
@@ -318,6 +356,8 @@ impl Problem {
         ProblemView {
             condition: self.condition.clone(),
             reason: self.reason.clone(),
+            cause: self.cause().to_owned(),
+            command: self.command(),
             progress: self.severity == Severity::Progress,
             known: self.severity != Severity::Unknown,
             fault: self.severity == Severity::Fault,
@@ -368,8 +408,14 @@ fn add_connection(found: &mut Vec<Problem>, connection: &VsphereCloudConfig, wor
         }
         let mut problem = Problem::of(condition, works);
         problem.message = format!("vSphere connection {}: {}", connection.name_any(), problem.message);
+        problem.connection = Some((connection.name_any(), condition.reason.clone()));
         add(found, problem);
     }
+}
+
+/// Whether a letter may be part of a name.
+fn is_of_name(letter: char) -> bool {
+    letter.is_ascii_alphanumeric() || letter == '-'
 }
 
 /// Whether a condition says that something is not as it should be.

@@ -62,7 +62,7 @@ pub(super) fn next(picture: &Picture, config: &Config, now: Timestamp) -> Vec<St
     let mut lines = doubts(picture, config);
     lines.extend(need.iter().flat_map(|need| need.remedy.lines()).map(str::to_owned));
     if picture.has_faults() && need.as_ref().is_none_or(|need| need.kind != Kind::Fault) {
-        let reason = picture.problems().into_iter().next().map(|problem| problem.reason);
+        let reason = picture.problems().into_iter().next().map(|problem| problem.cause().to_owned());
         lines.push(format!(
             "Fix what is marked ✗: vdoctl doctor checks it again and says how, vdoctl explain {} says more.",
             reason.unwrap_or_default()

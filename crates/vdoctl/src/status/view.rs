@@ -2,6 +2,7 @@
 
 use super::super::style::{ago, bad, columns, faint, good, head, table, warn, width};
 use super::super::views::status::{DriverView, OperatorView, StatusView, VcenterView};
+use super::super::wrap::unbroken;
 use super::model::Severity;
 use super::next::timed;
 use super::{matrix, nodes};
@@ -47,8 +48,11 @@ pub(super) fn draw(view: &StatusView, layout: Layout, now: Timestamp) -> String 
             Severity::Notice => warn("!"),
             Severity::Progress => warn("…"),
         };
-        let reason = faint(&format!("({})", problem.reason));
+        let reason = faint(&format!("({})", problem.cause));
         lines.push_str(&line(mark, &format!("{} {reason}", problem.message)));
+        if let Some(command) = &problem.command {
+            lines.push_str(&format!("      {}\n", unbroken(command)));
+        }
     }
     if let Some(apart) = config.nodes.as_ref().and_then(nodes::apart) {
         lines.push_str(&line(warn("!"), &apart));

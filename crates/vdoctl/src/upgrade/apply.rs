@@ -262,7 +262,7 @@ fn refused(status: &VDOConfigStatus, targets: &Targets, before: &Versions) -> Op
 
 /// Waits until the drivers are healthy, and lifts the pins that were set for the upgrade.
 async fn finished(context: &Context, global: &Global, progress: &mut Progress) -> Result<Answer, CliError> {
-    let summary = until_ready(context, false, global.timeout_with_drivers(), progress).await?;
+    let summary = until_ready(context, false, false, global.timeout_with_drivers(), progress).await?;
     progress.step(Mark::Done, &summary);
     lift(context, context.acting_object().await?).await?;
     Ok(Answer::text(""))

@@ -198,6 +198,12 @@ pub(crate) struct ProblemView {
     /// The type of the condition.
     pub condition: String,
     pub reason: String,
+    /// The reason of what it follows from, which is its own where it follows from nothing else.
+    #[serde(default)]
+    pub cause: String,
+    /// The command that removes the cause, where one does.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub command: Option<String>,
     /// Whether it is only not finished yet.
     pub progress: bool,
     /// Whether it is known.

@@ -131,7 +131,11 @@ fn state(name: &str, driver: &Value, at: &IndexPath, entry: &Value, version: &Dr
             return;
         }
         let Some(found) = find(&next) else {
-            report.add(at, FIELD, format!("{next} is not a version of this driver; name one that is listed"));
+            report.add(
+                at,
+                FIELD,
+                format!("{next} is not a version of this driver; name one that is listed"),
+            );
             return;
         };
         if found["state"]["kind"] == "withdrawn" && replacement(found).is_none() {
