@@ -70,7 +70,7 @@ test-minors: rust go ## Run the whole installation on real control planes of Kub
 
 conformance: rust go ## Run csi-sanity of kubernetes-csi against the CSI driver as the operator installs it (VDO_CONFORMANCE=write records other results)
 	@$(CARGO) build --workspace
-	@$(CARGO) test --workspace --test cluster -- conformance
+	@$(CARGO) test --workspace --test cluster -- --include-ignored conformance
 
 real-vcenter: rust ## Run the tests that need a real vCenter, which VDO_TEST_VCENTER names: docs/testing-real-vcenter.md
 	@tests/real-vcenter.sh

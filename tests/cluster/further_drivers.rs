@@ -206,12 +206,17 @@ async fn live(bed: &mut Bed, life: &Life<'_>, each: impl AsyncFn(&Bed) -> Result
     ensure_nothing_was_forbidden(bed, mark).await
 }
 
-const LIVES: [&str; 2] = ["further driver with templates", "further driver from manifests"];
+const LIVES: [&str; 4] = [
+    "further driver with templates",
+    "further driver from manifests",
+    "snapshot controller",
+    "Antrea",
+];
 
 /// A driver with templates of its own: three objects, in a namespace that the administrator brings.
 #[test]
 fn further_driver_with_own_templates_lives_its_whole_life() -> Result<()> {
-    if !sample::is_drawn(&LIVES, 0, 1) {
+    if !sample::is_drawn(&LIVES, 0, 2) {
         return Ok(());
     }
     INSTALLED.run(async |bed| {
@@ -232,7 +237,7 @@ fn further_driver_with_own_templates_lives_its_whole_life() -> Result<()> {
 /// A driver of role network that was imported from manifests: definitions, a webhook, a budget, jobs, rights of every kind.
 #[test]
 fn further_driver_from_manifests_lives_its_whole_life() -> Result<()> {
-    if !sample::is_drawn(&LIVES, 1, 1) {
+    if !sample::is_drawn(&LIVES, 1, 2) {
         return Ok(());
     }
     INSTALLED.run(async |bed| {
@@ -253,6 +258,9 @@ fn further_driver_from_manifests_lives_its_whole_life() -> Result<()> {
 /// The driver of the embedded matrix that a VDOConfig gets only when it names it: without a network, from the binary alone.
 #[test]
 fn further_driver_snapshot_controller_lives_its_whole_life() -> Result<()> {
+    if !sample::is_drawn(&LIVES, 2, 2) {
+        return Ok(());
+    }
     INSTALLED.run(async |bed| {
         ensure!(of_driver(bed, "snapshot-controller").await? == Value::Null, "no one asked for it");
         let (_, text, talk) = bed.vdoctl(&["rights", "--missing"])?;
@@ -272,6 +280,9 @@ fn further_driver_snapshot_controller_lives_its_whole_life() -> Result<()> {
 /// objects that the operator has written, and keeps objects of its own definitions.
 #[test]
 fn further_driver_antrea_lives_its_whole_life() -> Result<()> {
+    if !sample::is_drawn(&LIVES, 3, 2) {
+        return Ok(());
+    }
     INSTALLED.run(async |bed| {
         ensure!(of_driver(bed, drivers::ANTREA).await? == Value::Null, "no one asked for it");
         let (_, text, talk) = bed.vdoctl(&["rights", "--missing"])?;

@@ -25,6 +25,9 @@ const SNAPSHOTS: &str = "snapshot.storage.k8s.io/v1";
 /// The account that the chart gives to everything in the controller's pod.
 const ACCOUNT: &str = "system:serviceaccount:vmware-system-csi:vsphere-csi-controller";
 
+/// Long lives, which begin in the same way.
+const LIVES: [&str; 3] = ["CSI selftest", "CSI moved from kube-system", "CSI upgraded under a volume"];
+
 /// How the driver shall know its vCenter.
 #[derive(Clone, Copy, Debug)]
 enum Trust {

@@ -19,6 +19,7 @@ const NODE_ACCOUNT: &str = "system:serviceaccount:vmware-system-csi:vsphere-csi-
 
 /// Every case ends as it is recorded; nothing is forbidden to the driver, neither in the cluster nor in a vCenter that enforces privileges.
 #[test]
+#[ignore = "needs a machine that does nothing else: make conformance"]
 fn real_csi_conformance_ends_as_the_page_shows() -> Result<()> {
     with_driver(&[CsiVersion::Newer], Trust::Thumbprint, async |bed| {
         for (category, tag) in [("k8s-region", "region-1"), ("k8s-zone", "zone-a")] {
