@@ -26,6 +26,14 @@ pub enum ReconcileError {
         /// The names that exist.
         known: String,
     },
+    /// Values that the specification names are not there.
+    #[error("{field} names {problem}")]
+    ValuesNotFound {
+        /// Where the source stands.
+        field: String,
+        /// The source, and what is wrong with it.
+        problem: String,
+    },
     /// Nothing is known of a vCenter yet.
     #[error("vSphere connection {connection} is not verified: {message}")]
     ConnectionNotReady {
@@ -228,6 +236,7 @@ impl Remedy for ReconcileError {
             }
             Self::CaBundle { .. } => "Put PEM certificates there.",
             Self::CaBundleContent { .. } => "Put PEM certificates there, and nothing else.",
+            Self::ValuesNotFound { .. } => "Create it with values as YAML, or remove it from the list.",
             Self::NoClusterId => "Let the operator get it.",
             Self::RevisionUnusable { .. } => "Look at vdoctl history, and name another one with vdoctl rollback, or lift it with --lift.",
             Self::NewerDefinition { .. } => "Run the operator that brought this version, or a newer one.",
@@ -268,6 +277,7 @@ impl Classify for ReconcileError {
             Self::SecretIncomplete { .. } | Self::SecretLineBreak { .. } => Reason::SecretIncomplete,
             Self::CaBundle { .. } | Self::CaBundleContent { .. } => Reason::CaBundleInvalid,
             Self::InvalidSpec { .. } => Reason::InvalidSpec,
+            Self::ValuesNotFound { .. } => Reason::ValuesNotFound,
             Self::ForeignDriver { .. } => Reason::NotOurs,
             Self::RightsMissing { .. } => Reason::RightsMissing,
             Self::Content(_) => Reason::AdmissionDenied,
@@ -301,6 +311,7 @@ impl Classify for ReconcileError {
             | Self::SecretIncomplete { .. }
             | Self::SecretLineBreak { .. }
             | Self::NewerDefinition { .. }
+            | Self::ValuesNotFound { .. }
             | Self::ForeignDriver { .. } => Class::Wait,
             Self::NoClusterId | Self::RightsMissing { .. } | Self::Certificate(_) => Class::Retry,
             Self::ChartRepository(RepositoryError::Fetch(_) | RepositoryError::NotYet(_)) => Class::Retry,

@@ -10,9 +10,9 @@ use super::requests::requests;
 use super::{Mode, Ports, ReconcileInput, preconditions};
 use crate::cluster::{Select, Watch};
 use kube::ResourceExt;
-use vdo_api::api::{VDOConfig, VDOConfigSpec, VsphereCloudConfig};
+use vdo_api::api::{VDOConfig, VDOConfigSpec, ValuesFrom, VsphereCloudConfig};
 use vdo_api::facts::Connection;
-use vdo_core::drivers::{self, STORAGE};
+use vdo_core::drivers::{self, STORAGE, Unread};
 use vdo_core::manifest::Object;
 use vdo_core::status::Report;
 
@@ -37,7 +37,18 @@ pub(super) async fn site(input: &ReconcileInput<'_>, ports: &Ports, state: &Clus
     let namespace = config.namespace().unwrap_or_default();
     let objects = found.check(connections::connection_objects(&ports.reader, &namespace).await)?;
     let names = objects.iter().map(ResourceExt::name_any).collect();
-    let mut runs = requests(&config.spec, &namespace, &names);
+    let (spec, unread) = found.check(with_sources(ports, &config.spec, &namespace).await)?;
+    let config = &VDOConfig {
+        spec: spec.clone(),
+        ..config.clone()
+    };
+    let mut runs = requests(&spec, &namespace, &names);
+    for one in unread {
+        runs.of(&one.driver).fail(ReconcileError::ValuesNotFound {
+            field: one.field,
+            problem: one.problem,
+        });
+    }
     let connections = found.check(in_use(ports, &objects, &mut runs).await)?;
     found.connections.clone_from(&connections);
     found.preconditions.push(preconditions::trust(&connections));
@@ -55,15 +66,25 @@ pub(super) async fn site(input: &ReconcileInput<'_>, ports: &Ports, state: &Clus
         objects,
         connections,
         cluster_id,
-        spec: found.check(specification(ports, config, state).await)?,
+        spec: found.check(specification(ports, spec, state).await)?,
     };
     Ok(((site, runs), found))
 }
 
+/// The specification with the values that ConfigMaps and Secrets bring, and the drivers of which some cannot be read.
+async fn with_sources(ports: &Ports, spec: &VDOConfigSpec, namespace: &str) -> Result<(VDOConfigSpec, Vec<Unread>), ReconcileError> {
+    let mut texts = Vec::new();
+    for source in drivers::values_sources(spec) {
+        let text = connections::text_of(&ports.reader, source.kind.into(), namespace, &source.name, &source.key).await?;
+        texts.push((source, text));
+    }
+    let read = |source: &ValuesFrom| texts.iter().find(|(known, _)| *known == source).and_then(|(_, text)| text.clone());
+    Ok(drivers::with_values_from(spec, read))
+}
+
 /// The specification. The classes of the cluster are watched only where it asks for a default one.
-async fn specification(ports: &Ports, config: &VDOConfig, state: &ClusterState) -> Result<VDOConfigSpec, ReconcileError> {
+async fn specification(ports: &Ports, mut spec: VDOConfigSpec, state: &ClusterState) -> Result<VDOConfigSpec, ReconcileError> {
     let is_ours = |class: &Object| state.inventory.objects.contains_key(&class.id());
-    let mut spec = config.spec.clone();
     if drivers::default_class(&spec).is_some() {
         let watch = Watch::new("storage.k8s.io/v1", "StorageClass", "", Select::All);
         let classes = ports.reader.load([watch.clone()]).await?.list(&watch);

@@ -89,6 +89,7 @@ mod testbed_proxy;
 mod topology;
 mod uninstall;
 mod users;
+mod values_from;
 mod volume_guard;
 mod volumes;
 mod webhook;

@@ -9,7 +9,7 @@ use std::collections::BTreeSet;
 
 /// How a command begins in the source or in docs/errors.md, and how it is run here: as it stands, with names of what is in the test bed, and
 /// tried by the API server only where it would change something.
-const RUN: [(&str, &str); 59] = [
+const RUN: [(&str, &str); 60] = [
     ("kubectl get csidriver", "kubectl get csidriver"),
     ("kubectl get csinode NODE", "kubectl get csinode w-1 --output yaml"),
     ("kubectl get node NODE", "kubectl get node w-1"),
@@ -118,6 +118,10 @@ const RUN: [(&str, &str); 59] = [
         "kubectl delete csidriver csi.vsphere.vmware.com --dry-run=server",
     ),
     ("kubectl create namespace {}", "kubectl create namespace another --dry-run=server"),
+    (
+        "kubectl create configmap NAME -n NAMESPACE --from-file=values.yaml",
+        "echo 'logLevel: DEVELOPMENT' | kubectl create configmap more -n NS --from-file=values.yaml=/dev/stdin --dry-run=server",
+    ),
     (
         "kubectl annotate --overwrite -n NAMESPACE vdoconfig NAME vdo.vmware.com/accept-matrix-version=",
         "kubectl annotate --overwrite -n NS vdoconfig vdo vdo.vmware.com/accept-matrix-version=3 --dry-run=server",

@@ -8,6 +8,7 @@ mod file_volumes;
 mod reason;
 mod storage_class;
 mod storage_tuning;
+mod values_from;
 mod vdoconfig;
 mod vdoconfig_status;
 mod volume_snapshot_class;
@@ -23,6 +24,7 @@ pub use file_volumes::{FileVolumes, NetPermission, Permission, VsanClusters};
 pub use reason::Reason;
 pub use storage_class::{BindingMode, DefaultClassMode, DefaultStorageClass, FsType, ReclaimPolicy, StorageClass};
 pub use storage_tuning::StorageTuning;
+pub use values_from::{ValuesFrom, ValuesKind};
 pub use vdoconfig::{
     Approval, CloudProvider, ConflictPolicy, ConflictRule, DeletionPolicy, Driver, Images, IpFamily, ManagementState, NodeNetwork,
     NodeNetworks, RollbackPolicy, Snapshots, StorageProvider, Topology, UpdatePolicy, VDOConfig, VDOConfigSpec,

@@ -10,6 +10,7 @@ mod request;
 mod resources;
 mod setup;
 mod topology;
+mod values_from;
 mod volume_settings;
 
 pub use crate::driverconfig::csi::reads_file_share_datastores;
@@ -23,6 +24,7 @@ pub use request::{Request, Uses, is_requested, requests};
 pub use resources::resources;
 pub use setup::{Setup, connection, values};
 pub use topology::categories;
+pub use values_from::{Unread, values_sources, with_values_from};
 pub use volume_settings::VolumeSettings;
 
 use crate::chart::Chart;

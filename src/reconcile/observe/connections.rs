@@ -288,17 +288,7 @@ pub async fn trust(reader: &Reader, object: &VsphereCloudConfig) -> Result<Trust
         (None, Some(name)) => ("Secret", name),
         (None, None) => return Ok(Trust::SystemRoots),
     };
-    let watch = by_name(kind, &namespace, name);
-    let view: View = reader.load([watch.clone()]).await?;
-    let text = view
-        .one(&watch)
-        .map(|o| texts(&o, "/data"))
-        .and_then(|mut data| data.remove(&bundle.key));
-    let text = if kind == "Secret" {
-        text.and_then(|t| STANDARD.decode(t).ok()).and_then(|b| String::from_utf8(b).ok())
-    } else {
-        text
-    };
+    let text = text_of(reader, kind, &namespace, name, &bundle.key).await?;
     let (connection, place, key) = (object.name_any(), format!("{kind} {namespace}/{name}"), bundle.key.clone());
     let Some(text) = text else {
         return Err(ReconcileError::CaBundle { connection, place, key });
@@ -312,4 +302,18 @@ pub async fn trust(reader: &Reader, object: &VsphereCloudConfig) -> Result<Trust
             found,
         }),
     }
+}
+
+/// The text of a key of a ConfigMap or a Secret, which is watched from now on. `None` where there is no such object, key or text.
+///
+/// # Errors
+/// When it may not be read.
+pub(crate) async fn text_of(reader: &Reader, kind: &str, namespace: &str, name: &str, key: &str) -> Result<Option<String>, ClusterError> {
+    let watch = by_name(kind, namespace, name);
+    let view: View = reader.load([watch.clone()]).await?;
+    let text = view.one(&watch).map(|o| texts(&o, "/data")).and_then(|mut data| data.remove(key));
+    Ok(match kind {
+        "Secret" => text.and_then(|t| STANDARD.decode(t).ok()).and_then(|b| String::from_utf8(b).ok()),
+        _ => text,
+    })
 }

@@ -212,6 +212,8 @@ reasons! {
     DigestMismatch,
     /// The values for a chart break its schema.
     InvalidValues,
+    /// A ConfigMap or a Secret with values is missing or holds none.
+    ValuesNotFound,
     /// A chart cannot be rendered.
     RenderFailed,
     /// The settings cannot be written in the driver's own configuration format.
@@ -341,6 +343,7 @@ impl Reason {
         Self::UnknownVersion,
         Self::IncompatiblePin,
         Self::InvalidValues,
+        Self::ValuesNotFound,
         Self::VolumesInUse,
         Self::RevisionUnusable,
         Self::ClusterIdChanged,

@@ -197,6 +197,10 @@ pub struct Driver {
     #[serde(default, skip_serializing_if = "Map::is_empty")]
     #[schemars(schema_with = "free_object")]
     pub values: Map<String, Value>,
+    /// ConfigMaps and Secrets with further values, which are watched. A later one takes precedence over an earlier one, and values over all.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(length(max = 8))]
+    pub values_from: Vec<super::ValuesFrom>,
 }
 
 /// What is done for the drivers.
@@ -340,6 +344,10 @@ pub struct CloudProvider {
     #[serde(default, skip_serializing_if = "Map::is_empty")]
     #[schemars(schema_with = "free_object")]
     pub values: Map<String, Value>,
+    /// ConfigMaps and Secrets with further values, which are watched. A later one takes precedence over an earlier one, and values over all.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(length(max = 8))]
+    pub values_from: Vec<super::ValuesFrom>,
 }
 
 /// Tag categories that name zones and regions.
@@ -473,6 +481,10 @@ pub struct StorageProvider {
     #[serde(default, skip_serializing_if = "Map::is_empty")]
     #[schemars(schema_with = "free_object")]
     pub values: Map<String, Value>,
+    /// ConfigMaps and Secrets with further values, which are watched. A later one takes precedence over an earlier one, and values over all.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(length(max = 8))]
+    pub values_from: Vec<super::ValuesFrom>,
 }
 
 /// Settings for snapshots.
