@@ -236,7 +236,11 @@ fn measure(context: &Context, status: &VDOConfigStatus, known: &mut Vec<String>)
         context.metrics.driver(&driver.name, Some(&driver.version));
     }
     // They are there only while they are true.
-    for kind in [ConditionType::RolledBack, ConditionType::UpgradeAvailable] {
+    for kind in [
+        ConditionType::RolledBack,
+        ConditionType::UpgradeAvailable,
+        ConditionType::MaintenanceWindow,
+    ] {
         context.metrics.condition(kind.as_str(), ConditionValue::False);
     }
     for condition in &status.conditions {
