@@ -92,3 +92,4 @@ mod users;
 mod volume_guard;
 mod volumes;
 mod webhook;
+mod windows;
