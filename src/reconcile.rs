@@ -85,6 +85,7 @@ pub use rights::{Account, Permitted, Rights, RightsError, Versions, more_rights,
 pub use served::unserved_kinds;
 pub use uninstall::uninstallation;
 pub use volume_guard::endangered;
+pub use windows::report_windows;
 pub use write_status::{Requeue, due, longest_pause, write_status};
 
 use apply::{StateLocation, apply, delete, former};
@@ -181,7 +182,6 @@ pub async fn reconcile(input: &ReconcileInput<'_>, ports: &Ports) -> Report {
     let mut report = result.map_or_else(Stopped::into_report, |((), found)| found);
     report.generation = generation;
     report.deadline = SignedDuration::try_from(config.spec.deadline()).ok();
-    windows::report(config, input.now, &mut report);
     report.gone &= config.metadata.deletion_timestamp.is_some();
     crash_logs::added(ports, report).await // effect: reads logs
 }

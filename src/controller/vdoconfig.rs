@@ -64,6 +64,7 @@ pub(super) async fn reconcile(object: Arc<VDOConfig>, context: Arc<Context>) -> 
             ..Report::default()
         },
     };
+    reconcile::report_windows(&object, time, &mut report);
     context.metrics.reconciled(result(&report));
     if let Some(cluster) = &report.cluster {
         context.version.seen(&cluster.nodes);

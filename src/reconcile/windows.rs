@@ -48,7 +48,7 @@ pub(super) fn closed(config: &VDOConfig, now: Timestamp) -> Option<Closed> {
 }
 
 /// Reports how the windows are, and when that changes.
-pub(super) fn report(config: &VDOConfig, now: Timestamp, report: &mut Report) {
+pub fn report_windows(config: &VDOConfig, now: Timestamp, report: &mut Report) {
     const KIND: ConditionType = ConditionType::MaintenanceWindow;
     let none = match config.spec.approval {
         Approval::Manual => "; nothing waits for it, because spec.approval is Manual",
@@ -120,12 +120,19 @@ pub(super) fn keep_charts(closed: &Closed, config: &VDOConfig, repository: &Char
         if pick.version.to_string() != about.version || pick.chart.digest == digest {
             continue;
         }
-        pick.waits = Some(Rejected {
-            version: pick.version.clone(),
-            reason: Rejection::Held {
-                waits: closed.waits.clone(),
-            },
-        });
+        // A version that waits says more.
+        if !pick
+            .waits
+            .as_ref()
+            .is_some_and(|waits| matches!(waits.reason, Rejection::Held { .. }))
+        {
+            pick.waits = Some(Rejected {
+                version: pick.version.clone(),
+                reason: Rejection::Held {
+                    waits: closed.waits.clone(),
+                },
+            });
+        }
         run.source = Some(match kept(&digest, repository, inventory) {
             Some(chart) => {
                 pick.chart.digest = digest;

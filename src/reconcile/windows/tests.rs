@@ -66,7 +66,7 @@ fn window_condition_and_next_look_follow_the_windows() {
         ),
     ] {
         let mut found = Report::default();
-        report(&config(spec.clone(), json!({})), at(now), &mut found);
+        report_windows(&config(spec.clone(), json!({})), at(now), &mut found);
         let window = found.window.as_ref();
         assert_eq!(
             window.map(|w| (w.holds, w.reason.as_str())),
@@ -93,7 +93,7 @@ fn look_for_a_window_does_not_push_back_an_earlier_one() {
             look_again: Some(at(earlier)),
             ..Report::default()
         };
-        report(&config, at(NEW_YEAR), &mut found);
+        report_windows(&config, at(NEW_YEAR), &mut found);
         assert_eq!(found.look_again, Some(at(expected)));
     }
 }
