@@ -4,6 +4,7 @@
 //! observe  effect  cluster, inventory, live objects, health of what is installed         -> ClusterState
 //! site     effect  vSphere connections, cluster id; what is asked for, driver by driver   -> Site, DriverRuns
 //! choose   effect  matrix × cluster × vCenters × specification                            -> each run's version
+//! windows  pure    what no one asked for × maintenance windows                            -> versions and charts that stay
 //! rollback pure    history × specification                                                -> revisions instead of versions
 //! load     effect  charts by digest                                                       -> each run's chart
 //! render   pure    charts × values, stamped                                               -> each run's objects
@@ -56,6 +57,7 @@ mod upgrade_available;
 mod upgradeable;
 mod volume_guard;
 pub mod webhook;
+mod windows;
 mod write_status;
 
 pub use apply::inventory::inventory;
@@ -83,6 +85,7 @@ pub use rights::{Account, Permitted, Rights, RightsError, Versions, more_rights,
 pub use served::unserved_kinds;
 pub use uninstall::uninstallation;
 pub use volume_guard::endangered;
+pub use windows::report_windows;
 pub use write_status::{Requeue, due, longest_pause, write_status};
 
 use apply::{StateLocation, apply, delete, former};
@@ -249,6 +252,9 @@ pub async fn plan_drivers(input: &ReconcileInput<'_>, ports: &Ports, state: &Clu
     let basis = rollback::basis(config, found.matrix.as_ref(), input.kubernetes.raw(), &site.connections);
     found.take(rollback::roll_back(input, ports, state, basis.as_deref(), &mut runs).await)?;
     found.stages.push(watch.lap("resolve"));
+    if let Some(closed) = &choice.window {
+        windows::keep_charts(closed, config, &ports.repository, &state.inventory, &mut runs); // pure
+    }
     load::load(ports, &mut runs).await;
     found.stages.push(watch.lap("fetch"));
     let (webhook, precondition) = webhook::serve(input, ports, state, &mut runs).await;

@@ -65,6 +65,7 @@ pub(super) async fn reconcile(object: Arc<VDOConfig>, context: Arc<Context>) -> 
         },
     };
     report.reconcile_at = asked;
+    reconcile::report_windows(&object, time, &mut report);
     context.metrics.reconciled(result(&report));
     if let Some(cluster) = &report.cluster {
         context.version.seen(&cluster.nodes);
@@ -237,7 +238,11 @@ fn measure(context: &Context, status: &VDOConfigStatus, known: &mut Vec<String>)
         context.metrics.driver(&driver.name, Some(&driver.version));
     }
     // They are there only while they are true.
-    for kind in [ConditionType::RolledBack, ConditionType::UpgradeAvailable] {
+    for kind in [
+        ConditionType::RolledBack,
+        ConditionType::UpgradeAvailable,
+        ConditionType::MaintenanceWindow,
+    ] {
         context.metrics.condition(kind.as_str(), ConditionValue::False);
     }
     for condition in &status.conditions {

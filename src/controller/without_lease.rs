@@ -5,7 +5,7 @@
 
 use super::state::newest;
 use super::{Context, now};
-use crate::reconcile::{add_missing, write_status};
+use crate::reconcile::{add_missing, report_windows, write_status};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use kube::ResourceExt;
 use vdo_api::api::{Class, Reason, VDOConfig, chain};
@@ -29,12 +29,13 @@ pub(super) async fn report(object: &VDOConfig, failure: Failure, context: &Conte
     let uid = object.uid().unwrap_or_default();
     let mut memory = context.memory.config(&uid);
     let old = newest(object.status.as_ref(), object.resource_version().as_deref(), memory.status.as_ref());
-    let report = Report {
+    let mut report = Report {
         generation: object.metadata.generation,
         failures: vec![failure],
         deleting: object.metadata.deletion_timestamp.is_some(),
         ..Report::default()
     };
+    report_windows(object, now(), &mut report);
     let status = fold(&old, &report, &Time(now()));
     match write_status(object, &old, &status, None, &context.unfenced).await {
         Ok(Some(live)) => {

@@ -6,6 +6,7 @@ use super::observe::ClusterState;
 use super::phase::Phase;
 use super::preconditions::{shared_volumes, upgrade};
 use super::site::Site;
+use super::windows::{self, Closed};
 use super::{Mode, Ports, ReconcileInput, matrix_fallback, matrix_source, preconditions, upgradeable};
 use crate::cluster::ClusterError;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
@@ -17,7 +18,7 @@ use vdo_api::facts::Connection;
 use vdo_api::types::{DriverName, DriverVersion, VcenterVersion};
 use vdo_core::lock::Lock;
 use vdo_core::matrix::{self, DriverRequest, Entry, Index, NoFit, Query, Resolution};
-use vdo_core::plan::Needs;
+use vdo_core::plan::{Inventory, Needs};
 use vdo_core::status::Report;
 use vdo_source::fetch::{ChartRepository, LoadedIndex, settings};
 
@@ -34,6 +35,8 @@ pub(super) struct Choice {
     pub lock: Option<Arc<Lock>>,
     /// When installed drivers are changed, where the matrix knows all versions and each driver has one.
     pub policy: Option<Policy>,
+    /// What automatic changes wait for, where no maintenance window is open.
+    pub window: Option<Closed>,
 }
 
 /// When installed drivers are changed.
@@ -111,13 +114,16 @@ pub(super) async fn choose(
         installed: &installed,
         policy: index.policy(policy(asked_for), input.now),
     };
-    let (needs, found) = resolve(ports, index, &query, runs).await;
+    let window = windows::closed(config, input.now);
+    let hold = window.as_ref().map(|closed| (closed, config, &state.inventory));
+    let (needs, found) = resolve(ports, index, &query, hold, runs).await;
     report.preconditions.extend(found.preconditions);
     report.upgradeable = found.upgradeable.filter(|_| !basis.narrowed);
     let loaded = Some(basis.loaded.clone()).filter(|_| !basis.narrowed);
     let Some(needs) = needs else {
         let choice = Choice {
             loaded,
+            window,
             ..Choice::default()
         };
         return Ok((choice, report));
@@ -128,6 +134,7 @@ pub(super) async fn choose(
             policy: query.policy,
             by: frozen,
         }),
+        window,
         needs,
         index: Some(basis.loaded.index.clone()),
         lock: basis.loaded.lock.clone(),
@@ -138,7 +145,13 @@ pub(super) async fn choose(
 
 /// Resolves until the versions of the drivers that are left fit together. Gives which of them must not go on without which other one, `None`
 /// where nothing could be chosen, and what the first answer says, which is about everything that is asked for.
-async fn resolve(ports: &Ports, index: &Index, all: &Query<'_>, runs: &mut DriverRuns) -> (Option<Needs>, Report) {
+async fn resolve(
+    ports: &Ports,
+    index: &Index,
+    all: &Query<'_>,
+    hold: Option<(&Closed, &VDOConfig, &Inventory)>,
+    runs: &mut DriverRuns,
+) -> (Option<Needs>, Report) {
     let mut report = Report::default();
     let mut drivers = undecided(all.drivers, runs);
     if drivers.is_empty() {
@@ -147,6 +160,11 @@ async fn resolve(ports: &Ports, index: &Index, all: &Query<'_>, runs: &mut Drive
     }
     while !drivers.is_empty() {
         let query = Query { drivers: &drivers, ..*all };
+        let held = hold.and_then(|(closed, config, inventory)| windows::hold(closed, (config, inventory, runs), index, &query));
+        let query = Query {
+            drivers: held.as_ref().unwrap_or(&drivers),
+            ..query
+        };
         let (shared, resolution) = shared_volumes::choose(&ports.reader, index, &query).await;
         if report.upgradeable.is_none() {
             report.upgradeable = Some(upgradeable::upgradeable(index, &query));

@@ -5,7 +5,7 @@ use super::driver_run::{DriverRun, DriverRuns};
 use vdo_api::api::{Classify as _, Reason, chain};
 use vdo_api::types::DriverVersion;
 use vdo_core::drivers::{field, short};
-use vdo_core::matrix::UpdatePolicy;
+use vdo_core::matrix::{Rejection, UpdatePolicy};
 use vdo_core::status::NewVersion;
 
 /// Every installed driver of which a newer version fits and is not installed: first those for which something has to be done. `None`
@@ -13,13 +13,38 @@ use vdo_core::status::NewVersion;
 pub(super) fn newer(choice: &Choice, runs: &DriverRuns) -> Option<Vec<NewVersion>> {
     let policy = choice.policy?;
     let of = |run: &DriverRun| {
+        if let Some(held) = held(choice, run) {
+            return Some(held);
+        }
         let (version, stays, reason, why) = why(run, policy)?;
         let message = format!("{} {version} is available, and {stays} stays: {why}", short(&run.name));
         Some(NewVersion { reason, message })
     };
     let mut all: Vec<NewVersion> = runs.iter().filter_map(of).collect();
-    all.sort_by_key(|newer| newer.reason == Reason::UpdatePolicy);
+    let by_itself = [Reason::UpdatePolicy, Reason::OutsideMaintenanceWindow];
+    all.sort_by_key(|newer| by_itself.contains(&newer.reason));
     Some(all)
+}
+
+/// A change that waits for a maintenance window. A revision of the history goes before the choice.
+fn held(choice: &Choice, run: &DriverRun) -> Option<NewVersion> {
+    let (closed, pick) = (choice.window.as_ref()?, run.pick.as_ref()?);
+    let held = pick.waits.as_ref().filter(|_| run.back().is_none())?;
+    let Rejection::Held { waits } = &held.reason else { return None };
+    let (name, stays) = (short(&run.name), &pick.version);
+    let message = match held.version == pick.version {
+        true => format!("the matrix has another chart of {name} {stays}, and the one that is installed stays: it waits {waits}"),
+        false => format!(
+            "{name} {} is available, and {stays} stays: it waits {waits}; vdoctl upgrade apply --to {}={} does not wait",
+            held.version,
+            name.to_lowercase(),
+            held.version
+        ),
+    };
+    Some(NewVersion {
+        reason: closed.reason,
+        message,
+    })
 }
 
 /// The newer version, the one that stays, and why.

@@ -93,3 +93,4 @@ mod values_from;
 mod volume_guard;
 mod volumes;
 mod webhook;
+mod windows;

@@ -2,9 +2,11 @@
 
 mod compatibility;
 mod condition;
+mod conflict_rule;
 mod connection;
 mod failure;
 mod file_volumes;
+mod maintenance_window;
 mod reason;
 mod storage_class;
 mod storage_tuning;
@@ -15,19 +17,21 @@ mod volume_snapshot_class;
 
 pub use compatibility::{CompatibilityConfig, CompatibilityConfigSpec};
 pub use condition::{ConditionType, Conditions};
+pub use conflict_rule::{ConflictPolicy, ConflictRule};
 pub use connection::{
     AboutStatus, CaBundle, CertificateStatus, CredentialStatus, MachineStatus, MachinesStatus, PrivilegesStatus, ProbeStatus,
     RegisteredVolumesStatus, TagCategoryStatus, VsphereCloudConfig, VsphereCloudConfigSpec, VsphereCloudConfigStatus,
 };
 pub use failure::{Class, Classify, causes, chain};
 pub use file_volumes::{FileVolumes, NetPermission, Permission, VsanClusters};
+pub use maintenance_window::MaintenanceWindow;
 pub use reason::Reason;
 pub use storage_class::{BindingMode, DefaultClassMode, DefaultStorageClass, FsType, ReclaimPolicy, StorageClass};
 pub use storage_tuning::StorageTuning;
 pub use values_from::{ValuesFrom, ValuesKind};
 pub use vdoconfig::{
-    Approval, CloudProvider, ConflictPolicy, ConflictRule, DeletionPolicy, Driver, Images, IpFamily, ManagementState, NodeNetwork,
-    NodeNetworks, RollbackPolicy, Snapshots, StorageProvider, Topology, UpdatePolicy, VDOConfig, VDOConfigSpec,
+    Approval, CloudProvider, DeletionPolicy, Driver, Images, IpFamily, ManagementState, NodeNetwork, NodeNetworks, RollbackPolicy,
+    Snapshots, StorageProvider, Topology, UpdatePolicy, VDOConfig, VDOConfigSpec,
 };
 pub use vdoconfig_status::{
     ApartNode, DriftStatus, DriverStatus, Health, InventoryStatus, KubernetesStatus, MatrixStatus, NextAttempt, NodesStatus, PlanStatus,

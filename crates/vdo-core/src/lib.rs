@@ -9,7 +9,8 @@
 //! ```
 //!
 //! The other modules serve these five: [`drivers`] and [`driverconfig`] know the two drivers, [`installed`] those of others, [`manifest`] an object, [`rbac`] and
-//! [`admission`] what an account may write, [`certificate`] the webhook's, [`install`] the operator's own manifests, [`lock`] a mirror's, [`volumes`] why a volume does not work.
+//! [`admission`] what an account may write, [`certificate`] the webhook's, [`install`] the operator's own manifests, [`lock`] a mirror's, [`volumes`] why a volume does not work,
+//! [`windows`] when automatic changes are made.
 //!
 //! There is no client, clock, environment, file or await; who calls brings what was read, and the time.
 #![cfg_attr(not(test), warn(clippy::arithmetic_side_effects))]
@@ -30,3 +31,4 @@ pub mod plan;
 pub mod rbac;
 pub mod status;
 pub mod volumes;
+pub mod windows;

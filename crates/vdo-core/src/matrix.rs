@@ -10,6 +10,7 @@
 mod constraints;
 mod difference;
 mod format;
+mod held;
 mod index;
 mod legacy_format;
 pub mod lint;
@@ -30,6 +31,7 @@ mod what_if;
 
 pub use constraints::{MULTI_VCENTER, misfits};
 pub use difference::{Choice, Difference, Situation, difference, known_minors, known_vcenters, minors};
+pub use held::Held;
 pub use index::{
     BuildFloor, Confidence, Driver, Entry, Facts, Feature, Image, Index, RequiredWhen, Requirement, Source, State, Support, UpgradesFrom,
     Verdict,

@@ -158,6 +158,7 @@ impl Planned {
         }
         let items = outline(&planned.plan, &planned.desired);
         let endangered = endangered(&context.ports.reader, &config, &state, &planned).await?;
+        planned.plan.waiting.extend(planned.held());
         planned.plan.waiting.extend(endangered.iter().map(|sentence| Wait {
             driver: STORAGE.name.to_owned(),
             reason: Reason::ApprovalRequired,

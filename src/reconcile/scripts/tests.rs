@@ -10,7 +10,8 @@
 //! | `node add NAME`, `node ready NAME`, `node lost NAME` | a node joins, is initialised by the cloud provider, is gone |
 //! | `pods ready`, `pods fail KIND/NAME` | what the workloads report |
 //! | `change KIND/NAME POINTER JSON`, `delete KIND/NAME` | another manager was there |
-//! | `volumes COUNT`, `wait MINUTES` | volumes of the driver; time passes |
+//! | `volumes COUNT`, `wait MINUTES`, `clock TIME` | volumes of the driver; time passes, or a clock is set |
+//! | `retry` | a user wants a change that failed tried again |
 //! | `plan` | shows the versions and the whole way |
 //! | `apply`, `apply COUNT` | makes the writes that may be made now, until none is left, or the process dies after so many |
 //! | `health` | how the drivers are |
@@ -28,6 +29,7 @@ use crate::reconcile::render::{RenderCache, RenderInput, render};
 use crate::reconcile::requests::requests;
 use crate::reconcile::site::Site;
 use crate::reconcile::site::tests::connection;
+use crate::reconcile::windows;
 use k8s_openapi::jiff::{SignedDuration, Timestamp};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
@@ -35,7 +37,7 @@ use std::fmt::Write as _;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
-use vdo_api::api::{FINALIZER, VDOConfig};
+use vdo_api::api::{FINALIZER, RETRY_AT, VDOConfig};
 use vdo_api::facts::{Cluster, Connection, Node, Place};
 use vdo_api::types::{ById, ObjectId, VcenterVersion};
 use vdo_core::chart;
@@ -121,6 +123,11 @@ impl Story {
             }
             ["volumes", count] => self.volumes = count.parse().expect("a number"),
             ["wait", minutes] => self.now += SignedDuration::from_mins(minutes.parse().expect("a number")),
+            ["clock", time] => self.now = time.parse().expect("a time"),
+            ["retry"] => {
+                let annotations = self.config.metadata.annotations.get_or_insert_default();
+                annotations.insert(RETRY_AT.into(), self.now.to_string());
+            }
             ["plan"] => return self.shown(),
             ["apply"] => return self.applied(usize::MAX),
             ["apply", writes] => return self.applied(writes.parse().expect("a number")),
@@ -243,6 +250,7 @@ impl Story {
     }
 
     fn choose(&self, runs: &mut DriverRuns) -> Choice {
+        let window = windows::closed(&self.config, self.now);
         let mut drivers = choose::undecided(&runs.questions(), runs);
         while !drivers.is_empty() {
             let query = Query {
@@ -252,8 +260,16 @@ impl Story {
                 installed: &self.state.versions(),
                 policy: choose::policy(self.config.spec.update_policy),
             };
+            let held = window
+                .as_ref()
+                .and_then(|closed| windows::hold(closed, (&self.config, &self.state.inventory, runs), &self.index, &query));
+            let query = Query {
+                drivers: held.as_ref().unwrap_or(&drivers),
+                ..query
+            };
             if let Some(needs) = choose::accept(&self.index, &query, matrix::resolve(&self.index, &query), runs) {
                 return Choice {
+                    window,
                     needs,
                     index: Some(Arc::new(self.index.clone())),
                     ..Choice::default()

@@ -180,6 +180,14 @@ fn schema_refuses_malformed_fields_with_advice() -> Result<()> {
                 config(json!({"images": {"registry": "https://registry.example.com/"}})),
                 "without https://",
             ),
+            (
+                config(json!({"maintenanceWindows": [{"schedule": "0 2 * * *", "duration": "0s"}]})),
+                "write a time longer than zero",
+            ),
+            (
+                config(json!({"maintenanceWindows": [{"schedule": "", "duration": "1h"}]})),
+                "spec.maintenanceWindows[0].schedule",
+            ),
             (config(json!({"progressDeadline": "0s"})), "write a time longer than zero"),
             (config(json!({"progressDeadline": "soon"})), "spec.progressDeadline"),
             (config(json!({"revisionHistoryLimit": -1})), "spec.revisionHistoryLimit"),

@@ -62,6 +62,8 @@ pub enum ConditionType {
     Upgradeable,
     /// A newer version of a driver fits and is not installed; the reason says why. Absent otherwise.
     UpgradeAvailable,
+    /// A maintenance window is open; the message says when the next one does. Unknown where one of them cannot be read, absent without windows.
+    MaintenanceWindow,
     /// A change of a driver failed, and the revision before it is back. Absent otherwise.
     RolledBack,
     /// Every option that is set has an effect in the chosen versions. Absent where it is so.
@@ -135,17 +137,20 @@ impl ConditionType {
     pub fn when_absent(self) -> Option<&'static str> {
         match self {
             Self::UpgradeAvailable | Self::RolledBack => Some("False"),
-            Self::OptionsSupported => Some("True"),
+            Self::OptionsSupported | Self::MaintenanceWindow => Some("True"),
             _ => None,
         }
     }
 
     /// Whether a condition of this type says with this status that all is well; `None` where that is not known. Of a failure that was rolled
-    /// back and of what waits for a person, True is bad news; that work is under way, or a newer version exists, is neither.
+    /// back and of what waits for a person, True is bad news; that work is under way, a newer version exists or a
+    /// window is closed, is neither.
     #[must_use]
     pub fn is_well(kind: &str, status: &str) -> Option<bool> {
         let bad = [Self::RolledBack, Self::Stalled].map(Self::as_str).contains(&kind);
-        let neutral = [Self::Reconciling, Self::UpgradeAvailable].map(Self::as_str).contains(&kind);
+        let neutral = [Self::Reconciling, Self::UpgradeAvailable, Self::MaintenanceWindow]
+            .map(Self::as_str)
+            .contains(&kind);
         match status {
             "True" => Some(!bad),
             "False" => Some(bad || neutral),
@@ -246,7 +251,9 @@ mod tests {
         for kind in ConditionType::iter() {
             let expected = match kind {
                 ConditionType::RolledBack | ConditionType::Stalled => [Some(false), Some(true), None],
-                ConditionType::Reconciling | ConditionType::UpgradeAvailable => [Some(true), Some(true), None],
+                ConditionType::Reconciling | ConditionType::UpgradeAvailable | ConditionType::MaintenanceWindow => {
+                    [Some(true), Some(true), None]
+                }
                 _ => [Some(true), Some(false), None],
             };
             let found = ["True", "False", "Unknown"].map(|status| ConditionType::is_well(kind.as_str(), status));

@@ -313,6 +313,12 @@ reasons! {
     VersionPinned,
     /// A newer version of a driver fits, and something that must hold before its upgrade is not known to hold.
     UpgradeWaits,
+    /// A maintenance window is open: drivers may change by themselves.
+    WindowOpen,
+    /// No maintenance window is open, and what would change by itself waits for the next one.
+    OutsideMaintenanceWindow,
+    /// A maintenance window cannot be read or never opens, and what would change by itself waits.
+    MaintenanceWindowInvalid,
     /// An option is set that the chosen version of its driver cannot use.
     OptionNotSupported,
     /// An image is not pulled from the mirror.

@@ -1,6 +1,6 @@
 #![allow(clippy::duplicated_attributes, reason = "every printer column has a name, a type and a path")]
 
-use super::VDOConfigStatus;
+use super::{ConflictRule, MaintenanceWindow, VDOConfigStatus};
 use k8s_openapi::jiff::SignedDuration;
 use kube::{CustomResource, KubeSchema};
 use schemars::JsonSchema;
@@ -75,6 +75,12 @@ pub struct VDOConfigSpec {
     /// Latest: whenever a newer version fits; Disabled: never.
     #[serde(default)]
     pub update_policy: UpdatePolicy,
+    /// When installed drivers may change by themselves: outside of these windows, an upgrade that no one asked for and a chart that a newer
+    /// matrix brings wait for the next one. Repairs, first installations and what a user asks for do not, nor does anything where approval is
+    /// Manual. Empty: always. While one of them cannot be read, or never opens, all such changes wait.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(length(max = 16))]
+    pub maintenance_windows: Vec<MaintenanceWindow>,
     /// Who lets changes happen. Automatic: no one has to be asked, unless a plan takes away what volumes depend on: the cluster id, a
     /// vCenter or the label of a tag category; Manual: every plan waits until its hash, which status.plan
     /// shows, is in the annotation vdo.vmware.com/approve.
@@ -133,6 +139,7 @@ impl Default for VDOConfigSpec {
             management_state: ManagementState::default(),
             deletion_policy: DeletionPolicy::default(),
             update_policy: UpdatePolicy::default(),
+            maintenance_windows: Vec::new(),
             approval: Approval::default(),
             rollback: RollbackPolicy::default(),
             progress_deadline: ten_minutes(),
@@ -261,36 +268,6 @@ pub enum RollbackPolicy {
     Manual,
     /// Nothing.
     Disabled,
-}
-
-/// Who keeps a field. A rule is for one field, or everything below one, of all objects or of those of a kind and a name. Of several
-/// rules for a field the last one counts.
-#[derive(KubeSchema, Serialize, Deserialize, Clone, Debug, PartialEq, Eq)]
-#[serde(rename_all = "camelCase")]
-pub struct ConflictRule {
-    /// The kind of the objects, for example Deployment; default: all.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub kind: Option<String>,
-    /// The name of the objects; default: all.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub name: Option<String>,
-    /// The field, as vdoctl diff shows it, with everything below it, for example spec.replicas, metadata.labels[team] or
-    /// spec.template.spec.containers[*].resources.
-    #[schemars(length(min = 1))]
-    pub path: String,
-    /// Own: it is taken back. Yield: it is left to the manager that sets it. Fail: it is left alone, and the condition says who set it when.
-    pub policy: ConflictPolicy,
-}
-
-/// What becomes of a field that another manager has changed too.
-#[derive(Serialize, Deserialize, JsonSchema, Clone, Copy, Debug, PartialEq, Eq)]
-pub enum ConflictPolicy {
-    /// It is taken back, at once and each time; who keeps setting it is named, and after three times left alone for a while (DriftFight).
-    Own,
-    /// It is left to the manager that sets it: the operator gives it up and says nothing more of it. When no one sets it any more, it is not set.
-    Yield,
-    /// It is left as it is, and Ready has the reason Conflict until it is in sync, or another rule says what to do.
-    Fail,
 }
 
 /// Where images are pulled from.

@@ -102,6 +102,12 @@ pub enum Rejection {
         /// What is known of it, and what to do.
         what: String,
     },
+    /// It is not installed before a maintenance window opens.
+    #[error("waits {waits}")]
+    Held {
+        /// Until when, or for what.
+        waits: String,
+    },
     /// It is a pre-release.
     #[error("is a pre-release, which is chosen only when pinned")]
     Prerelease,
@@ -230,6 +236,7 @@ impl Rejection {
             | Self::NoPath { .. }
             | Self::NotMirrored
             | Self::Unmet { .. }
+            | Self::Held { .. }
             | Self::Vsphere { .. } => 0,
             Self::Kubernetes { supported, actual } => {
                 let minor = |bound: Option<&str>| Some(*bound?.parse::<KubernetesVersion>().ok()?.numbers().get(1)?);

@@ -1,4 +1,5 @@
 use super::constraints::{Constraints, Exclusion, Verdicts, judge, misfit};
+use super::held::Held;
 use super::index::{Driver, Entry, Index, Requirement, State};
 use super::not_yet::NotYet;
 use super::rejection::{Cause, NoFit, Rejected, Rejection};
@@ -39,6 +40,8 @@ pub struct DriverRequest {
     /// What is not known to hold of the preconditions of upgrades, by name, with what is known of it and what to do. An upgrade that
     /// names one of these waits; a first installation does not. `None`: not checked, and the choice names what to check.
     pub unmet: Option<BTreeMap<String, String>>,
+    /// The version that stays for now although another one would be chosen. A pin goes before it.
+    pub held: Option<Held>,
 }
 
 /// Everything the choice depends on.
@@ -289,18 +292,20 @@ fn unpinned<'a>(
     };
     let known = installed.map(|version| (version, driver.entry(version)));
     let misfit = |entry| misfit(entry, query, &verdicts.constraints);
+    let stays = |entry, why: &str| Choice {
+        forced: true,
+        overridden: misfit(entry).map(|reason| reason.to_string()),
+        ..Choice::fixed(entry, request, why.to_owned())
+    };
+    if let Some(Held { at, .. }) = &request.held {
+        let unknown = || Cause::InstalledUnknown { installed: at.clone() };
+        let entry = driver.entry(at).ok_or_else(unknown)?;
+        return Ok(vec![stays(entry, "installed, and no maintenance window is open")]);
+    }
     match (query.policy, known) {
-        (UpdatePolicy::Disabled | UpdatePolicy::Frozen, Some((_, Some(entry)))) => {
-            let why = if query.policy == UpdatePolicy::Frozen {
-                "installed, and nothing is changed by a matrix past its date"
-            } else {
-                "installed, and updates are disabled"
-            };
-            Ok(vec![Choice {
-                forced: true,
-                overridden: misfit(entry).map(|reason| reason.to_string()),
-                ..Choice::fixed(entry, request, why.to_owned())
-            }])
+        (UpdatePolicy::Disabled, Some((_, Some(entry)))) => Ok(vec![stays(entry, "installed, and updates are disabled")]),
+        (UpdatePolicy::Frozen, Some((_, Some(entry)))) => {
+            Ok(vec![stays(entry, "installed, and nothing is changed by a matrix past its date")])
         }
         (UpdatePolicy::Disabled | UpdatePolicy::Frozen, Some((version, None))) => Err(Cause::InstalledUnknown {
             installed: version.clone(),
@@ -413,7 +418,7 @@ fn taken(options: &Options<'_>, choice: &Choice<'_>, query: &Query<'_>) -> Pick 
         from: installed.cloned(),
         leaves: leaves(),
         path: way.iter().enumerate().map(step).collect(),
-        waits: waits(&options.verdicts, &target.version),
+        waits: Held::rejected(query.drivers.get(options.name)).or_else(|| waits(&options.verdicts, &target.version)),
         chart: entry.chart.clone(),
         because,
         because_target,

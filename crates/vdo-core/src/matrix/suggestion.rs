@@ -40,6 +40,9 @@ pub(super) fn suggestion(
         }
         Cause::PinRejected { fits: Some(_), .. } => Some("Remove the pin, or set allowIncompatible to insist on it".to_owned()),
         Cause::PinRejected { .. } => Some("Set allowIncompatible to insist on it".to_owned()),
+        Cause::InstalledUnknown { .. } if request.is_some_and(|request| request.held.is_some()) => {
+            Some("It goes on when a maintenance window opens; pin a listed version, to let it be managed before".to_owned())
+        }
         Cause::InstalledUnknown { .. } => {
             Some("Pin a listed version, change updatePolicy, or bring a newer matrix, to let it be managed".to_owned())
         }
@@ -87,9 +90,11 @@ impl Kind {
             Rejection::Feature { .. } | Rejection::FeatureVsphere { .. } | Rejection::OneVcenter { .. } => Some(Self::Asked),
             Rejection::Vsphere { .. } => Some(Self::Vcenter),
             Rejection::Requires { .. } | Rejection::RequiresVersion { .. } => Some(Self::Driver),
-            Rejection::Downgrade { .. } | Rejection::Unmet { .. } | Rejection::NoPath { .. } | Rejection::NotMirrored => {
-                Some(Self::Decision)
-            }
+            Rejection::Downgrade { .. }
+            | Rejection::Unmet { .. }
+            | Rejection::Held { .. }
+            | Rejection::NoPath { .. }
+            | Rejection::NotMirrored => Some(Self::Decision),
             Rejection::Kubernetes { .. } | Rejection::Withdrawn { .. } | Rejection::NoChart | Rejection::Prerelease | Rejection::Apart => {
                 None
             }
@@ -147,7 +152,7 @@ impl Rejection {
                 Some(format!("{connection} at version {end}, or doing without {by}"))
             }
             Self::NoPath { from, .. } => Some(format!("installing {from} or a newer version first")),
-            Self::Prerelease | Self::Downgrade { .. } => Some("a pin".to_owned()),
+            Self::Prerelease | Self::Downgrade { .. } | Self::Held { .. } => Some("a pin".to_owned()),
             Self::NotMirrored => Some("a mirror that has it".to_owned()),
             Self::Withdrawn { .. } | Self::NoChart | Self::Apart | Self::Unmet { .. } => None,
         }

@@ -21,6 +21,9 @@ pub fn fold(old: &VDOConfigStatus, report: &Report, now: &Time) -> VDOConfigStat
     preconditions(&mut conditions, report);
     upgradeable(&mut conditions, report);
     newer(&mut conditions, old, report);
+    if let Some(window) = &report.window {
+        conditions.set(window.kind, window.holds, window.reason, window.message.clone());
+    }
     if let Some(back) = report.failures.iter().find(|failure| failure.reason == Reason::RolledBack) {
         conditions.set(ConditionType::RolledBack, Some(true), back.reason, back.message.clone());
     }

@@ -187,6 +187,8 @@ pub struct Report {
     pub next_attempt: Option<Time>,
     /// How long nothing may move on while something is waited for, as the specification has it.
     pub deadline: Option<SignedDuration>,
+    /// How the maintenance windows are, where there are any.
+    pub window: Option<Precondition>,
     /// When something has to be decided although nothing happens.
     pub look_again: Option<Timestamp>,
 }
@@ -225,6 +227,7 @@ impl Report {
             stages,
             next_attempt,
             deadline,
+            window,
             look_again,
         } = later;
         newest(&mut self.generation, generation);
@@ -240,7 +243,8 @@ impl Report {
         newest(&mut self.paused, paused);
         newest(&mut self.next_attempt, next_attempt);
         newest(&mut self.deadline, deadline);
-        newest(&mut self.look_again, look_again);
+        newest(&mut self.window, window);
+        self.look_again = self.look_again.into_iter().chain(look_again).min();
         if !drivers.is_empty() {
             self.drivers = drivers;
         }

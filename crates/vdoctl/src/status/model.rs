@@ -266,6 +266,11 @@ impl Config {
         Conditions::find(&self.status.conditions, ConditionType::UpgradeAvailable).filter(|c| c.status == "True")
     }
 
+    /// How the maintenance windows are, where there are any.
+    pub(super) fn window(&self) -> Option<&Condition> {
+        Conditions::find(&self.status.conditions, ConditionType::MaintenanceWindow)
+    }
+
     fn view(&self) -> ConfigView {
         let status = &self.status;
         let ready = Conditions::find(&status.conditions, ConditionType::Ready);

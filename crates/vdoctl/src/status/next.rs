@@ -4,6 +4,7 @@ use super::super::style::ago;
 use super::super::views::status::StatusView;
 use super::judgement::{Judgement, Kind};
 use super::model::{Config, Operator, Picture};
+use crate::error::capital;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use k8s_openapi::jiff::Timestamp;
 use vdo_api::api::{ConditionType, Conditions, DriftStatus, Health, Reason};
@@ -124,6 +125,8 @@ fn possible(picture: &Picture, config: &Config) -> Vec<String> {
     let is_shown = |c: &Condition| problems.iter().any(|problem| problem.reason == c.reason);
     let newer = config.upgrade_available().filter(|c| !is_shown(c));
     let mut lines: Vec<String> = newer.map(|c| format!("{}.", c.message)).into_iter().collect();
+    let window = config.window().filter(|c| !is_shown(c) && lines.is_empty());
+    lines.extend(window.map(|c| format!("{}.", capital(c.message.trim_end_matches('.')))));
     lines.extend(config.unfinished_upgrade());
     lines.extend(config.kept.iter().map(|(driver, revision)| {
         let name = short(driver);

@@ -18,7 +18,7 @@ pub(super) fn failures(planned: &Planned) -> String {
 /// What waits, and for what.
 pub(super) fn waits(planned: &Planned) -> String {
     let mut text = String::new();
-    for wait in planned.plan.waiting.iter().chain(&planned.plan.blocked) {
+    for wait in planned.plan.waiting.iter().chain(&planned.plan.blocked).chain(&planned.held()) {
         writeln!(text, "  waits: {} {}: {}", wait.driver, wait.reason, wait.message).expect("written");
     }
     for skip in &planned.plan.skipped {

@@ -17,16 +17,27 @@ impl ChartRepository {
         }
         let bytes = self.package(wanted).await?;
         let chart = Arc::new(chart::open(&bytes)?);
-        let opened = Opened {
-            chart: chart.clone(),
-            bytes,
-        };
+        self.remember(&wanted.digest, chart.clone(), bytes);
+        Ok(chart)
+    }
+
+    /// A chart that was kept elsewhere, opened: its source need not have it any more. `None` where these are not its bytes.
+    #[must_use]
+    pub fn restore(&self, digest: &Digest, bytes: &[u8]) -> Option<Arc<Chart>> {
+        if let Some(known) = lock(&self.charts).get(digest) {
+            return Some(known.chart.clone());
+        }
+        let chart = Arc::new(chart::open(bytes).ok().filter(|_| Digest::of(bytes) == *digest)?);
+        self.remember(digest, chart.clone(), bytes.to_vec());
+        Some(chart)
+    }
+
+    fn remember(&self, digest: &Digest, chart: Arc<Chart>, bytes: Vec<u8>) {
         let mut charts = lock(&self.charts);
         if charts.len() >= CHARTS {
             charts.clear();
         }
-        charts.insert(wanted.digest.clone(), opened);
-        Ok(chart)
+        charts.insert(digest.clone(), Opened { chart, bytes });
     }
 
     /// The bytes of a chart, which are those that were promised.

@@ -9,6 +9,7 @@ pub(in crate::support) const OF_KINDS: &[(&str, &[&str])] = &[
             "spec.conflicts|all",
             "spec.deletionPolicy",
             "spec.images|all",
+            "spec.maintenanceWindows|all",
             "spec.managementState",
             "spec.progressDeadline",
             "spec.revisionHistoryLimit",

@@ -1,0 +1,25 @@
+//! When installed drivers may change by themselves.
+
+use kube::KubeSchema;
+use serde::{Deserialize, Serialize};
+
+/// A time in which installed drivers may change by themselves.
+#[derive(KubeSchema, Serialize, Deserialize, Clone, Debug, PartialEq, Eq)]
+#[serde(rename_all = "camelCase")]
+pub struct MaintenanceWindow {
+    /// When it opens, as in a crontab: minute, hour, day of month, month, day of week, for example 0 2 * * SAT.
+    #[schemars(length(min = 1, max = 128))]
+    pub schedule: String,
+    /// How long it is open, for example 2h or 1h30m. A change that has begun is ended after it, too.
+    #[x_kube(validation = Rule::new("duration(self) > duration('0s')").message("write a time longer than zero, for example 2h"))]
+    #[schemars(regex(pattern = r"^([0-9]+(\.[0-9]+)?(ms|s|m|h))+$"), length(max = 32))]
+    pub duration: String,
+    /// The time zone of the schedule, by its name in the IANA time zone database, for example Europe/Berlin.
+    #[serde(default = "utc")]
+    #[schemars(length(min = 1, max = 64))]
+    pub time_zone: String,
+}
+
+fn utc() -> String {
+    "UTC".into()
+}
