@@ -9,7 +9,9 @@ use std::time::{Duration, Instant};
 /// A kubeconfig with these contexts, all of one server.
 fn kubeconfig(folder: &Path, contexts: &[&str], server: &str) -> String {
     let clusters = contexts.iter().map(|name| json!({"name": name, "cluster": {"server": server}}));
-    let all = contexts.iter().map(|name| json!({"name": name, "context": {"cluster": name, "user": "u"}}));
+    let all = contexts
+        .iter()
+        .map(|name| json!({"name": name, "context": {"cluster": name, "user": "u"}}));
     let config = json!({"apiVersion": "v1", "kind": "Config", "users": [{"name": "u", "user": {}}],
         "clusters": clusters.collect::<Vec<_>>(), "contexts": all.collect::<Vec<_>>()});
     let path = folder.join("config");
@@ -43,7 +45,10 @@ fn contexts_that_are_wrong_are_refused_before_any_cluster_is_asked() {
         ] {
             let line = [verb, &["--kubeconfig", &path, "--timeout", "5m", "--request-timeout", "5m"], more].concat();
             let said = seen(vdoctl(&line));
-            assert!(said.starts_with(&format!("exit {code}\n")) && said.contains(says), "{line:?}: {said}");
+            assert!(
+                said.starts_with(&format!("exit {code}\n")) && said.contains(says),
+                "{line:?}: {said}"
+            );
         }
     }
     let said = seen(vdoctl(&["status", "--watch", "--all-contexts"]));
@@ -51,7 +56,10 @@ fn contexts_that_are_wrong_are_refused_before_any_cluster_is_asked() {
     assert!(begun.elapsed() < Duration::from_secs(120), "a cluster was asked");
     let none = kubeconfig(folder.path(), &[], &server);
     let said = seen(vdoctl(&["status", "--all-contexts", "--kubeconfig", &none]));
-    assert_eq!(said, "exit 3\n--- stdout\n--- stderr\nerror: the kubeconfig has no contexts\n  Name another with --kubeconfig or KUBECONFIG.\n");
+    assert_eq!(
+        said,
+        "exit 3\n--- stdout\n--- stderr\nerror: the kubeconfig has no contexts\n  Name another with --kubeconfig or KUBECONFIG.\n"
+    );
 }
 
 #[test]
@@ -62,10 +70,17 @@ fn contexts_that_do_not_answer_are_a_line_each_in_every_form() {
     let table = run(&[]);
     let lines: Vec<&str> = table.lines().collect();
     assert!(lines[0] == "exit 5" && lines[3].starts_with("east     unreachable  -"), "{table}");
-    assert!(lines[4].starts_with("west     unreachable  -") && lines[5].starts_with("More about east: vdoctl status --kubeconfig "), "{table}");
+    assert!(
+        lines[4].starts_with("west     unreachable  -") && lines[5].starts_with("More about east: vdoctl status --kubeconfig "),
+        "{table}"
+    );
     assert_eq!(run(&["-o", "name"]), "exit 5\n--- stdout\neast\nwest\n--- stderr\n");
     let document = run(&["-o", "json"]);
-    let json = document.split("--- std").nth(1).and_then(|text| text.strip_prefix("out\n")).expect("stdout");
+    let json = document
+        .split("--- std")
+        .nth(1)
+        .and_then(|text| text.strip_prefix("out\n"))
+        .expect("stdout");
     assert_eq!(crate::schema::faults_of(json), Vec::<String>::new(), "{json}");
     assert!(json.contains("\"exit\": 5") && json.contains("\"kind\": \"StatusList\""), "{json}");
 }

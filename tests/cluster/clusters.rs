@@ -13,7 +13,6 @@ use std::process::Command;
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 use tokio::task::block_in_place;
-use vdo_testbed::{Binaries, Part};
 
 /// Runs a test with two control planes. Two such tests at once could wait for each other.
 fn with_two(other: Fixture, test: impl AsyncFnOnce(&mut Bed, &mut Bed) -> Result<()>) -> Result<()> {
@@ -51,10 +50,7 @@ impl Desk {
             "current-context": "west"});
         let folder = tempfile::tempdir()?;
         std::fs::write(folder.path().join("config"), config.to_string())?;
-        Ok(Self {
-            folder,
-            _silent: listener,
-        })
+        Ok(Self { folder, _silent: listener })
     }
 
     fn kubeconfig(&self) -> PathBuf {
@@ -99,38 +95,76 @@ fn status_of_several_clusters_is_one_table_with_problems_first() -> Result<()> {
         let (table, said) = desk.ends(5, "status --contexts east,west,dead,east")?;
         ensure!(first_words(&table) == ["CONTEXT", "dead", "west", "east", "More"], "{table}");
         let dead = table.lines().nth(1).context("a line")?;
-        let parts = ["unreachable", "cluster dead at https://127.0.0.1:9 cannot be reached: ", "onnection refused"];
+        let parts = [
+            "unreachable",
+            "cluster dead at https://127.0.0.1:9 cannot be reached: ",
+            "onnection refused",
+        ];
         ensure!(parts.iter().all(|part| dead.contains(part)), "{table}");
         let east_line = table.lines().nth(3).context("a line")?;
-        ensure!(east_line.contains("healthy") && east_line.contains("CPI ") && east_line.contains("CSI "), "{table}");
-        ensure!(table.ends_with("More about dead: vdoctl status --context dead\n") && said.is_empty(), "{table}{said}");
+        ensure!(
+            east_line.contains("healthy") && east_line.contains("CPI ") && east_line.contains("CSI "),
+            "{table}"
+        );
+        ensure!(
+            table.ends_with("More about dead: vdoctl status --context dead\n") && said.is_empty(),
+            "{table}{said}"
+        );
         // It ends as the worst does.
         ensure!(first_words(&desk.ends(3, "status --contexts east,west")?.0)[1..] == ["west", "east", "More"]);
         ensure!(first_words(&desk.ends(0, "status --contexts east")?.0) == ["CONTEXT", "east"]);
-        ensure!(desk.ends(0, "status --contexts east -o wide")?.0.contains(&east.cluster.server_url().to_string()));
+        ensure!(
+            desk.ends(0, "status --contexts east -o wide")?
+                .0
+                .contains(&east.cluster.server_url().to_string())
+        );
 
         // The documents are those of one cluster.
         let list = desk.document(5, "status --all-contexts -o json")?;
-        let of = |field: &str| -> Vec<Value> { list["items"].as_array().into_iter().flatten().map(|item| item[field].clone()).collect() };
+        let of = |field: &str| -> Vec<Value> {
+            list["items"]
+                .as_array()
+                .into_iter()
+                .flatten()
+                .map(|item| item[field].clone())
+                .collect()
+        };
         ensure!(list["kind"] == "StatusList" && of("context") == ["dead", "west", "east"], "{list}");
-        ensure!(of("exit") == [5, 3, 0] && of("otherContexts") == [json!([]), json!([]), json!(["apps"])], "{list}");
+        ensure!(
+            of("exit") == [5, 3, 0] && of("otherContexts") == [json!([]), json!([]), json!(["apps"])],
+            "{list}"
+        );
         let alone = desk.document(0, "status --context east -o json")?;
         for field in ["deployed", "cluster", "client", "drivers", "problems"] {
             ensure!(of("status")[2][field] == alone[field], "{field}: {list}\n{alone}");
         }
         let error = &of("error")[0];
-        ensure!(of("status")[0].is_null() && error["remedy"].as_str().is_some_and(|remedy| remedy.contains("--context")), "{error}");
+        ensure!(
+            of("status")[0].is_null() && error["remedy"].as_str().is_some_and(|remedy| remedy.contains("--context")),
+            "{error}"
+        );
         let said = desk.ends(5, "status --all-contexts -o name")?;
         ensure!(said.0 == "dead\nwest\neast\n", "{said:?}");
-        ensure!(said.1 == "east is the cluster and user of 1 other context, too, and was asked once: apps\n", "{said:?}");
+        ensure!(
+            said.1 == "east is the cluster and user of 1 other context, too, and was asked once: apps\n",
+            "{said:?}"
+        );
         let yaml = vdo_api::yaml::load_value(&desk.ends(3, "status --contexts west,east -o yaml")?.0)?;
-        ensure!(yaml["items"][0]["context"] == "west" && yaml["items"][1]["status"]["deployed"] == true, "{yaml}");
+        ensure!(
+            yaml["items"][0]["context"] == "west" && yaml["items"][1]["status"]["deployed"] == true,
+            "{yaml}"
+        );
 
         for columns in [80, 40] {
             for line in ["status --all-contexts", "status --all-contexts -o wide"] {
                 let shown = screen_of(desk.vdoctl(line), columns);
                 ensure!(too_wide(&shown, columns).is_empty(), "{columns} columns:\n{shown}");
-                ensure!(["dead", "unreachable", "west", "not deployed", "east", "healthy"].iter().all(|word| shown.contains(word)), "{shown}");
+                ensure!(
+                    ["dead", "unreachable", "west", "not deployed", "east", "healthy"]
+                        .iter()
+                        .all(|word| shown.contains(word)),
+                    "{shown}"
+                );
             }
         }
         Ok(())
@@ -157,9 +191,19 @@ fn report_of_several_clusters_is_one_page_with_what_answered() -> Result<()> {
     with_two(EMPTY, async |east, west| {
         let desk = Desk::of(east, west, 0)?;
         let (out, said) = desk.ends(5, "report --html all.html --contexts east,dead,west")?;
-        ensure!(out.is_empty() && said.contains("only in the table: dead: cluster dead at https://127.0.0.1:9 cannot be reached"), "{said}");
+        ensure!(
+            out.is_empty() && said.contains("only in the table: dead: cluster dead at https://127.0.0.1:9 cannot be reached"),
+            "{said}"
+        );
         let page = std::fs::read_to_string(desk.folder.path().join("all.html"))?;
-        let places = ["<h1>vSphere drivers of 3 clusters</h1>", ">dead<", ">west<", ">east<", "<h1>vSphere drivers of cluster west</h1>", "<h1>vSphere drivers of cluster east</h1>"];
+        let places = [
+            "<h1>vSphere drivers of 3 clusters</h1>",
+            ">dead<",
+            ">west<",
+            ">east<",
+            "<h1>vSphere drivers of cluster west</h1>",
+            "<h1>vSphere drivers of cluster east</h1>",
+        ];
         let found: Vec<Option<usize>> = places.iter().map(|part| page.find(part)).collect();
         ensure!(found.iter().all(Option::is_some) && found.is_sorted(), "{found:?}");
         ensure!(!page.contains("<h1>vSphere drivers of cluster dead"), "it has nothing to show");
@@ -172,8 +216,8 @@ fn report_of_several_clusters_is_one_page_with_what_answered() -> Result<()> {
 fn page_fleets_works_as_written() -> Result<()> {
     with_two(INSTALLED, async |east, west| {
         let desk = Desk::of(east, west, 0)?;
-        let parts = Binaries::ensure(&[Part::Kubectl])?;
-        let page = Page::open("fleets.md")?.with(Path::new(vdo_testbed::vdoctl()))?.with(&parts.path(Part::Kubectl))?;
+        let page = Page::open("fleets.md")?.with(Path::new(vdo_testbed::vdoctl()))?;
+        let page = page.instead("oci://registry.example.com/vdo/matrix:stable", "embedded")?;
         page.set("KUBECONFIG", desk.kubeconfig().display()).run_all()?;
         for bed in [east, west] {
             bed.until_ready().await?;

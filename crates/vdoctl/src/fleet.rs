@@ -108,6 +108,9 @@ mod tests {
         let good = "good".to_owned();
         assert_eq!(seen, [("silent", Err(Exit::TimedOut)), ("good", Ok(&good))]);
         let lines = once(asked.iter().map(|asked| (&asked.context, &asked.others)));
-        assert_eq!(lines, ["good is the cluster and user of 1 other context, too, and was asked once: same"]);
+        assert_eq!(
+            lines,
+            ["good is the cluster and user of 1 other context, too, and was asked once: same"]
+        );
     }
 }

@@ -222,7 +222,8 @@ More about dead: vdoctl status --context dead
         for (columns, below) in [(120, true), (80, true), (60, true), (40, false)] {
             for wide in [false, true] {
                 let text = drawn(Some(columns), wide);
-                text.lines().for_each(|line| assert!(width(line) <= columns, "{columns}: {line}\n{text}"));
+                text.lines()
+                    .for_each(|line| assert!(width(line) <= columns, "{columns}: {line}\n{text}"));
                 assert_eq!(text.contains("PROBLEM"), below, "{text}");
                 for word in ["dead", "unreachable", "degraded 60m"] {
                     assert!(text.contains(word), "{columns}: {word}\n{text}");
