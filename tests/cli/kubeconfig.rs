@@ -107,7 +107,7 @@ fn context_that_is_not_there_lists_those_that_are() {
     let said = seen(vdoctl(&["status", "--kubeconfig", &path, "--context", "blu"]));
     assert_eq!(
         said,
-        "exit 5\n--- stdout\n--- stderr\nerror: the kubeconfig has no context \"blu\"\n  Did you mean blue? Name one with --context: blue.\n"
+        "exit 5\n--- stdout\n--- stderr\nerror: the kubeconfig has no context \"blu\"\n  Did you mean blue? The contexts are: blue.\n"
     );
 }
 

@@ -5,6 +5,7 @@ mod chart;
 mod chart_sources;
 mod compare;
 mod completion;
+mod contexts;
 mod cosign;
 mod deploy;
 mod doctor;

@@ -6,6 +6,7 @@ mod approval;
 #[path = "../common/attacks.rs"]
 mod attacks;
 mod cluster_id;
+mod clusters;
 #[path = "../common/mod.rs"]
 mod common;
 mod connection_faults;

@@ -5,7 +5,7 @@ pub mod contents;
 pub mod image;
 pub mod large;
 pub mod sample;
-mod schema;
+pub mod schema;
 pub mod state;
 pub mod web;
 

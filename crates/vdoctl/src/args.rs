@@ -6,6 +6,7 @@
 mod adopt;
 mod chart;
 mod configure;
+mod contexts;
 mod delete;
 mod deploy;
 mod doctor;
@@ -41,6 +42,7 @@ pub use configure::{
     Configure, ConfigureConnection, ConfigureDrivers, ConfigureMatrix, ConfigureVerb, Secrets, SecretsList, SecretsSet, SecretsVerb,
     Writing,
 };
+pub use contexts::Contexts;
 pub use delete::Delete;
 pub use deploy::{Deploy, DeployVcenter, DryRun};
 pub use doctor::{Allow, Commands, Doctor, DoctorFixing, DoctorVcenter, DoctorVerb};
@@ -156,7 +158,8 @@ pub enum Verb {
     Adopt(Adopt),
     /// Shows what runs, what is wrong and what to do next
     ///
-    /// Works when nothing is deployed, too. Ends with 1 when something is wrong, with 3 when VDO is not deployed.
+    /// Works when nothing is deployed, too. Ends with 1 when something is wrong, with 3 when VDO is not deployed. Of several clusters each has a
+    /// line, problems first, and it ends as for the first of them alone.
     Status(Status),
     /// Shows what the operator would do, in order, and why
     ///
@@ -251,7 +254,7 @@ pub enum Verb {
     /// Writes a page for the people who run the vCenter
     ///
     /// It has status, failed checks, nodes and machines, privileges and versions. One file with everything in it, readable on a phone and on
-    /// paper; from the cluster, or from a support bundle.
+    /// paper; from the cluster, from several, or from a support bundle.
     Report(Report),
     /// Says what a condition, a reason or an exit code means
     Explain(ExplainReason),

@@ -41,6 +41,12 @@ impl Exit {
         Self::Terminated,
     ];
 
+    /// The one with this number.
+    #[must_use]
+    pub fn of(code: u8) -> Option<Self> {
+        Self::ALL.iter().copied().find(|exit| *exit as u8 == code)
+    }
+
     /// One sentence on what it means.
     #[must_use]
     pub fn meaning(self) -> &'static str {

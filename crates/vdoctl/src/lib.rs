@@ -29,6 +29,7 @@ mod events;
 mod exit;
 mod explain;
 mod field_view;
+mod fleet;
 mod foreign;
 mod history;
 mod limited;
@@ -197,6 +198,8 @@ async fn run(cli: &Cli, printer: &mut Printer) -> Exit {
         Verb::Deploy(args) => deploy::run(args, global, printer).await,
         Verb::Adopt(args) => adopt::run(args, global, printer).await,
         Verb::Status(args) if args.watch => status::watch(args, global, printer).await,
+        // Each cluster has the time of --timeout for itself.
+        Verb::Status(args) if args.contexts.are_given() => status::of_several(args, global).await,
         Verb::Status(args) => within(global, status::run(args, global)).await,
         Verb::Plan(args) => within(global, plan::run(args, global)).await,
         Verb::Approve(args) => within(global, approve::run(args, global)).await,

@@ -1,6 +1,7 @@
 //! `vdoctl status`: what runs, what is wrong, what to do next. From what the operator has written down, so that it needs few
 //! rights and tells the same as the operator knows.
 
+mod clusters;
 mod judgement;
 mod matrix;
 mod model;
@@ -14,6 +15,7 @@ use super::printer::Printer;
 use super::views::status::StatusView;
 use super::wrap::columns_of;
 use super::{Answer, CliError, Exit};
+pub(super) use clusters::row;
 pub(super) use judgement::{Judgement, Kind, Need};
 use k8s_openapi::jiff::Timestamp;
 pub(super) use model::{Picture, Severity};
@@ -30,6 +32,11 @@ pub(super) async fn run(args: &Args, global: &Global) -> Result<Answer, CliError
     }
     let context = Context::open(global).await?;
     Ok(look(&context, args).await?.0)
+}
+
+/// The same of several clusters.
+pub(super) async fn of_several(args: &Args, global: &Global) -> Result<Answer, CliError> {
+    clusters::run(args, global).await
 }
 
 /// Shows the status whenever it is another one, until interrupted. That the cluster does not answer once does not end it. On
@@ -63,36 +70,54 @@ fn recorded(file: &Path, format: Format) -> Result<Answer, CliError> {
 }
 
 fn shown(view: &StatusView, format: Format, now: Timestamp) -> Result<Answer, CliError> {
-    let layout = view::Layout {
+    Answer::view(format, view, || view::draw(view, layout(format), now))
+}
+
+/// How the screen is written.
+fn layout(format: Format) -> view::Layout {
+    view::Layout {
         columns: columns_of(&std::io::stdout()),
         wide: format == Format::Wide,
-    };
-    Answer::view(format, view, || view::draw(view, layout, now))
+    }
+}
+
+/// What is seen of a cluster, and how the command ends that shows it.
+struct Seen {
+    view: StatusView,
+    exit: Exit,
+    /// What is to be said besides, a line each.
+    talk: Vec<String>,
 }
 
 /// What is to be shown, and the state behind it.
 async fn look(context: &Context, args: &Args) -> Result<(Answer, StatusView), CliError> {
+    let seen = seen(context).await?;
+    let answer = shown(&seen.view, args.output.or_table(), now())?.exit(seen.exit);
+    Ok((seen.talk.into_iter().fold(answer, Answer::note), seen.view))
+}
+
+async fn seen(context: &Context) -> Result<Seen, CliError> {
     let deployed = context.deployed().await?;
     let picture = Picture::take(context, &deployed).await?;
     let view = picture.view(now());
-    let answer = shown(&view, args.output.or_table(), now())?;
-    let answer = match &deployed {
+    let (exit, talk) = match &deployed {
         Deployed::Config(config) => {
             let health = config.status.as_ref().and_then(|status| status.health);
             let own = view.config.as_ref();
             let old = own.is_some_and(|config| config.stuck.is_some() || config.silence.is_some());
-            answer.exit(match health {
+            let exit = match health {
                 _ if old || view.has_faults() => Exit::Differences,
                 Some(Health::Healthy | Health::Paused | Health::Progressing) => Exit::Ok,
                 Some(Health::Degraded | Health::Blocked | Health::Unknown) | None => Exit::Differences,
-            })
+            };
+            (exit, Vec::new())
         }
         other => {
             let missing = context.missing(other);
-            answer.note(missing.what).note(format!("  {}", missing.remedy)).exit(missing.exit)
+            (missing.exit, vec![missing.what, format!("  {}", missing.remedy)])
         }
     };
-    Ok((answer, view))
+    Ok(Seen { view, exit, talk })
 }
 
 /// What a person has to do before the operator acts on what a verb has just written, if anything. It is only looked for: the verb has done its

@@ -199,8 +199,7 @@ impl Bundle {
 
     /// An answer from it, with its time and the exit code that the verb had then.
     pub(super) fn answer(&self, verb: &str, answer: Answer) -> Answer {
-        let code = self.manifest.exits.get(verb);
-        let exit = Exit::ALL.iter().copied().find(|exit| Some(&(*exit as u8)) == code);
+        let exit = self.manifest.exits.get(verb).copied().and_then(Exit::of);
         let taken = self.taken().map_or_else(|| "unknown".to_owned(), |taken| taken.to_string());
         let cluster = known(&self.manifest.cluster.name);
         answer

@@ -16,6 +16,7 @@ pub(crate) mod publish;
 pub(crate) mod secrets;
 pub(crate) mod selftest;
 pub(crate) mod status;
+pub(crate) mod status_list;
 pub(crate) mod support;
 pub(crate) mod users;
 pub(crate) mod version;
@@ -77,6 +78,7 @@ pub fn schemas() -> Vec<(&'static str, Value)> {
         publish::MatrixPublishView,
         publish::MatrixVerifyView,
         status::StatusView,
+        status_list::StatusListView,
         support::SupportBundleView,
         users::UsersPlanView,
         users::UsersReviewView,

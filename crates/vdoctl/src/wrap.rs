@@ -5,7 +5,7 @@ use std::io::IsTerminal;
 use std::os::fd::AsFd;
 
 /// The least room for what is set below the last column of a line; with less it is set near the margin.
-const ROOM: usize = 24;
+pub(super) const ROOM: usize = 24;
 
 /// A blank at which no line is broken.
 const NO_BREAK: char = '\u{a0}';

@@ -81,7 +81,7 @@ impl Remedy for ClientError {
             Self::NoContext { known, .. } if known.is_empty() => {
                 Some("It has no contexts: name another with --kubeconfig or KUBECONFIG.".into())
             }
-            Self::NoContext { name, known } => Some(format!("{}Name one with --context: {}.", guess(name, known), known.join(", ")).into()),
+            Self::NoContext { name, known } => Some(format!("{}The contexts are: {}.", guess(name, known), known.join(", ")).into()),
             Self::Missing(_) => Some("Name a kubeconfig with --kubeconfig or KUBECONFIG.".into()),
             Self::Client(_) => Some("Correct the certificates that it names.".into()),
             Self::Proxy { origin } => Some(format!("Write {origin} as http://HOST:PORT, https://HOST:PORT or socks5://HOST:PORT.").into()),

@@ -29,6 +29,38 @@ impl KubeOptions {
         })
     }
 
+    /// The contexts of these names, or all where there is no name, each with the others that lead to the same cluster as the same user.
+    ///
+    /// # Errors
+    /// When there is no kubeconfig that can be read, or none of its contexts has one of the names.
+    pub fn contexts(&self, names: &[String]) -> Result<Vec<(String, Vec<String>)>, ClientError> {
+        self.apart(&self.read()?, names)
+    }
+
+    fn apart(&self, file: &Kubeconfig, names: &[String]) -> Result<Vec<(String, Vec<String>)>, ClientError> {
+        let known = || file.contexts.iter().map(|known| &known.name);
+        for name in names {
+            check(name, known()).map_err(|(name, known)| ClientError::NoContext { name, known })?;
+        }
+        let all: Vec<String> = known().cloned().collect();
+        let leads_to = |name: &String| {
+            let named = file.contexts.iter().find(|known| known.name == *name);
+            let context = named.and_then(|known| known.context.as_ref());
+            let user = self.user.as_ref().or_else(|| context?.user.as_ref());
+            // One that leads nowhere is like no other.
+            context.map(|context| (&context.cluster, user)).ok_or_else(|| name.clone())
+        };
+        let mut found: Vec<(String, Vec<String>)> = Vec::new();
+        for name in if names.is_empty() { &all } else { names } {
+            match found.iter_mut().find(|(first, _)| leads_to(first) == leads_to(name)) {
+                None => found.push((name.clone(), Vec::new())),
+                Some((first, others)) if first != name && !others.contains(name) => others.push(name.clone()),
+                Some(_) => {}
+            }
+        }
+        Ok(found)
+    }
+
     /// The file that is named, else those that `KUBECONFIG` lists, else the one in the home directory.
     pub(super) fn read(&self) -> Result<Kubeconfig, ClientError> {
         if let Some(path) = &self.kubeconfig {
@@ -164,7 +196,7 @@ mod tests {
             (
                 FILE,
                 given("on", "", ""),
-                "the kubeconfig has no context \"on\". Did you mean one? Name one with --context: one, two.",
+                "the kubeconfig has no context \"on\". Did you mean one? The contexts are: one, two.",
             ),
             (
                 FILE,
@@ -188,6 +220,40 @@ mod tests {
                 Err(error) => chain(&error),
             };
             assert_eq!(found, expected, "{options:?}");
+        }
+    }
+
+    #[test]
+    fn contexts_of_one_cluster_and_user_are_one() {
+        let file = "{clusters: [{name: a, cluster: {}}, {name: b, cluster: {}}], contexts: [{name: one, context: {cluster: a, user: u}}, \
+                    {name: two, context: {cluster: b, user: u}}, {name: apps, context: {cluster: a, user: u, namespace: apps}}, \
+                    {name: admin, context: {cluster: a, user: v}}]}";
+        let file = Kubeconfig::from_yaml(file).expect("a kubeconfig");
+        let given = |user: Option<&str>| KubeOptions {
+            user: user.map(Into::into),
+            ..KubeOptions::default()
+        };
+        for (user, names, expected) in [
+            (None, &[][..], "one=apps two= admin="),
+            (Some("v"), &[], "one=apps,admin two="),
+            (None, &["two", "one", "two"], "two= one="),
+            (None, &["apps", "one", "apps", "one"], "apps=one"),
+            (
+                None,
+                &["one", "tow"],
+                "the kubeconfig has no context \"tow\". Did you mean two? The contexts are: one, two, apps, admin.",
+            ),
+        ] {
+            let names: Vec<String> = names.iter().map(ToString::to_string).collect();
+            let found = match given(user).apart(&file, &names) {
+                Ok(found) => found
+                    .iter()
+                    .map(|(name, others)| format!("{name}={}", others.join(",")))
+                    .collect::<Vec<_>>()
+                    .join(" "),
+                Err(error) => chain(&error),
+            };
+            assert_eq!(found, expected, "{user:?} {names:?}");
         }
     }
 

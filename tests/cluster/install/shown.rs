@@ -84,6 +84,7 @@ fn kubectl_get_shows_versions_health_and_short_names() -> Result<()> {
         for alias in ["vsc", "vsphereconnections", "vsphere"] {
             assert!(kubectl(bed, &["get", alias, "-n", NS])?.contains("vc1"), "kubectl get {alias}");
         }
+        assert!(kubectl(bed, &["get", "vdo", "-n", NS])?.contains("HEALTH"), "kubectl get vdo");
         Ok(())
     })
 }

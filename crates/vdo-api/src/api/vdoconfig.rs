@@ -17,6 +17,7 @@ use std::time::Duration;
     version = "v1alpha1",
     kind = "VDOConfig",
     plural = "vdoconfigs",
+    shortname = "vdo",
     category = "vsphere",
     namespaced,
     status = "VDOConfigStatus",

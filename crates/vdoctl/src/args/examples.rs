@@ -24,7 +24,12 @@ const EXAMPLES: &[(&str, &[&str])] = &[
     ),
     (
         "status",
-        &["vdoctl status", "vdoctl status --watch", "vdoctl status -o json | jq .problems"],
+        &[
+            "vdoctl status",
+            "vdoctl status --watch",
+            "vdoctl status -o json | jq .problems",
+            "vdoctl status --all-contexts             # a line for each cluster, problems first",
+        ],
     ),
     (
         "plan",
@@ -276,6 +281,7 @@ const EXAMPLES: &[(&str, &[&str])] = &[
         &[
             "vdoctl report --html report.html",
             "vdoctl report --html report.html --from bundle.tar.gz",
+            "vdoctl report --html report.html --contexts east,west",
         ],
     ),
     (

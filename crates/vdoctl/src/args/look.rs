@@ -1,4 +1,4 @@
-use super::Output;
+use super::{Contexts, Output};
 use clap::Args;
 use std::path::PathBuf;
 
@@ -9,11 +9,14 @@ pub struct Status {
     #[command(flatten)]
     pub output: Output,
     /// Goes on showing it until interrupted
-    #[arg(long, short = 'w')]
+    #[arg(long, short = 'w', conflicts_with_all = ["contexts", "all_contexts"])]
     pub watch: bool,
     /// Shows what it was when this support bundle was made; needs no cluster
-    #[arg(long = "from", value_name = "FILE", conflicts_with = "watch")]
+    #[arg(long = "from", value_name = "FILE", conflicts_with_all = ["watch", "contexts", "all_contexts"])]
     pub from: Option<PathBuf>,
+    /// Several clusters.
+    #[command(flatten)]
+    pub contexts: Contexts,
 }
 
 /// Arguments of `events`.

@@ -1,5 +1,6 @@
 //! `vdoctl support-bundle` and `vdoctl report` as they are typed.
 
+use super::Contexts;
 use clap::Args;
 use std::path::PathBuf;
 
@@ -18,6 +19,9 @@ pub struct Report {
     #[arg(long, value_name = "FILE")]
     pub html: PathBuf,
     /// A support bundle that it is made from, instead of the cluster
-    #[arg(long = "from", value_name = "FILE")]
+    #[arg(long = "from", value_name = "FILE", conflicts_with_all = ["contexts", "all_contexts"])]
     pub from: Option<PathBuf>,
+    /// Several clusters.
+    #[command(flatten)]
+    pub contexts: Contexts,
 }

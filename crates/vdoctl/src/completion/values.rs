@@ -33,6 +33,7 @@ pub(super) async fn of(asked: &Asked<'_>, arg: &Option<&Arg>) -> (Vec<Value>, bo
     let path = asked.path();
     let found = match (path.as_slice(), arg.get_id().as_str()) {
         (_, "context") => entries(asked, |known| known.contexts),
+        (_, "contexts") => listed(&asked.prefix, entries(asked, |known| known.contexts)),
         (_, "kube_cluster") => entries(asked, |known| known.clusters),
         (_, "kube_user") => entries(asked, |known| known.users),
         (_, "namespace") => namespaces(asked).await,
@@ -184,6 +185,14 @@ fn entries(asked: &Asked<'_>, which: impl Fn(KubeconfigNames) -> Vec<String>) ->
     };
     let names = options.names().map(which).unwrap_or_default();
     names.into_iter().map(|name| Value::new(name, "")).collect()
+}
+
+/// What can follow in a list that is separated by commas: each name that is not in it yet, behind it.
+fn listed(prefix: &str, names: Vec<Value>) -> Vec<Value> {
+    let (list, _) = prefix.rsplit_once(',').unwrap_or_default();
+    let lead = if list.is_empty() { String::new() } else { format!("{list},") };
+    let new = names.into_iter().filter(|name| list.split(',').all(|given| given != name.text));
+    new.map(|name| Value::new(format!("{lead}{}", name.text), name.about)).collect()
 }
 
 /// The cluster that the words name.

@@ -25,6 +25,14 @@ const STYLE: &str = include_str!("report.css");
 struct Page {
     style: &'static str,
     vdoctl: String,
+    /// Where several were asked: a row for each, problems first.
+    overview: Option<Table>,
+    clusters: Vec<Cluster>,
+}
+
+/// What it shows of a cluster.
+#[derive(Serialize)]
+struct Cluster {
     taken: String,
     cluster: String,
     kubernetes: String,
@@ -72,12 +80,20 @@ struct Stage {
     lines: Vec<String>,
 }
 
-/// The page of these facts.
+/// The page of these facts, about one cluster or about several, and then with a row for each before them.
 ///
 /// # Errors
 /// When the template is wrong.
-pub(super) fn page(facts: &Facts) -> Result<String, Error> {
-    let page = environment().render_str(TEMPLATE, Value::from(Serde(shown(facts)?)))?;
+pub(super) fn page(clusters: &[&Facts], overview: Option<Vec<Vec<String>>>) -> Result<String, Error> {
+    let heading = &["Context", "State", "Kubernetes", "Drivers", "Problem"];
+    let vdoctl = clusters.first().map_or(env!("CARGO_PKG_VERSION"), |facts| &facts.about.vdoctl);
+    let page = Page {
+        style: STYLE,
+        vdoctl: vdoctl.to_owned(),
+        overview: overview.map(|rows| Table { heading, rows }),
+        clusters: clusters.iter().map(|facts| shown(facts)).collect::<Result<_, _>>()?,
+    };
+    let page = environment().render_str(TEMPLATE, Value::from(Serde(page)))?;
     Ok(page + "\n")
 }
 
@@ -98,7 +114,7 @@ fn is_control(c: char) -> bool {
     c.is_control() && c != '\n' && c != '\t'
 }
 
-fn shown(facts: &Facts) -> Result<Page, Error> {
+fn shown(facts: &Facts) -> Result<Cluster, Error> {
     let about = &facts.about;
     let status = facts.status.as_ref();
     let config = status.and_then(|status| status.config.as_ref());
@@ -114,9 +130,7 @@ fn shown(facts: &Facts) -> Result<Page, Error> {
     let doctor = facts.doctor.as_ref();
     let matrix = facts.matrix.as_ref();
     let here = minor(about.cluster.version.trim_start_matches('v'));
-    Ok(Page {
-        style: STYLE,
-        vdoctl: about.vdoctl.clone(),
+    Ok(Cluster {
         taken: about.taken.map(|taken| taken.to_string()).unwrap_or_default(),
         cluster: about.cluster.name.clone(),
         kubernetes: about.cluster.version.clone(),
@@ -424,7 +438,7 @@ mod tests {
     #[test]
     fn report_page_shows_every_part_and_escapes_all_of_it() {
         // As a browser reads a slash.
-        let page = page(&facts()).expect("a page").replace("&#x2f;", "/");
+        let page = page(&[&facts()], None).expect("a page").replace("&#x2f;", "/");
         for part in [
             "demo &lt;1&gt;",
             "a &amp; b",
@@ -454,7 +468,22 @@ mod tests {
     #[test]
     fn report_page_of_nothing_is_a_page() {
         let about = serde_json::from_value(json!({"cluster": {"name": "empty"}})).expect("a manifest");
-        let page = page(&Facts::of(about, |_| None)).expect("a page");
+        let page = page(&[&Facts::of(about, |_| None)], None).expect("a page");
         assert!(page.contains("not deployed") && page.contains("The checks were not made.") && page.ends_with("</html>\n"));
+    }
+    #[test]
+    fn report_page_of_several_begins_with_a_row_for_each() {
+        let row = |context: &str, problem: &str| [context, "unreachable", "-", "-", problem].map(str::to_owned).to_vec();
+        let rows = vec![row("dead", "no <answer>"), row("demo <1>", "")];
+        let page = page(&[&facts()], Some(rows)).expect("a page");
+        let places = [
+            "<h1>vSphere drivers of 2 clusters",
+            "no &lt;answer&gt;",
+            "<h1>vSphere drivers of cluster demo &lt;1&gt;",
+            "DiskUuidDisabled",
+        ];
+        let found: Vec<Option<usize>> = places.iter().map(|part| page.find(part)).collect();
+        assert!(found.iter().all(Option::is_some) && found.is_sorted(), "{found:?} {page}");
+        assert!(!page.contains("<answer>"), "{page}");
     }
 }

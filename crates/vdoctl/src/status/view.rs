@@ -106,26 +106,32 @@ fn cluster(view: &StatusView, now: Timestamp) -> Vec<String> {
 }
 
 fn product(view: &StatusView, now: Timestamp) -> String {
-    let Some(config) = &view.config else {
-        return warn(if view.defined { "no VDOConfig" } else { "not deployed" });
-    };
+    let state = state(view, now);
+    if view.config.is_none() {
+        return state;
+    }
     let operator = match &view.operator {
         None => "no operator Deployment".into(),
         Some(OperatorView { version, ready: true, .. }) => format!("operator {version}"),
         Some(OperatorView { version, .. }) => format!("operator {version} {}", bad("not ready")),
     };
-    let programs = format!("({operator}, vdoctl {})", view.client.version);
+    format!("{state} ({operator}, vdoctl {})", view.client.version)
+}
+
+/// How VDO is in a cluster, and for how long, in a few words.
+pub(super) fn state(view: &StatusView, now: Timestamp) -> String {
+    let Some(config) = &view.config else {
+        return warn(if view.defined { "no VDOConfig" } else { "not deployed" });
+    };
     if config.deleting {
-        let word = if config.stuck.is_some() {
-            bad("cannot be deleted")
-        } else {
-            warn("being deleted")
+        return match config.stuck {
+            Some(_) => bad("cannot be deleted"),
+            None => warn("being deleted"),
         };
-        return format!("{word} {programs}");
     }
     if let Some(silence) = &config.silence {
         let since = silence.since.map(|since| format!(" for {}", ago(since, now))).unwrap_or_default();
-        return format!("{}{since} {programs}", bad("operator not running"));
+        return format!("{}{since}", bad("operator not running"));
     }
     let since = config
         .since
@@ -141,7 +147,7 @@ fn product(view: &StatusView, now: Timestamp) -> String {
         Some(Health::Unknown) => warn("unknown"),
         None => warn("not looked at yet"),
     };
-    format!("{word}{since} {programs}")
+    format!("{word}{since}")
 }
 
 fn vcenter(view: &VcenterView, now: Timestamp) -> Vec<String> {
@@ -211,7 +217,7 @@ fn pods(driver: &DriverView) -> String {
 }
 
 /// The desired version, and before it the one that runs meanwhile.
-fn versions(driver: &DriverView) -> String {
+pub(super) fn versions(driver: &DriverView) -> String {
     match &driver.running {
         Some(running) if *running != driver.version => format!("{running} → {}", driver.version),
         _ => driver.version.clone(),

@@ -1,6 +1,6 @@
 //! What the verbs have to say of a cluster, each as a document and as text.
 
-use super::super::args::{Doctor, Format, Global, History, List, MatrixFile, Output, Platform, Resolve, SecretsList, Status};
+use super::super::args::{Contexts, Doctor, Format, Global, History, List, MatrixFile, Output, Platform, Resolve, SecretsList, Status};
 use super::super::context::Context;
 use super::super::foreign;
 use super::super::{Answer, CliError, doctor, history, matrix, plan, secrets, status, version};
@@ -34,6 +34,7 @@ impl Documents {
                 output: output(format),
                 watch: false,
                 from: None,
+                contexts: Contexts::default(),
             };
             status::run(&args, global).await
         };

@@ -1,0 +1,28 @@
+use clap::Args;
+use clap::builder::NonEmptyStringValueParser;
+
+/// The clusters of a verb that can ask several at once.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Args)]
+pub struct Contexts {
+    /// Asks the clusters of these contexts at once, instead of that of --context; separated by commas
+    #[arg(
+        long = "contexts",
+        id = "contexts",
+        value_name = "NAMES",
+        value_delimiter = ',',
+        value_parser = NonEmptyStringValueParser::new(),
+        conflicts_with = "all_contexts"
+    )]
+    pub names: Vec<String>,
+    /// Asks the clusters of all contexts of the kubeconfig at once
+    #[arg(long)]
+    pub all_contexts: bool,
+}
+
+impl Contexts {
+    /// Whether several clusters may be asked.
+    #[must_use]
+    pub fn are_given(&self) -> bool {
+        self.all_contexts || !self.names.is_empty()
+    }
+}
