@@ -204,10 +204,19 @@ fn verbs_with_wait_end_when_the_operator_has_acted() -> Result<()> {
         let health = async || anyhow::Ok(bed.get(VDO, "VDOConfig", NS, "vdo").await?["status"].clone());
         says(bed, 0, &["pause", "--wait"], &["is paused", "the operator has acted on it"])?;
         let status = health().await?;
-        ensure!(status["health"] == "Paused" && status["lastHandledReconcileAt"].is_string(), "{status}");
+        ensure!(
+            status["health"] == "Paused" && status["lastHandledReconcileAt"].is_string(),
+            "{status}"
+        );
         says(bed, 0, &["resume", "--wait"], &["is managed again", "healthy"])?;
         ensure!(health().await?["health"] == "Healthy", "{}", health().await?);
-        let set = ["configure", "drivers", "--set", "storageProvider.values.logLevel=DEVELOPMENT", "--wait"];
+        let set = [
+            "configure",
+            "drivers",
+            "--set",
+            "storageProvider.values.logLevel=DEVELOPMENT",
+            "--wait",
+        ];
         says(bed, 0, &set, &["healthy"])?;
         let controller = bed
             .get("apps/v1", "Deployment", "vmware-system-csi", "vsphere-csi-controller")

@@ -30,8 +30,12 @@ async fn until_level(bed: &Bed, level: &str) -> Result<()> {
 #[test]
 fn values_from_objects_are_followed_and_their_loss_changes_nothing() -> Result<()> {
     INSTALLED.run(async |bed| {
-        bed.apply(&source("ConfigMap", "more", "logLevel: DEVELOPMENT\nproxy: {http: \"http://a.example:1\", https: \"http://a.example:1\"}\n"))
-            .await?;
+        bed.apply(&source(
+            "ConfigMap",
+            "more",
+            "logLevel: DEVELOPMENT\nproxy: {http: \"http://a.example:1\", https: \"http://a.example:1\"}\n",
+        ))
+        .await?;
         bed.apply(&source("Secret", "most", "proxy: {http: \"http://b.example:1\"}\n"))
             .await?;
         let sources = json!([{"kind": "ConfigMap", "name": "more"}, {"kind": "Secret", "name": "most"}]);
@@ -39,7 +43,10 @@ fn values_from_objects_are_followed_and_their_loss_changes_nothing() -> Result<(
         bed.merge(VDO, "VDOConfig", NS, "vdo", change).await?;
         until_level(bed, "DEVELOPMENT").await?;
         let template = controller(bed).await?["spec"]["template"].to_string();
-        ensure!(template.contains("http://b.example:1") && template.contains("http://a.example:1"), "{template}");
+        ensure!(
+            template.contains("http://b.example:1") && template.contains("http://a.example:1"),
+            "{template}"
+        );
         bed.apply(&source("ConfigMap", "more", "logLevel: PRODUCTION\n")).await?;
         until_level(bed, "PRODUCTION").await?;
         bed.until_ready().await?;
@@ -48,7 +55,10 @@ fn values_from_objects_are_followed_and_their_loss_changes_nothing() -> Result<(
         bed.delete("v1", "Secret", NS, "most").await?;
         bed.until_condition("VDOConfig", "vdo", "Ready", "ValuesNotFound").await?;
         let (code, _, said) = bed.vdoctl(&["wait", "--timeout", "2m"])?;
-        ensure!(code == 7 && said.contains("valuesFrom[1] names Secret most, which does not exist"), "{code} {said}");
+        ensure!(
+            code == 7 && said.contains("valuesFrom[1] names Secret most, which does not exist"),
+            "{code} {said}"
+        );
         ensure!(controller(bed).await?["metadata"]["generation"] == before, "it was changed");
         bed.apply(&source("Secret", "most", "hunter2")).await?;
         until("the status to say that it is not a map", PATIENCE, async || {

@@ -126,7 +126,16 @@ fn doctor_before_an_installation_asks_about_the_certificate() -> Result<()> {
         std::fs::set_permissions(&file, std::os::unix::fs::PermissionsExt::from_mode(0o600))?;
         let file = file.display().to_string();
         let address = bed.vcenter.address();
-        let args = ["doctor", "--pre", "--vcenter", &address, "--user", bed.vcenter.user(), "--password-file", &file];
+        let args = [
+            "doctor",
+            "--pre",
+            "--vcenter",
+            &address,
+            "--user",
+            bed.vcenter.user(),
+            "--password-file",
+            &file,
+        ];
         let print = bed.vcenter.thumbprint_sha256();
         let (code, out, said) = bed.vdoctl(&args)?;
         let flag = format!("--thumbprint {print}");

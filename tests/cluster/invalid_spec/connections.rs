@@ -134,7 +134,10 @@ fn repaired_as_status_shows(bed: &Bed) -> Result<()> {
         ensure!(lines.any(|line| line == "vdoctl secrets set vc1"), "{verb}:\n{shown}");
     }
     let (_, shown, _) = bed.vdoctl(&["status"])?;
-    ensure!(shown.contains("(InvalidCredentials)") && shown.contains("vdoctl explain InvalidCredentials"), "{shown}");
+    ensure!(
+        shown.contains("(InvalidCredentials)") && shown.contains("vdoctl explain InvalidCredentials"),
+        "{shown}"
+    );
     let file = bed.cluster.dir().join("right-password");
     std::fs::write(&file, bed.vcenter.password())?;
     std::fs::set_permissions(&file, std::os::unix::fs::PermissionsExt::from_mode(0o600))?;

@@ -96,7 +96,9 @@ mod tests {
             Some(found.1.to_owned())
         });
         let values = spec.storage_provider.map(|csi| Value::Object(csi.values)).unwrap_or_default();
-        let problems = unread.into_iter().map(|one| format!("; {} {} names {}", one.driver, one.field, one.problem));
+        let problems = unread
+            .into_iter()
+            .map(|one| format!("; {} {} names {}", one.driver, one.field, one.problem));
         std::iter::once(values.to_string()).chain(problems).collect()
     }
 
@@ -107,7 +109,13 @@ mod tests {
 
     #[test]
     fn values_from_sources_are_merged_in_their_order_below_those_of_the_specification() {
-        let texts = [("a", "x: 1\ny: {a: 1, b: 1}\n"), ("b", "y: {b: 2, c: 2}\n"), ("list", "[1]"), ("bad", "a: [hunter2"), ("empty", "")];
+        let texts = [
+            ("a", "x: 1\ny: {a: 1, b: 1}\n"),
+            ("b", "y: {b: 2, c: 2}\n"),
+            ("list", "[1]"),
+            ("bad", "a: [hunter2"),
+            ("empty", ""),
+        ];
         for (spec, expected) in [
             (storage(json!({}), &["a"]), r#"{"x":1,"y":{"a":1,"b":1}}"#),
             (storage(json!({}), &["a", "b"]), r#"{"x":1,"y":{"a":1,"b":2,"c":2}}"#),

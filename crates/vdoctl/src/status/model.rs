@@ -330,7 +330,11 @@ impl Problem {
     fn lead_to(&mut self, connections: &[VsphereCloudConfig]) {
         let conditions = |connection: &VsphereCloudConfig| connection.status.clone().map(|status| status.conditions).unwrap_or_default();
         let summary = self.reason == Reason::ConnectionNotReady.as_str();
-        let is_named = |name: &str| self.message.strip_prefix(&format!("vSphere connection {name}")).is_some_and(|rest| !rest.starts_with(is_of_name));
+        let is_named = |name: &str| {
+            self.message
+                .strip_prefix(&format!("vSphere connection {name}"))
+                .is_some_and(|rest| !rest.starts_with(is_of_name))
+        };
         let cause = connections.iter().find_map(|connection| {
             let name = connection.name_any();
             let all = conditions(connection);
