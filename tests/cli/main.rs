@@ -264,18 +264,13 @@ fn output_of_names_is_refused_where_there_are_none() {
     assert!(seen(vdoctl(&["explain", "-o", "name"])).contains("\nPasswordExpired\n"));
 }
 
-/// docs/cli.md speaks of every verb, flag and variable there is, and of no other variable.
+/// docs/cli.md speaks of every verb and variable there is, and of no other variable. The flags are in the generated reference.
 #[test]
-fn cli_page_mentions_every_flag_and_variable() {
+fn cli_page_mentions_every_verb_and_variable() {
     fn walk(command: &clap::Command, path: &str, missing: &mut Vec<String>, variables: &mut BTreeSet<String>, docs: &str) {
         for arg in command.get_arguments().filter(|arg| !matches!(arg.get_id().as_str(), "help")) {
-            let flag = arg.get_long().map(|long| format!("--{long}"));
             let variable = arg.get_env().and_then(|name| name.to_str()).map(str::to_owned);
-            missing.extend(
-                flag.into_iter()
-                    .chain(variable.clone())
-                    .filter(|word| !docs.contains(&format!("`{word}"))),
-            );
+            missing.extend(variable.clone().filter(|word| !docs.contains(&format!("`{word}"))));
             variables.extend(variable);
         }
         for verb in command.get_subcommands() {
