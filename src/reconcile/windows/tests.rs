@@ -194,10 +194,17 @@ fn chart_of_a_newer_matrix_waits_with_the_version_of_before() {
         };
         assert_eq!(found, expected, "{version} {is_kept}");
         let waits: Vec<String> = waits(Some(&closed), &runs).into_iter().map(|wait| wait.message).collect();
-        let told = format!(
+        let expected_wait = format!(
             "the other chart of CSI {version} waits until 2026-01-01T02:00:00Z, when the maintenance window \"0 2 * * *\" in UTC opens"
         );
-        assert_eq!(waits, if found == "the chart of the matrix" { vec![] } else { vec![told] });
+        assert_eq!(
+            waits,
+            if found == "the chart of the matrix" {
+                vec![]
+            } else {
+                vec![expected_wait]
+            }
+        );
         // It is what the next inventory keeps.
         assert_eq!(repository.packed(&Digest::of(&old)).is_some(), found == "the chart of before");
     }
