@@ -34,8 +34,12 @@ fn markdown(folder: &str) -> Vec<String> {
 fn pages() -> Vec<String> {
     let mut all: Vec<String> = markdown("docs").into_iter().filter(|page| !page.contains("/decisions/")).collect();
     all.extend(["README.md", "CONTRIBUTING.md"].map(str::to_owned));
+    all.extend(OF_PEOPLE.map(str::to_owned));
     all
 }
+
+/// The pages about the people of the project, which the owner of the repository fills in.
+const OF_PEOPLE: [&str; 5] = ["MAINTAINERS.md", "CODE_OF_CONDUCT.md", "GOVERNANCE.md", "ROADMAP.md", "SUPPORT.md"];
 
 /// The lines of a page with whether they are code: fenced, or indented as a block.
 fn lines(page: &str) -> impl Iterator<Item = (bool, &str)> {
@@ -174,6 +178,18 @@ fn page_list_of_decisions_has_each_once_with_its_title() {
         rows.remove(found.unwrap_or_else(|| panic!("docs/decisions/README.md has no row {row}")));
     }
     assert!(rows.is_empty(), "twice, or of no decision: {rows:?}");
+}
+
+/// A placeholder is code in angle brackets.
+#[test]
+fn page_of_maintainers_is_the_only_one_with_placeholders() {
+    let [one, others @ ..] = OF_PEOPLE;
+    assert!(read("README.md").contains("(GOVERNANCE.md)") && read(one).contains("`<"));
+    for page in others {
+        let text = read(page);
+        assert!(!text.contains("`<"), "{page} has a placeholder");
+        assert!(links(&text).iter().any(|link| link == one), "{page} does not lead to {one}");
+    }
 }
 
 /// Every page is reached from the table of contents, and from the README.
