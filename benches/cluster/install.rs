@@ -309,6 +309,6 @@ pub fn now() -> Timestamp {
 
 /// Asks for a resync.
 pub async fn resync(bed: &Bed, token: &str) -> Result<()> {
-    let change = json!({"metadata": {"annotations": {"vdo.vmware.com/reconcile-at": token}}});
+    let change = json!({"metadata": {"annotations": {"example.com/round": token}}});
     bed.merge("vdo.vmware.com/v1alpha1", "VDOConfig", NS, "vdo", change).await
 }

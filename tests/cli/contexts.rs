@@ -22,7 +22,7 @@ fn kubeconfig(folder: &Path, contexts: &[&str], server: &str) -> String {
 #[test]
 fn contexts_that_are_wrong_are_refused_before_any_cluster_is_asked() {
     let folder = tempfile::tempdir().expect("a folder");
-    // Whoever asks it waits for the end of the time.
+    // A client that asks it waits for the end of the time.
     let silent = TcpListener::bind("127.0.0.1:0").expect("a port");
     let server = format!("https://{}", silent.local_addr().expect("an address"));
     let path = kubeconfig(folder.path(), &["east", "west"], &server);

@@ -18,9 +18,10 @@ use vdo_testbed::{Entry, Mark, Probe, Requests, UNINITIALIZED, until};
 const WORKLOADS: usize = 4;
 
 /// Asks for a resync and waits until it is made.
+/// Wakes the operator by a change that is none of its own: what asks for a reconcile is confirmed in the status.
 async fn resync(bed: &Bed, value: &str) -> Result<()> {
     let before = bed.reconciles().await?;
-    let annotate = json!({"metadata": {"annotations": {"vdo.vmware.com/reconcile-at": value}}});
+    let annotate = json!({"metadata": {"annotations": {"example.com/round": value}}});
     bed.merge("vdo.vmware.com/v1alpha1", "VDOConfig", NS, "vdo", annotate).await?;
     until("the resync to be made", PATIENCE, async || {
         let now = bed.reconciles().await?;

@@ -214,7 +214,7 @@ fn private_key_of_another_kind_is_refused_and_not_repeated() {
     for (text, said) in [
         (good.replace("PRIVATE KEY", "EC PRIVATE KEY"), "openssl pkcs8"),
         (good.replace("PRIVATE KEY", "ENCRYPTED PRIVATE KEY"), "encrypted"),
-        (good.replace("PRIVATE KEY", "PUBLIC KEY"), "no private key"),
+        (good.replace("PRIVATE KEY", "PUBLIC KEY"), "not a private key"),
         (good.replace("-----END", "----"), "not PEM"),
         (good.replacen("MIG", "MIH", 1), "neither"),
     ] {

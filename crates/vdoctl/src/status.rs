@@ -7,6 +7,7 @@ mod matrix;
 mod model;
 mod next;
 mod nodes;
+mod problem;
 mod view;
 
 use super::args::{Format, Global, Status as Args};
@@ -18,7 +19,8 @@ use super::{Answer, CliError, Exit};
 pub(super) use clusters::row;
 pub(super) use judgement::{Judgement, Kind, Need};
 use k8s_openapi::jiff::Timestamp;
-pub(super) use model::{Picture, Severity};
+pub(super) use model::Picture;
+pub(super) use problem::Severity;
 use std::path::Path;
 use std::time::Duration;
 use vdo_api::api::Health;

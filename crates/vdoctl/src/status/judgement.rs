@@ -1,8 +1,9 @@
 //! The one judgement of an installation: it is ready, it is under way, or nothing goes on before a person acts. Every verb that waits, or
 //! hands something to the operator, asks here, and so does the screen of `status`.
 
-use super::model::{Config, Operator, Picture, Problem, Severity, problems_of};
+use super::model::{Config, Operator, Picture};
 use super::nodes::nodes_of;
+use super::problem::{Problem, Severity, problems_of};
 use k8s_openapi::jiff::Timestamp;
 use vdo_api::api::{ConditionType, Conditions, Health, Reason};
 use vdo_api::types::count;

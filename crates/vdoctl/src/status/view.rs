@@ -3,8 +3,8 @@
 use super::super::style::{ago, bad, columns, faint, good, head, table, warn, width};
 use super::super::views::status::{DriverView, OperatorView, StatusView, VcenterView};
 use super::super::wrap::unbroken;
-use super::model::Severity;
 use super::next::timed;
+use super::problem::Severity;
 use super::{matrix, nodes};
 use k8s_openapi::jiff::Timestamp;
 use vdo_api::api::Health;
