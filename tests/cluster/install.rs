@@ -17,8 +17,7 @@ use vdo_testbed::{Entry, Mark, Probe, Requests, UNINITIALIZED, until};
 /// The cloud provider, the controller and the plugins for Linux and Windows.
 const WORKLOADS: usize = 4;
 
-/// Asks for a resync and waits until it is made.
-/// Wakes the operator by a change that is none of its own: what asks for a reconcile is confirmed in the status.
+/// Wakes the operator by a change that is none of its own, and waits until it has reconciled: what asks for a reconcile is confirmed in the status.
 async fn resync(bed: &Bed, value: &str) -> Result<()> {
     let before = bed.reconciles().await?;
     let annotate = json!({"metadata": {"annotations": {"example.com/round": value}}});

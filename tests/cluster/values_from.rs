@@ -67,6 +67,10 @@ fn values_from_objects_are_followed_and_their_loss_changes_nothing() -> Result<(
             Ok(Probe::when(status.contains("is not a map of values"), status))
         })
         .await?;
+        // What the chart does not accept is not repeated.
+        bed.apply(&source("Secret", "most", "logLevel: hunter2\n")).await?;
+        let refused = bed.until_condition("VDOConfig", "vdo", "Ready", "InvalidValues").await?;
+        ensure!(!refused.to_string().contains("hunter2"), "{refused}");
         let change = json!({"spec": {"storageProvider": {"valuesFrom": null}}});
         bed.merge(VDO, "VDOConfig", NS, "vdo", change).await?;
         bed.until_ready().await?;
