@@ -20,7 +20,7 @@ pub(super) struct Asked<T> {
 /// Asks every cluster that the command line names, each for at most this long.
 ///
 /// # Errors
-/// Before any cluster is asked: when a context does not exist, there is none, or they cannot be told apart.
+/// Before any cluster is asked: when a context does not exist, there is none, or another flag names one cluster.
 pub(super) async fn ask<T>(
     contexts: &Contexts,
     global: &Global,
