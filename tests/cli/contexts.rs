@@ -22,7 +22,7 @@ fn kubeconfig(folder: &Path, contexts: &[&str], server: &str) -> String {
 #[test]
 fn contexts_that_are_wrong_are_refused_before_any_cluster_is_asked() {
     let folder = tempfile::tempdir().expect("a folder");
-    // A client that asks it waits for the end of the time.
+    // A command that asks it waits until its deadline.
     let silent = TcpListener::bind("127.0.0.1:0").expect("a port");
     let server = format!("https://{}", silent.local_addr().expect("an address"));
     let path = kubeconfig(folder.path(), &["east", "west"], &server);
@@ -34,7 +34,8 @@ fn contexts_that_are_wrong_are_refused_before_any_cluster_is_asked() {
                 5,
                 "error: the kubeconfig has no context \"wset\"\n  Did you mean west? The contexts are: east, west.\n",
             ),
-            (&["--contexts", "east,"], 2, "a value is required for '--contexts <NAMES>'"),
+            (&["--contexts", "east,"], 5, "error: the kubeconfig has no context \"\"\n"),
+            (&["--contexts", ""], 2, "a value is required for '--contexts <NAMES>'"),
             (&["--contexts", "east", "--all-contexts"], 2, "cannot be used with"),
             (&["--all-contexts", "--from", "bundle.tar.gz"], 2, "cannot be used with"),
             (

@@ -10,15 +10,11 @@ use serde_json::{Value, json};
 use std::net::TcpListener;
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
-use tokio::task::block_in_place;
 
-/// Runs a test with two control planes. Two such tests at once could wait for each other.
+/// Runs a test with two control planes. The second one is its own: to wait for a shared one would keep the first from others.
 fn with_two(other: Fixture, test: impl AsyncFnOnce(&mut Bed, &mut Bed) -> Result<()>) -> Result<()> {
-    static ONE: Mutex<()> = Mutex::new(());
-    let _one = ONE.lock().unwrap_or_else(PoisonError::into_inner);
-    INSTALLED.run(async |first| block_in_place(|| other.run(async |second| test(first, second).await)))
+    INSTALLED.run(async |first| test(first, &mut other.own().await?).await)
 }
 
 /// A desk with one kubeconfig for all.

@@ -29,7 +29,8 @@ impl KubeOptions {
         })
     }
 
-    /// The contexts of these names, or all where there is no name, each with the others that lead to the same cluster as the same user.
+    /// The contexts of these names, or all where there is no name, each with the others that lead to the same cluster as the same user. What is
+    /// no name of a context is a list of names between commas.
     ///
     /// # Errors
     /// When there is no kubeconfig that can be read, or none of its contexts has one of the names.
@@ -39,7 +40,13 @@ impl KubeOptions {
 
     fn apart(&self, file: &Kubeconfig, names: &[String]) -> Result<Vec<(String, Vec<String>)>, ClientError> {
         let known = || file.contexts.iter().map(|known| &known.name);
-        for name in names {
+        let whole = |name: &String| known().any(|known| known == name);
+        let each = |name: &String| match whole(name) {
+            true => vec![name.clone()],
+            false => name.split(',').map(str::to_owned).collect(),
+        };
+        let names: Vec<String> = names.iter().flat_map(each).collect();
+        for name in &names {
             check(name, known()).map_err(|(name, known)| ClientError::NoContext { name, known })?;
         }
         let all: Vec<String> = known().cloned().collect();
@@ -51,7 +58,7 @@ impl KubeOptions {
             context.map(|context| (&context.cluster, user)).ok_or_else(|| name.clone())
         };
         let mut found: Vec<(String, Vec<String>)> = Vec::new();
-        for name in if names.is_empty() { &all } else { names } {
+        for name in if names.is_empty() { &all } else { &names } {
             match found.iter_mut().find(|(first, _)| leads_to(first) == leads_to(name)) {
                 None => found.push((name.clone(), Vec::new())),
                 Some((first, others)) if first != name && !others.contains(name) => others.push(name.clone()),
@@ -227,21 +234,27 @@ mod tests {
     fn contexts_of_one_cluster_and_user_are_one() {
         let file = "{clusters: [{name: a, cluster: {}}, {name: b, cluster: {}}], contexts: [{name: one, context: {cluster: a, user: u}}, \
                     {name: two, context: {cluster: b, user: u}}, {name: apps, context: {cluster: a, user: u, namespace: apps}}, \
-                    {name: admin, context: {cluster: a, user: v}}]}";
+                    {name: admin, context: {cluster: a, user: v}}, {name: 'a,b', context: {cluster: c}}]}";
         let file = Kubeconfig::from_yaml(file).expect("a kubeconfig");
         let given = |user: Option<&str>| KubeOptions {
             user: user.map(Into::into),
             ..KubeOptions::default()
         };
         for (user, names, expected) in [
-            (None, &[][..], "one=apps two= admin="),
-            (Some("v"), &[], "one=apps,admin two="),
+            (None, &[][..], "one=apps two= admin= a,b="),
+            (Some("v"), &[], "one=apps,admin two= a,b="),
             (None, &["two", "one", "two"], "two= one="),
+            (None, &["two,one", "a,b"], "two= one= a,b="),
+            (
+                None,
+                &["two,"],
+                "the kubeconfig has no context \"\". The contexts are: one, two, apps, admin, a,b.",
+            ),
             (None, &["apps", "one", "apps", "one"], "apps=one"),
             (
                 None,
                 &["one", "tow"],
-                "the kubeconfig has no context \"tow\". Did you mean two? The contexts are: one, two, apps, admin.",
+                "the kubeconfig has no context \"tow\". Did you mean two? The contexts are: one, two, apps, admin, a,b.",
             ),
         ] {
             let names: Vec<String> = names.iter().map(ToString::to_string).collect();

@@ -4,12 +4,11 @@ use clap::builder::NonEmptyStringValueParser;
 /// The clusters of a verb that can ask several at once.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Args)]
 pub struct Contexts {
-    /// Asks the clusters of these contexts at once, instead of that of --context; separated by commas
+    /// Asks the clusters of these contexts at once, instead of that of --context; separated by commas, or repeated
     #[arg(
         long = "contexts",
         id = "contexts",
         value_name = "NAMES",
-        value_delimiter = ',',
         value_parser = NonEmptyStringValueParser::new(),
         conflicts_with = "all_contexts"
     )]
