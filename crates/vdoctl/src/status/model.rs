@@ -17,7 +17,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use vdo::cluster::{ClusterError, Select, Watch, list};
 use vdo::reconcile::{self, ReconcileError};
 use vdo_api::api::{
-    ConditionType, Conditions, DriverStatus, Health, ManagementState, REVISION_PREFIX, Reason, UPGRADE_PINS, VDOConfig, VDOConfigStatus,
+    ConditionType, Conditions, DriverStatus, ManagementState, REVISION_PREFIX, Reason, UPGRADE_PINS, VDOConfig, VDOConfigStatus,
     VsphereCloudConfig,
 };
 use vdo_core::drivers::{self, short};
