@@ -188,7 +188,7 @@ async fn chart_that_cannot_be_pushed_or_pulled_is_refused_by_name() -> Result<()
             &known,
             LOGIN.1,
             2,
-            "no version of a chart",
+            "not a version of a chart",
         ),
         (
             &["chart", "pull", "registry.example/x", "--version", "1.0.0"],

@@ -156,7 +156,7 @@ fn status_of_several_clusters_is_one_table_with_problems_first() -> Result<()> {
                 let shown = screen_of(desk.vdoctl(line), columns);
                 ensure!(too_wide(&shown, columns).is_empty(), "{columns} columns:\n{shown}");
                 ensure!(
-                    ["dead", "unreachable", "west", "not deployed", "east", "healthy"]
+                    ["dead", "unreachable", "west", "no VDOConfig", "east", "healthy"]
                         .iter()
                         .all(|word| shown.contains(word)),
                     "{shown}"
@@ -177,7 +177,7 @@ fn status_of_several_clusters_waits_for_silent_ones_together() -> Result<()> {
         let took = begun.elapsed();
         ensure!(took >= Duration::from_secs(3) && took < Duration::from_secs(12), "{took:?}");
         ensure!(table.matches("no answer within 3 s").count() == 5, "{table}");
-        ensure!(table.contains("healthy") && table.contains("not deployed"), "{table}");
+        ensure!(table.contains("healthy") && table.contains("no VDOConfig"), "{table}");
         Ok(())
     })
 }

@@ -189,13 +189,6 @@ impl Fixture {
         Self { flags, ..self }
     }
 
-    /// A control plane in this state that no other test uses.
-    pub async fn own(self) -> Result<Bed> {
-        let mut shared = Shared::of(Bed::start().await?).await?;
-        shared.restore(self).await?;
-        Ok(shared.bed)
-    }
-
     /// Runs a test in this state.
     pub fn run(self, test: impl AsyncFnOnce(&mut Bed) -> Result<()>) -> Result<()> {
         let pool = if self.installed { &WITH_DRIVERS } else { &WITHOUT_DRIVERS };

@@ -231,7 +231,7 @@ fn is_new(used: &Used, old: &Used) -> bool {
 async fn resync(bed: &Bed, token: &str) -> Result<Requests> {
     let mark = bed.cluster.audit().mark().await?;
     let before = bed.reconciles().await?;
-    let change = json!({"metadata": {"annotations": {"vdo.vmware.com/reconcile-at": format!("{token} after {before}")}}});
+    let change = json!({"metadata": {"annotations": {"example.com/round": format!("{token} after {before}")}}});
     bed.merge(VDO, "VDOConfig", NS, "vdo", change).await?;
     until("the resync to be made", PATIENCE, async || {
         Ok(Probe::when(bed.reconciles().await? > before, "none yet"))
