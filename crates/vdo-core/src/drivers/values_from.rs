@@ -119,7 +119,7 @@ mod tests {
         for (spec, expected) in [
             (storage(json!({}), &["a"]), r#"{"x":1,"y":{"a":1,"b":1}}"#),
             (storage(json!({}), &["a", "b"]), r#"{"x":1,"y":{"a":1,"b":2,"c":2}}"#),
-            (storage(json!({"y": {"c": 3}}), &["b", "a"]), r#"{"x":1,"y":{"a":1,"b":1,"c":3}}"#),
+            (storage(json!({"y": {"c": 3}}), &["b", "a"]), r#"{"y":{"b":1,"c":3,"a":1},"x":1}"#),
             (storage(json!({"x": 1}), &["empty"]), r#"{"x":1}"#),
             (storage(json!({"x": null}), &["a"]), r#"{"x":null,"y":{"a":1,"b":1}}"#),
             (

@@ -372,7 +372,7 @@ mod tests {
         let all: Vec<(Picture, &str, &str)> = vec![
             (picture(&[READY], none), "r", "installed and healthy"),
             (picture(&[READY], config(|c| c.paused = true)), "r", "installed and healthy"),
-            (picture(&[READY], config(|c| c.current = false)), "p", "to look at VDOConfig n/vdo"),
+            (picture(&[READY], config(|c| c.current = false)), "p", "to check VDOConfig n/vdo"),
             (picture(&[READY], silence(false)), "p", "operator not running"),
             (
                 picture(&[READY], |p| p.doubt = Some("it is scaled to 0".into())),

@@ -126,7 +126,7 @@ fn possible(picture: &Picture, config: &Config) -> Vec<String> {
     let newer = config.upgrade_available().filter(|c| !is_shown(c));
     let mut lines: Vec<String> = newer.map(|c| format!("{}.", c.message)).into_iter().collect();
     let window = config.window().filter(|c| !is_shown(c) && lines.is_empty());
-    lines.extend(window.map(|c| format!("{}.", capital(c.message.trim_end_matches('.')))));
+    lines.extend(window.map(|c| capital(&c.message)));
     lines.extend(config.unfinished_upgrade());
     lines.extend(config.kept.iter().map(|(driver, revision)| {
         let name = short(driver);
