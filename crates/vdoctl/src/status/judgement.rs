@@ -407,7 +407,7 @@ mod tests {
                 "Fault",
                 "vdoctl matrix why-not csi 2.7.0",
             ),
-            (picture(&[blocked], config(|c| c.current = false)), "p", "to look at"),
+            (picture(&[blocked], config(|c| c.current = false)), "p", "to check VDOConfig"),
             (
                 picture(
                     &[("Ready", "False", "RenderFailed", "x"), ("Stalled", "True", "RenderFailed", "x")],
