@@ -173,7 +173,7 @@ async fn login_goes_to_no_other_server() -> Result<()> {
 async fn login_of_a_helper_is_asked_for_by_name_alone() -> Result<()> {
     for name in ["", "../sh", "a b", "x;y"] {
         let error = ask_helper(name, "r.example").await.err().context("it was run")?;
-        assert!(error.to_string().contains("no name of a program"), "{error}");
+        assert!(error.to_string().contains("not a name of a program"), "{error}");
     }
     let error = ask_helper("that-does-not-exist", "r.example").await.err().context("it was run")?;
     assert!(error.to_string().contains("docker-credential-that-does-not-exist"), "{error}");
