@@ -10,6 +10,7 @@ use super::requests::requests;
 use super::{Mode, Ports, ReconcileInput, preconditions};
 use crate::cluster::{Select, Watch};
 use kube::ResourceExt;
+use std::borrow::Cow;
 use vdo_api::api::{VDOConfig, VDOConfigSpec, ValuesFrom, VsphereCloudConfig};
 use vdo_api::facts::Connection;
 use vdo_core::drivers::{self, STORAGE, Unread};
@@ -37,12 +38,9 @@ pub(super) async fn site(input: &ReconcileInput<'_>, ports: &Ports, state: &Clus
     let namespace = config.namespace().unwrap_or_default();
     let objects = found.check(connections::connection_objects(&ports.reader, &namespace).await)?;
     let names = objects.iter().map(ResourceExt::name_any).collect();
-    let (spec, unread) = found.check(with_sources(ports, &config.spec, &namespace).await)?;
-    let config = &VDOConfig {
-        spec: spec.clone(),
-        ..config.clone()
-    };
-    let mut runs = requests(&spec, &namespace, &names);
+    let (config, unread) = found.check(with_sources(ports, config, &namespace).await)?;
+    let config = config.as_ref();
+    let mut runs = requests(&config.spec, &namespace, &names);
     for one in unread {
         runs.of(&one.driver).fail(ReconcileError::ValuesNotFound {
             field: one.field,
@@ -66,20 +64,30 @@ pub(super) async fn site(input: &ReconcileInput<'_>, ports: &Ports, state: &Clus
         objects,
         connections,
         cluster_id,
-        spec: found.check(specification(ports, spec, state).await)?,
+        spec: found.check(specification(ports, config.spec.clone(), state).await)?,
     };
     Ok(((site, runs), found))
 }
 
-/// The specification with the values that ConfigMaps and Secrets bring, and the drivers of which some cannot be read.
-async fn with_sources(ports: &Ports, spec: &VDOConfigSpec, namespace: &str) -> Result<(VDOConfigSpec, Vec<Unread>), ReconcileError> {
+/// The VDOConfig with the values that ConfigMaps and Secrets bring, and the drivers of which some cannot be read.
+async fn with_sources<'a>(
+    ports: &Ports,
+    config: &'a VDOConfig,
+    namespace: &str,
+) -> Result<(Cow<'a, VDOConfig>, Vec<Unread>), ReconcileError> {
+    let sources = drivers::values_sources(&config.spec);
+    if sources.is_empty() {
+        return Ok((Cow::Borrowed(config), Vec::new()));
+    }
     let mut texts = Vec::new();
-    for source in drivers::values_sources(spec) {
+    for source in sources {
         let text = connections::text_of(&ports.reader, source.kind.into(), namespace, &source.name, &source.key).await?;
         texts.push((source, text));
     }
     let read = |source: &ValuesFrom| texts.iter().find(|(known, _)| *known == source).and_then(|(_, text)| text.clone());
-    Ok(drivers::with_values_from(spec, read))
+    let (spec, unread) = drivers::with_values_from(&config.spec, read);
+    let filled = VDOConfig { spec, ..config.clone() };
+    Ok((Cow::Owned(filled), unread))
 }
 
 /// The specification. The classes of the cluster are watched only where it asks for a default one.

@@ -1,7 +1,7 @@
 //! What vdoctl says when all is not well: no operator, a workload that is missing, a node without a machine, management that is paused.
 #![allow(clippy::unwrap_used, clippy::panic, clippy::print_stdout, reason = "tests")]
 
-use crate::common::{Bed, NODES, NS, PATIENCE, condition, logged};
+use crate::common::{Bed, NODES, NS, PATIENCE, condition, logged, now};
 use crate::fixture::INSTALLED;
 use anyhow::{Result, ensure};
 use k8s_openapi::jiff::{SignedDuration, Timestamp};
@@ -33,11 +33,6 @@ fn ensure_says(text: &str, words: &[&str]) -> Result<()> {
         ensure!(text.contains(word), "{word:?} is not in:\n{text}");
         Ok(())
     })
-}
-
-#[expect(clippy::disallowed_methods, reason = "the clock of the test")]
-fn now() -> Timestamp {
-    Timestamp::now()
 }
 
 /// The Lease as an operator leaves it that ended three minutes ago.

@@ -2,7 +2,7 @@
 //! on, the drivers stay as they are, and when it is over all goes on by itself.
 #![allow(clippy::unwrap_used, clippy::panic, clippy::print_stdout, reason = "tests")]
 
-use crate::common::{Bed, NS, OPERATOR as ACCOUNT, PATIENCE, condition, logged};
+use crate::common::{Bed, NS, OPERATOR as ACCOUNT, PATIENCE, condition, logged, now};
 use crate::fixture::{BARE, EMPTY, INSTALLED};
 use anyhow::{Context, Result, ensure};
 use k8s_openapi::jiff::Timestamp;
@@ -156,14 +156,6 @@ fn definitions_deleted_and_recreated_are_watched_again() -> Result<()> {
         bed.until_ready().await?;
         lives(bed).await
     })
-}
-
-#[expect(
-    clippy::disallowed_methods,
-    reason = "the real time is compared with what the operator takes for it"
-)]
-fn now() -> Timestamp {
-    Timestamp::now()
 }
 
 /// The time of the newest line in the log.

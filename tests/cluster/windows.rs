@@ -1,14 +1,14 @@
 //! Maintenance windows with the operator itself, whose clock is set.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "tests")]
 
-use crate::common::{Bed, NS, PATIENCE, condition, logged};
+use crate::common::{Bed, NS, PATIENCE, condition, logged, now};
 use crate::fixture::INSTALLED;
 use crate::install::until_at_rest;
 use crate::matrix_web::until_driver;
 use crate::page::open;
 use anyhow::{Result, ensure};
+use k8s_openapi::jiff::SignedDuration;
 use k8s_openapi::jiff::tz::TimeZone;
-use k8s_openapi::jiff::{SignedDuration, Timestamp};
 use serde_json::{Value, json};
 use vdo_testbed::{Clock, Probe, until};
 
@@ -119,9 +119,4 @@ fn page_maintenance_windows_works_as_written() -> Result<()> {
         })
         .await
     })
-}
-
-#[expect(clippy::disallowed_methods, reason = "a test has no port for the time")]
-fn now() -> Timestamp {
-    Timestamp::now()
 }

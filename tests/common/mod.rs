@@ -453,6 +453,12 @@ pub async fn logged(log: &Path, message: &str) -> Result<()> {
     .await
 }
 
+/// The time, for a test that compares it with what the operator says.
+#[expect(clippy::disallowed_methods, reason = "a test has no port for the time")]
+pub fn now() -> k8s_openapi::jiff::Timestamp {
+    k8s_openapi::jiff::Timestamp::now()
+}
+
 /// A condition of an object; null when it has none of that type.
 pub fn condition(object: &Value, kind: &str) -> Value {
     let all = object["status"]["conditions"].as_array().cloned().unwrap_or_default();

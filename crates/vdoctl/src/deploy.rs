@@ -159,7 +159,7 @@ async fn deploy(args: &Args, global: &Global, format: Format, progress: &mut Pro
     if args.no_wait {
         return Ok(Answer::text("").note("vdoctl status --watch shows how far it is."));
     }
-    let summary = wait::until_ready(&context, true, false, global.timeout_with_drivers(), progress).await?;
+    let summary = wait::until_ready(wait::Watcher::new(&context, true), global.timeout_with_drivers(), progress).await?;
     progress.step(Mark::Done, &summary);
     Ok(Answer::text(""))
 }

@@ -69,7 +69,7 @@ async fn come_about(context: &Context, wait: After, patience: Duration, progress
     until(context, &Goal::Handled(mark), patience, progress).await?;
     match wait {
         After::Handled => Ok("the operator has acted on it".to_owned()),
-        After::Healthy => until_ready(context, false, false, patience, progress).await,
+        After::Healthy => until_ready(Watcher::new(context, false), patience, progress).await,
     }
 }
 
@@ -90,7 +90,7 @@ pub(super) async fn run(args: &Args, global: &Global, printer: &Printer) -> Resu
     let reached = match &goal {
         Goal::Healthy => {
             context.acting().await?;
-            until_ready(&context, false, args.fail_fast, patience, &mut progress).await
+            until_ready(Watcher::new(&context, false).fail_fast(args.fail_fast), patience, &mut progress).await
         }
         goal => until(&context, goal, patience, &mut progress).await,
     };

@@ -114,7 +114,7 @@ fn node_ids(known: &UpgradeFacts<'_>) -> Checked {
     match known.registered.iter().find(|(_, id)| !is_uuid(id)) {
         None => Ok(()),
         Some((node, id)) => Err(format!(
-            "CSINode {node} calls its machine {id:?}, which is not an UUID; set the feature state use-csinode-id to true and let the node \
+            "CSINode {node} calls its machine {id:?}, which is not a UUID; set the feature state use-csinode-id to true and let the node \
              plugins restart"
         )),
     }

@@ -235,7 +235,7 @@ fn rollback_to_images_that_are_gone_is_reported_before_it_starts() -> Result<()>
         bed.apply(&config(json!({"values": {"images": {"registry": NOWHERE}}}))).await?;
         super::until_rolled_back(bed).await?;
         let failed = last + 1;
-        // Nothing is listed: that a node says nothing is not an evidence. That the change failed is.
+        // Nothing is listed: that a node says nothing is no evidence. That the change failed is.
         let (code, _, err) = bed.vdoctl(&["rollback", "csi", &failed.to_string()])?;
         println!("{err}");
         ensure!(

@@ -11,7 +11,7 @@ pub(super) fn published() -> &'static Value {
     &SCHEMA
 }
 
-/// A newer index may have some fields that this build does not know; more than these are not index.
+/// A newer index may have some fields that this build does not know; what has more is not an index.
 pub(super) const MAX_UNKNOWN: usize = 100;
 
 static NONE: LazyLock<Map<String, Value>> = LazyLock::new(Map::new);

@@ -78,17 +78,9 @@ pub(crate) fn ended(need: &Need) -> CliError {
     CliError::new(Exit::TimedOut, format!("not ready: {}", need.what), need.remedy.clone())
 }
 
-/// Waits until everything is ready. The line that says what is. Without `deployed` the operator may run elsewhere than in its Deployment.
-/// With `fail_fast` what the operator keeps trying ends the wait, too.
-pub(crate) async fn until_ready(
-    context: &Context,
-    deployed: bool,
-    fail_fast: bool,
-    deadline: Duration,
-    progress: &mut Progress,
-) -> Result<String, CliError> {
+/// Waits until everything is ready. The line that says what is.
+pub(crate) async fn until_ready(mut watcher: Watcher<'_>, deadline: Duration, progress: &mut Progress) -> Result<String, CliError> {
     let end = Instant::now().later(deadline);
-    let mut watcher = Watcher::new(context, deployed).fail_fast(fail_fast);
     let mut last = (vec!["the operator to start".to_owned()], "vdoctl status says more.".to_owned());
     loop {
         match timeout(LOOK, look(&mut watcher)).await {

@@ -23,7 +23,6 @@ use std::sync::Arc;
 use vdo_api::api::Reason;
 use vdo_api::facts::Node;
 use vdo_api::types::{Thumbprint, Trust, count};
-use vdo_core::certificate::CertificateFacts;
 use vdo_core::install::Mounts;
 use vdo_core::manifest::Object;
 use vdo_vsphere::vcenter::{Budget, Endpoint};
@@ -47,10 +46,19 @@ fn named(args: &Args) -> Result<Endpoint, CliError> {
     endpoint(given.vcenter.as_deref().unwrap_or_default(), trust)
 }
 
-/// Where the certificate is unknown and no one could be asked: the flag that goes on with it.
-fn lead_to_flag(found: &mut Findings, presented: &CertificateFacts) {
+/// Where a check refuses the certificate because no one could be asked about it: the flag that goes on with it.
+async fn lead_to_flag(found: &mut Findings, endpoint: &Endpoint) {
     let checks = found.view.subjects.iter_mut().flat_map(|subject| &mut subject.checks);
-    for check in checks.filter(|check| check.reason == Reason::CertificateUntrusted.as_str()) {
+    let refused: Vec<&mut Check> = checks
+        .filter(|check| check.reason == Reason::CertificateUntrusted.as_str())
+        .collect();
+    if refused.is_empty() {
+        return;
+    }
+    let Some(presented) = unknown_certificate(endpoint).await else {
+        return;
+    };
+    for check in refused {
         let flag = format!("--thumbprint {}", presented.sha256);
         check.findings.iter_mut().for_each(|finding| finding.remedy.add_command(&flag));
         check.remedy.add_command(flag);
@@ -61,13 +69,12 @@ pub(super) async fn inspect(args: &Args, global: &Global) -> Result<Findings, Cl
     let given = &args.vcenter;
     let user = given.user.clone().unwrap_or_default();
     let endpoint = named(args)?;
-    let unknown = unknown_certificate(&endpoint).await;
     let (password, warning) = password(given.password_file.as_deref(), &user)?;
     let mut found = Findings::default();
     found.talk.extend(warning);
     let account = Account {
         connection: CONNECTION.to_owned(),
-        endpoint,
+        endpoint: endpoint.clone(),
         login: Login::Typed(user, password),
         datacenters: given.datacenter.clone(),
     };
@@ -78,9 +85,7 @@ pub(super) async fn inspect(args: &Args, global: &Global) -> Result<Findings, Cl
             desk::inspect(args, global, account, &[], &mut found).await?;
         }
     }
-    if let Some(presented) = unknown {
-        lead_to_flag(&mut found, &presented);
-    }
+    lead_to_flag(&mut found, &endpoint).await;
     Ok(found)
 }
 

@@ -3,7 +3,7 @@
 use super::super::args::{Global, MatrixFile, UpgradeApply};
 use super::super::change::Change;
 use super::super::context::{Context, id, now};
-use super::super::deploy::wait::until_ready;
+use super::super::deploy::wait::{Watcher, until_ready};
 use super::super::matrix::repeated;
 use super::super::operator::Presence;
 use super::super::plan_view::Planned;
@@ -262,7 +262,7 @@ fn refused(status: &VDOConfigStatus, targets: &Targets, before: &Versions) -> Op
 
 /// Waits until the drivers are healthy, and lifts the pins that were set for the upgrade.
 async fn finished(context: &Context, global: &Global, progress: &mut Progress) -> Result<Answer, CliError> {
-    let summary = until_ready(context, false, false, global.timeout_with_drivers(), progress).await?;
+    let summary = until_ready(Watcher::new(context, false), global.timeout_with_drivers(), progress).await?;
     progress.step(Mark::Done, &summary);
     lift(context, context.acting_object().await?).await?;
     Ok(Answer::text(""))

@@ -10,7 +10,7 @@ impl ChartRepository {
     /// A chart, opened.
     ///
     /// # Errors
-    /// When it is not there, its bytes are others than promised, or they are not chart.
+    /// When it is not there, its bytes are others than promised, or are not a chart.
     pub async fn chart(&self, wanted: &ChartRef) -> Result<Arc<Chart>, RepositoryError> {
         if let Some(known) = lock(&self.charts).get(&wanted.digest) {
             return Ok(known.chart.clone());
