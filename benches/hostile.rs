@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! What each hostile answer costs when twenty vCenters give it at once: memory, and the delay of a sound vCenter. The inspections run in a
 //! process of their own, so that nothing else is measured.
 #![allow(

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! What the largest inputs that are accepted cost, and the worst that are not: memory and time of a process that reads nothing else.
 //! docs/benchmarks.md has the table; `cargo bench --bench cluster -- large` measures the operator among the largest objects.
 #![allow(
@@ -7,9 +8,8 @@
     reason = "a bench that cannot start should stop, and prints"
 )]
 
-#[path = "mirror/program.rs"]
-#[allow(dead_code, reason = "the other bench uses the rest")]
-mod program;
+#[path = "mirror/measured.rs"]
+mod measured;
 
 use flate2::Compression;
 use flate2::write::GzEncoder;
@@ -309,7 +309,7 @@ fn main() {
     println!("{:<56} {:>10} {:>10} {:>9}", "input", "KiB", "peak, MiB", "s");
     let mut most: f64 = 0.0;
     let mut row = |name: &str, size: usize, command: &mut Command| {
-        let (run, code, out, err) = program::ended(command, &log).unwrap();
+        let (run, code, out, err) = measured::ended(command, &log).unwrap();
         // A panic ends with 101, a signal with none.
         assert!(code.code().is_some_and(|code| code < 100), "{name}: {code}: {err}");
         let answer: String = out.chars().chain(err.chars()).take(100).collect();

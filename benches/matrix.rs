@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The matrix at its real size and at 5,000 versions: time, and the peak memory of this process.
 #![allow(
     clippy::unwrap_used,

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! How long the pure half of a reconcile takes: choose, open, render, package.
 #![allow(clippy::unwrap_used, missing_docs, reason = "a bench that cannot start should stop")]
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! What a matrix on a web server costs: a poll without news, the verification of an index with 500 versions, and the memory of a fetch.
 //! Server and client are in one process; the client has a thread of its own, whose processor time is what is shown.
 #![allow(

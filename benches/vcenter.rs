@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! One look at a large vCenter: 5,000 machines in 50 datacenters, each in a folder of its own. What it costs in requests, time and
 //! memory, against what it may cost. The look runs in a process of its own, so that nothing else is measured.
 #![allow(clippy::print_stdout, clippy::unwrap_used, reason = "a bench")]

@@ -1,9 +1,14 @@
 #!/usr/bin/env bash
-# Installs and removes the operator with kubectl and the manifests of this folder. `make` calls it:
+# SPDX-License-Identifier: Apache-2.0
+# Installs and removes the operator with kubectl and the manifests of this folder. `make` calls it; crates/load brings the image.
 #
-#   deploy.sh deploy     into the cluster of the current context; VDO_IMAGE: another image of the operator
-#   deploy.sh undeploy   out of it; exit code 4 while there is a VDOConfig
-#   deploy.sh remote     over SSH, with the kubectl of a control-plane node: K8S_MASTER_IP, K8S_MASTER_SSH_USER, K8S_MASTER_SSH_PWD
+#   deploy.sh deploy       into the cluster of the current context
+#   deploy.sh undeploy     out of it; exit code 4 while there is a VDOConfig
+#   deploy.sh manifests    prints the manifests as a tar archive, for a node with kubectl
+#   deploy.sh node-script  prints what that node runs, with the archive on its standard input
+#
+# VDO_IMAGE        another image of the operator
+# VDO_PULL_POLICY  its imagePullPolicy: Never, where the nodes have it and no registry does
 set -euo pipefail
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 namespace=vmware-system-vdo
@@ -20,7 +25,7 @@ needs() { command -v "$1" >/dev/null || fail 2 "$1 is missing on this machine. I
 work=
 trap '[[ -z $work ]] || rm -rf "$work"' EXIT
 
-# A copy of the manifests, with the image of VDO_IMAGE, in $work.
+# A copy of the manifests, with VDO_IMAGE and VDO_PULL_POLICY, in $work.
 copy() {
     work=$(mktemp -d)
     cp -R "$here"/*.yaml "$here"/crds "$work"
@@ -28,7 +33,10 @@ copy() {
     [[ -n $image ]] || return 0
     [[ $image =~ ^[A-Za-z0-9][A-Za-z0-9._:/@-]*$ ]] ||
         fail 2 "VDO_IMAGE is not a reference of an image: $image" "Write a repository and a tag or digest, such as registry.example.com/vsphere/vdo-operator:v1.2.3."
-    sed "s|^\( *image:\) .*|\1 $image|" "$here/operator.yaml" >"$work/operator.yaml"
+    awk -v image="$image" -v policy="${VDO_PULL_POLICY:-}" '
+        $1 != "image:" { print; next }
+        { sub(/image: .*/, "image: " image); print }
+        policy != "" { sub(/image: .*/, "imagePullPolicy: " policy); print }' "$here/operator.yaml" >"$work/operator.yaml"
 }
 
 cluster() {
@@ -65,7 +73,7 @@ deploy() {
     kubectl apply --server-side -f "$work/namespace.yaml"
     kubectl apply --server-side -k "$work"
     for_openshift "$work"
-    printf '%s\n' "The operator is deployed. Next, a connection and a VDOConfig: vdoctl deploy, or deploy/samples."
+    printf '%s\n' "The operator is deployed. Next, a connection and a VDOConfig: vdoctl deploy${VDO_IMAGE:+ --image $VDO_IMAGE}, or deploy/samples."
 }
 
 undeploy() {
@@ -80,7 +88,8 @@ undeploy() {
         "Run vdoctl delete, which removes drivers and operator in the right order."
     drivers=$(kubectl get deployments,daemonsets -n vmware-system-csi -o name &&
         kubectl get daemonsets -n kube-system vsphere-cloud-controller-manager --ignore-not-found -o name)
-    files=(-f "$here/operator.yaml" -f "$here/network-policy.yaml" -f "$here/service.yaml" -f "$here/rbac.yaml" -f "$here/crds")
+    files=(-f "$here/operator.yaml" -f "$here/network-policy.yaml" -f "$here/service.yaml" -f "$here/rbac.yaml" -f "$here/readers-rbac.yaml"
+        -f "$here/crds")
     if kubectl get --raw /apis/admissionregistration.k8s.io/v1 | grep -q '"ValidatingAdmissionPolicy"'; then
         files+=(-f "$here/admission-policy.yaml")
     fi
@@ -110,37 +119,14 @@ kubectl apply --server-side -f "$work/namespace.yaml"
 kubectl apply --server-side -k "$work"
 for_openshift "$work"'
 
-remote() {
-    local missing='' name
-    for name in K8S_MASTER_IP K8S_MASTER_SSH_USER K8S_MASTER_SSH_PWD; do
-        [[ -n ${!name:-} ]] || missing+=" $name"
-    done
-    [[ -z $missing ]] || fail 2 "Not set in the environment:$missing" \
-        "K8S_MASTER_IP is a control-plane node with kubectl, K8S_MASTER_SSH_USER a user of it, K8S_MASTER_SSH_PWD the password of that user." \
-        "Read the password, so that it is in no history: read -rs K8S_MASTER_SSH_PWD && export K8S_MASTER_SSH_PWD"
-    [[ $K8S_MASTER_IP =~ ^[A-Za-z0-9:][A-Za-z0-9.:-]*$ ]] || fail 2 "K8S_MASTER_IP is neither an address nor a name: $K8S_MASTER_IP"
-    [[ $K8S_MASTER_SSH_USER =~ ^[A-Za-z0-9_][A-Za-z0-9._@-]*$ ]] || fail 2 "K8S_MASTER_SSH_USER is not a user name: $K8S_MASTER_SSH_USER"
-    needs ssh "OpenSSH 8.4 or newer"
+manifests() {
     needs tar "your system's package tar"
     copy
-    # ssh asks this program for the password, which reads it from its environment: it is in no argument and in no file.
-    local ask=$work/.ask
-    printf '%s\n' '#!/bin/sh' 'printf "%s\n" "$K8S_MASTER_SSH_PWD"' >"$ask"
-    chmod 700 "$ask"
-    printf '== deploy the operator: over SSH, with the kubectl of %s\n' "$K8S_MASTER_IP"
-    # A host key that is not known ends this: a password is not sent to a machine that may be another one. Keys of this user are not tried,
-    # because the password would be given as their passphrase.
-    tar -c -C "$work" -f - --exclude=.ask . |
-        SSH_ASKPASS=$ask SSH_ASKPASS_REQUIRE=force DISPLAY=${DISPLAY:-:0} ssh \
-            -o StrictHostKeyChecking=yes -o NumberOfPasswordPrompts=1 -o PubkeyAuthentication=no \
-            -o PreferredAuthentications=password,keyboard-interactive \
-            -l "$K8S_MASTER_SSH_USER" -- "$K8S_MASTER_IP" "$on_the_node" ||
-        fail 3 "The operator is not deployed on $K8S_MASTER_IP: ssh or kubectl there failed, see above." \
-            "If the key of the host is not known, log in once and compare it: ssh $K8S_MASTER_SSH_USER@$K8S_MASTER_IP"
-    printf '%s\n' "The operator is deployed. Next, a connection and a VDOConfig: vdoctl deploy, or deploy/samples."
+    tar -c -C "$work" -f - .
 }
 
 case ${1:-} in
-    deploy | undeploy | remote) "$1" ;;
-    *) fail 2 "Usage: deploy.sh deploy | undeploy | remote" ;;
+    deploy | undeploy | manifests) "$1" ;;
+    node-script) printf '%s\n' "$on_the_node" ;;
+    *) fail 2 "Usage: deploy.sh deploy | undeploy | manifests | node-script" ;;
 esac

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The Kubernetes API: a cache fed by watches, one-shot reads, and the only writes there are.
 
 mod access_review;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! What wakes a reconcile, and what becomes of its result: watches, mapping, pacing, backoff, events, metrics.
 //!
 //! Two loops, one for VDOConfigs and one for vSphere connections; a failure in one does not stop the other. Both are woken

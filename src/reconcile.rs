@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! One reconcile, from what is to what should be. The operator and every command use the same phases; a command stops earlier.
 //!
 //! ```text
@@ -7,17 +8,21 @@
 //! windows  pure    what no one asked for × maintenance windows                            -> versions and charts that stay
 //! rollback pure    history × specification                                                -> revisions instead of versions
 //! load     effect  charts by digest                                                       -> each run's chart
-//! render   pure    charts × values, stamped                                               -> each run's objects
+//! webhook  effect  the certificate of an admission webhook                                -> its values
+//! render   pure    charts × values, patched, stamped                                      -> each run's objects
 //! permit   effect  rights, what an administrator brings, other managers                   -> runs that fail or wait
 //! keep     pure    what was applied last of every other driver that is installed          -> its objects
 //! look     effect  live objects that are not in the inventory yet                         -> Observed
 //! plan     pure    desired × live × inventory, with every gate                            -> Plan
+//! content  effect  objects × what the drivers' charts let them have                       -> runs that wait
 //! dry run  effect  the whole plan, tried on the server before its first write             -> Plan
 //! approve  pure    which steps wait for a person                                          -> Plan
 //! check    pure    what may be written now, held against the rules                        -> steps
 //! apply    effect  the only writes there are
 //! report   pure    on every path; then one effect
 //! ```
+//!
+//! `found.take(phase)?` gives the value of a phase and joins what the phase has to report.
 
 mod apply;
 mod approval;
@@ -32,8 +37,10 @@ mod error;
 mod gates;
 mod load;
 mod look;
+mod lost_settings;
 mod matrix_fallback;
 mod matrix_source;
+mod next_run;
 mod observe;
 mod permit;
 mod phase;
@@ -52,9 +59,11 @@ mod scripts {
 mod served;
 mod site;
 mod stopwatch;
+mod taken_away;
 mod uninstall;
 mod upgrade_available;
 mod upgradeable;
+mod used_by_others;
 mod volume_guard;
 pub mod webhook;
 mod windows;
@@ -68,9 +77,11 @@ pub use dry_run::cache::{DryRunCache, Refusal};
 pub use dry_run::{DryRun, Scope, dry_run};
 pub use error::ReconcileError;
 pub use matrix_source::{CONTENTS, PART, named, supply};
+pub use next_run::{NextRun, Pacing, next_run};
 pub use observe::cluster::{apply_set, configs, nodes};
 pub use observe::connections::{connection_objects, connections_watch, neighbours, port, trust, vcenter_version};
 pub use observe::crash_logs::CrashLogs;
+pub use observe::installed::{attributed, static_pods};
 pub use observe::{ClusterState, Recovered, observe};
 pub use phase::{Phase, Stopped};
 pub use planned::Planned;
@@ -83,10 +94,10 @@ pub use render::RenderCache;
 pub use requests::asked;
 pub use rights::{Account, Permitted, Rights, RightsError, Versions, more_rights, rights, rights_without_policy};
 pub use served::unserved_kinds;
+pub use taken_away::{TakenAway, taken_away};
 pub use uninstall::uninstallation;
-pub use volume_guard::endangered;
 pub use windows::report_windows;
-pub use write_status::{Requeue, due, longest_pause, write_status};
+pub use write_status::write_status;
 
 use apply::{StateLocation, apply, delete, former};
 use observe::{crash_logs, definitions, recover_inventory};
@@ -187,11 +198,8 @@ pub async fn reconcile(input: &ReconcileInput<'_>, ports: &Ports) -> Report {
 }
 
 fn not_active(acting: &str) -> Failure {
-    Failure {
-        reason: Reason::NotActive,
-        class: Class::Wait,
-        message: format!("VDOConfig {acting} is older and acts for this cluster; delete one of the two"),
-    }
+    let message = format!("VDOConfig {acting} is older and acts for this cluster; delete one of the two");
+    Failure::new(Reason::NotActive, Class::Wait, message)
 }
 
 /// Whether the drivers are to be uninstalled: the VDOConfig is being deleted, or its managementState is Removed.
@@ -295,11 +303,12 @@ async fn attempt(input: &ReconcileInput<'_>, ports: &Ports, state: &ClusterState
         return Ok((None, found));
     }
     let tried = found.check(dry_run(ports, state, planned, Scope::Transitions(input)).await)?;
-    let refusals = tried.refusals.iter().map(|(_, refusal)| Failure::from(refusal.as_ref()));
+    let patched = planned.runs.patched();
+    let refusals = tried.refusals.iter().map(|refusal| content::not_accepted(&patched, refusal));
     found.failures.extend(refusals);
-    let endangered = endangered(&ports.reader, input.config, state, planned).await;
-    let endangered = found.check(endangered.map_err(ReconcileError::from))?;
-    found.plan = approval::approve(input.config, state, planned, &endangered);
+    let taken = taken_away(&ports.reader, input.config, state, planned).await;
+    let taken = found.check(taken.map_err(ReconcileError::from))?;
+    found.plan = approval::approve(input.config, state, planned, &taken);
     Ok((Some(tried), found))
 }
 
@@ -353,11 +362,7 @@ fn fits(steps: &[Step]) -> Result<(), ReconcileError> {
 }
 
 fn contended(contention: &Contention) -> Failure {
-    Failure {
-        reason: Reason::DriftFight,
-        class: Class::Wait,
-        message: contention.to_string(),
-    }
+    Failure::new(Reason::DriftFight, Class::Wait, contention.to_string())
 }
 
 /// What of a plan cannot go on before a person does something.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! What surrounds the operator while it runs: its arguments, its logs, its metrics, and the port that shows them.
 
 pub mod args;
@@ -5,5 +6,4 @@ pub mod heartbeat;
 pub mod http;
 pub mod metrics;
 pub mod metrics_access;
-pub mod process;
 pub mod telemetry;

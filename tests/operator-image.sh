@@ -1,4 +1,5 @@
 #!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
 # Packs the operator that `cargo build --workspace` has built into an image for the test bed, where that is out of date.
 # `make operator-image` calls it.
 #

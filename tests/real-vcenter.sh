@@ -1,4 +1,5 @@
 #!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
 # Runs the tests that need a real vCenter, as far as the environment has what they need, and lists the others. `make real-vcenter` calls it;
 # docs/testing-real-vcenter.md lists the variables.
 #

@@ -1,8 +1,10 @@
 #!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
 # Runs the test binaries and says at the end what took long and what was skipped. `make test`, `make test-all` and `make check` call it.
 #
 #   tests/run.sh check    unit tests and the binary `pure`
-#   tests/run.sh          everything
+#   tests/run.sh          everything, and of the long tests some that the seed draws
+#   tests/run.sh long     the long tests that the other with the same VDO_SEED does not draw
 #   tests/run.sh olm      the tests with OLM and OpenShift's admission code
 #   tests/run.sh skipped  only what the other skips where a program is missing that this machine has now
 set -euo pipefail
@@ -39,7 +41,7 @@ while read -r name file; do
     if [[ $name == unit ]]; then units+=("$file"); else program[$name]=$file; fi
 done < <(
     sed -nE 's|^ *Executable (unittests )?(.*) \((.*)\)$|\2 \3|p' "$logs/compile" |
-        sed -E 's|^tests/([a-z]+)/main\.rs |\1 |; s|^src/lib\.rs (.*/vdo_testbed-)|unit-testbed \1|; s|^src/main\.rs (.*/vdo_release-)|unit-release \1|; s|^src/lib\.rs |unit |; s|^src/.* |main-\0|')
+        sed -E 's|^tests/([a-z]+)/main\.rs |\1 |; s|^src/lib\.rs (.*/vdo_testbed-)|unit-testbed \1|; s|^src/main\.rs (.*/vdo_release-)|unit-release \1|; s|^src/main\.rs (.*/vdo_load-)|unit \1|; s|^src/lib\.rs |unit |; s|^src/.* |main-\0|')
 
 # Time per test is shown by an unstable flag of the test harness; only the harness gets leave to use it.
 run() { # name, more arguments
@@ -79,9 +81,37 @@ ended() { # name
     step_done
 }
 
+# Tests of a binary that are ignored for a reason, with the reason: lines such as `module::test needs nginx`.
+ignored() { # name
+    RUSTC_BOOTSTRAP=1 "${program[$1]}" --list -Zunstable-options --format json |
+        sed -nE 's/^.*"name": "([^"]*)", "ignore": true, "ignore_message": "([^"]*)".*$/\1 \2/p'
+}
+
+# A long test takes more than ten seconds beside the others. A run takes as many of them as VDO_LONG says, drawn by the seed.
+long=${VDO_LONG:-4}
+[[ $long != all ]] || long='$' # the last line, in the addresses below
+long_tests() { ignored cluster | sed -n 's/ long$//p' | shuf --random-source=<(yes "$VDO_SEED"); }
+drawn() { long_tests | sed -n "1,${long}p"; }
+not_drawn() { long_tests | sed "1,${long}d"; }
+
+# In cluster every test has a thread, in which most wait for a control plane, so that none is idle while there is a test for it.
+cluster() {
+    local skip=()
+    mapfile -t skip < <(ignored cluster | sed 's/ .*//' | grep -vxFf <(drawn) | sed 's/^/--skip=/')
+    ignored cluster | sed -nE 's/^(\S+) (needs .*)$/test \1 ... ignored, \2/p' >"$logs/ignored.log"
+    whole cluster --test-threads=1000 --include-ignored --exact "${skip[@]}"
+    echo "long tests of cluster: $(drawn | wc -l) of $(long_tests | wc -l), VDO_SEED=$VDO_SEED (make test-all runs all)" >>"$logs/ignored.log"
+}
+
 installed() { # programs
     local program
     for program in "$@"; do PATH=$PATH:/usr/sbin type -P "$program" >/dev/null || return 1; done
+}
+
+# vdoctl.exe takes some minutes to build the first time.
+windows() {
+    tests/windows.sh build >"$logs/windows" 2>&1 || { tail -n 20 "$logs/windows"; echo "SKIPPED: needs vdoctl.exe (tests/windows.sh build)" >"$logs/windows.log"; return 0; }
+    also cli --ignored under_wine
 }
 
 # What needs more than the README asks for, where the machine or the environment has it.
@@ -93,9 +123,12 @@ extra() {
     ! installed zsh || also cli --ignored of_zsh
     ! installed fish || also cli --ignored of_fish
     ! installed skopeo || also cli --ignored of_skopeo
+    ! installed wine || windows
     [[ -z $cosign ]] || also charts --ignored of_cosign
     [[ -z ${VDO_UPSTREAM_DIR:-} ]] || also charts --ignored of_upstream
     [[ -z ${VDO_UPSTREAM_DIR:-} ]] || also cluster --ignored adoption_of_upstream
+    [[ -z ${VDO_UPSTREAM_DIR:-} ]] || also cluster --ignored adoption_pictures_each_installer
+    [[ -z ${VDO_UPSTREAM_DIR:-} ]] || also pure --ignored adopted_installers
     [[ -z ${VDO_TEST_VCENTER:-} ]] || tests/real-vcenter.sh "${program[vcenter]}" 2>&1 | tee "$logs/also-vcenter-real.log" || failed+=("real-vcenter")
     [[ -z ${VDO_RELEASE:-} ]] || also release --ignored release_built_twice
     step_done
@@ -106,6 +139,11 @@ olm() { whole olm --test-threads=2; }
 
 case ${1:-} in
 olm) olm ;;
+long)
+    mapfile -t names < <(not_drawn)
+    # Without a name the harness would run every test.
+    ((${#names[@]} == 0)) || whole cluster --test-threads=1000 --include-ignored --exact "${names[@]}"
+    ;;
 skipped)
     # These say themselves which program they miss.
     [[ -z $(type -P skopeo) ]] || whole release
@@ -123,9 +161,8 @@ check)
     beside vcenter
     for name in unit-testbed unit-release release charts cli; do whole "$name"; done
     ended vcenter
-    # In cluster every test has a thread, in which most wait for a control plane, so that none is idle while there is a test for it.
     beside faults --test-threads=1
-    whole cluster --test-threads=1000
+    cluster
     ended faults
     # VDO_WITHOUT_OLM: its programs take ten minutes to build, and `tests/run.sh olm` is for later.
     [[ -n ${VDO_WITHOUT_OLM:-} ]] || olm
@@ -150,7 +187,7 @@ echo "== skipped"
 skipped=$(sed -nE -e 's/^test (.*) \.\.\. ignored, (needs .*[^>])( <[0-9.]+s>)?$/SKIPPED: \2 (\1)/p' \
     -e 's/^.*(SKIPPED: needs .*)$/\1/p' "$logs"/*.log | awk '!seen[$0]++')
 printf '%s\n' "${skipped:-none}"
-sed -nE 's/^.*(NOT DRAWN: .*)$/\1/p' "$logs"/*.log | sort -u
+sed -n '/^long tests of/p' "$logs"/*.log
 sed -nE 's/^test bed: (containers of images run without .*)$/NOT CONFINED: \1/p' "$logs"/*.log | sort -u
 passed=$(sed -nE 's/^test result: .* ([0-9]+) passed.*/\1/p' "$logs"/*.log | awk '{n += $1} END {print n + 0}')
 broken=$(sed -nE 's/^test result: .* ([0-9]+) failed.*/\1/p' "$logs"/*.log | awk '{n += $1} END {print n + 0}')

@@ -1,4 +1,5 @@
 #!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
 # Holds the declared Rust versions against what is used. `make lint` calls it.
 #
 #   - every package of the workspace declares one and the same rust-version

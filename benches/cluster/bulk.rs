@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! A matrix whose storage driver has as many objects as are wanted: the real chart, and plain objects that cost nothing once they are there.
 
 use anyhow::{Context, Result};

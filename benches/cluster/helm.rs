@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! A Helm chart that renders what our CSI chart renders.
 
 use anyhow::{Context, Result, ensure};

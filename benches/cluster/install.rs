@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! First installations: by the operator, and of the same objects by `kubectl`.
 
 use crate::common::{self, Bed, NS, OPERATOR, PATIENCE, condition};

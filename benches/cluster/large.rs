@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The operator among the largest objects of every kind that it watches.
 
 use crate::common::large::{WATCHED, create, delete, limit, start_among};

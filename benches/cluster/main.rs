@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! What the operator costs on a real control plane, beside `kubectl` and `helm` in the same run. docs/benchmarks.md reads it.
 //!
 //! Nothing here judges: it fails only when it could not measure.
@@ -10,6 +11,8 @@ mod helm;
 mod install;
 mod large;
 mod many;
+#[path = "../mirror/measured.rs"]
+mod measured;
 mod others;
 mod process;
 mod pull;
@@ -19,6 +22,7 @@ mod rest;
 mod scale;
 mod start;
 mod upgrade;
+mod volumes;
 
 use anyhow::Result;
 use install::{Ours, Theirs};
@@ -60,6 +64,9 @@ async fn main() -> Result<()> {
     }
     if chosen("large") {
         report.append(large::measure().await?);
+    }
+    if chosen("volumes") {
+        report.append(volumes::measure().await?);
     }
     if chosen("start") {
         start::measure(&binaries.path(Part::Kubectl), &mut report)?;

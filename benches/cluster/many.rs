@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Far more VDOConfigs than anyone has, and nothing to do.
 
 use crate::common::{Bed, NS, OPERATOR, PATIENCE, condition};

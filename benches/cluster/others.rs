@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The same objects by other hands: a bare client, kubectl, helm. And their removal.
 
 use crate::common::Bed;

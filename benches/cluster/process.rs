@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! What the kernel says about the operator's process.
 
 use crate::common::Bed;

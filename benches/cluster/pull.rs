@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Installations where every image is pulled for half a minute: both drivers together, and each alone.
 
 use crate::common::Bed;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Rendering the CSI chart: a function call, and whole processes.
 
 use crate::helm;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The operator when there is nothing to do.
 
 use crate::common::{Bed, OPERATOR, PATIENCE};

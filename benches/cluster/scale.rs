@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Installations of several sizes: requests, throughput, drift, passes that find nothing to do, memory; and the same by others.
 
 use crate::common::{Bed, NS, OPERATOR, PATIENCE, condition};

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! How soon `vdoctl` answers: its help, and what a shell asks it for each word, beside kubectl and a process that does nothing.
 
 use crate::report::{Report, median, seconds};

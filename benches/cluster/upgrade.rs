@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! An upgrade and a rollback of the CSI driver beside those of Helm, what the history costs, and how soon the CPI follows the platform.
 
 use crate::common::{Bed, NS, OPERATOR, PATIENCE};

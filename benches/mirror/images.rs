@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Images of the shape that those of the drivers have: platforms, layers that several share, and sizes, but with noise for content.
 
 use anyhow::Result;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! What a mirror costs, beside skopeo and crane: a pull, a second pull, a push and a copy of the same images between the same registries in the
 //! same run, and the memory for a layer of half a gigabyte. The images have the shape of those of CSI 3.7.x and CPI 1.34.x, and noise for content.
 //!
@@ -11,10 +12,12 @@
 )]
 
 mod images;
+mod measured;
 mod program;
 
 use anyhow::{Context, Result};
-use program::{Run, middle, run};
+use measured::Run;
+use program::{middle, run};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};

@@ -1,14 +1,19 @@
 #!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
 # Builds what is published. `make image` and `make release` call it; docs/release.md says what comes out.
 #
 #   crates/release/build.sh image     target/image, an OCI image layout of the operator
 #   crates/release/build.sh release   target/release-VERSION, and target/image
 #   crates/release/build.sh catalog   target/bundle-image, target/catalog and target/catalog-image: bundle/ as OLM reads it
 #   crates/release/build.sh matrix    target/matrix-VERSION, the matrix with its charts; VERSION is that of the matrix
+#   crates/release/build.sh publish   builds these, where they are not those of this commit, and publishes them below REGISTRY
 #
+# REGISTRY           where to publish: a registry, with or without a path
+# DRY_RUN            not empty: only say what would be published
 # VDO_IMAGE          name and tag of the image (default: the one in deploy/operator.yaml)
 # VDO_BUNDLES        more bundles for the catalog, as IMAGE=FOLDER, separated by spaces: those of earlier versions
-# VDO_ARCHITECTURES  "amd64 arm64", of which those are built that this machine can build
+# VDO_ARCHITECTURES  "amd64 arm64" of Linux, of which those are built that this machine can build
+# VDO_DESKS          other systems that vdoctl is built for, of which the same is true: "darwin/amd64 darwin/arm64 windows/amd64 windows/arm64"
 # VDO_SIGNING_KEY    private key in PEM, or its path: SHA256SUMS, or the matrix, is signed
 set -euo pipefail
 cd "$(dirname "$0")/../.."
@@ -25,29 +30,40 @@ trap 'rm -rf "$scratch" "$bill.json" crates/*/"$bill.json" tests/*/"$bill.json"'
 
 release() { "$target/debug/vdo-release" "$@"; }
 
-triple() {
+triple() { # architecture of Linux, or system/architecture
     case $1 in
     amd64) echo x86_64-unknown-linux-musl ;;
     arm64) echo aarch64-unknown-linux-musl ;;
-    *) echo "architecture $1 is unknown: amd64 or arm64" >&2 && return 1 ;;
+    darwin/amd64) echo x86_64-apple-darwin ;;
+    darwin/arm64) echo aarch64-apple-darwin ;;
+    windows/amd64) echo x86_64-pc-windows-gnu ;;
+    # The one of Windows on this processor that needs no tools of Microsoft.
+    windows/arm64) echo aarch64-pc-windows-gnullvm ;;
+    *) echo "$1 is unknown: amd64, arm64, darwin/amd64, darwin/arm64, windows/amd64 or windows/arm64" >&2 && return 1 ;;
     esac
 }
 
-# Says what is missing for an architecture, or nothing. Sets `build`, the command that builds for it.
-prepare() { # architecture
+zigbuild() { command -v cargo-zigbuild >/dev/null && { command -v zig || python3 -m ziglang version; } >/dev/null 2>&1; }
+
+# Says what is missing for a platform, or nothing. Sets `build`, the command that builds for it.
+prepare() { # architecture of Linux, or system/architecture
     local triple machine
-    triple=$(triple "$1")
+    triple=$(triple "$1") || exit 1
     if [[ ! -d $(rustc --print sysroot)/lib/rustlib/$triple/lib ]] && ! rustup target add "$triple" >"$scratch/rustup" 2>&1; then
         echo "Rust's target $triple is missing: rustup target add $triple"
         return
     fi
     build=("$CARGO" build)
     machine=$(uname -m)
-    if [[ $machine == "${triple%%-*}" ]]; then
+    if [[ $1 == */* ]]; then
+        # zig brings what the C libraries of macOS and Windows offer, and signs programs for macOS as a Mac demands it.
+        zigbuild || { echo "cargo-zigbuild is missing: pip install cargo-zigbuild ziglang"; return; }
+        build=("$CARGO" zigbuild)
+    elif [[ $machine == "${triple%%-*}" ]]; then
         # For ring's C and assembler. It uses nothing of a C library that differs between glibc and musl.
         local variable=CC_${triple//-/_}
         command -v musl-gcc >/dev/null || export "$variable=${!variable:-cc}"
-    elif command -v cargo-zigbuild >/dev/null && { command -v zig || python3 -m ziglang version; } >/dev/null 2>&1; then
+    elif zigbuild; then
         build=("$CARGO" zigbuild)
     elif echo '#include <stdlib.h>' | "${triple%%-*}-linux-gnu-gcc" -x c -fsyntax-only - 2>/dev/null; then
         # Of this compiler, too, ring uses nothing that differs between the C libraries, and Rust's target brings the musl that is linked.
@@ -58,6 +74,12 @@ prepare() { # architecture
             "libc6-dev-$1-cross)"
     fi
 }
+
+# Whether the sources are those of a commit.
+is_commit() { [[ -z $(git status --porcelain 2>&1) ]]; }
+
+# Of what a release is made: its commit, the name of its image, and the key that signs it.
+built_from() { echo "$(git rev-parse HEAD) $image $(printf '%s' "${VDO_SIGNING_KEY:-}" | sha256sum | cut -d ' ' -f 1)"; }
 
 # Whether a tool of cargo is there. Says how to install it when it is not: in the version whose output was compared.
 tool() { # name
@@ -70,38 +92,57 @@ tool() { # name
 }
 
 # Writes the bills of materials of both programs: what cargo-cyclonedx finds for each package, and what is in no crate of it.
-bills() { # architecture
+bills() { # architecture of Linux, or system/architecture
     "$CARGO" cyclonedx --quiet --format json --spec-version 1.5 --target "$(triple "$1")" --no-build-deps --override-filename "$bill"
-    release bom --bom "$bill.json" --with "webpki-root-certs=crates/release/$bill.json" --rustc "$(rustc --version)" \
+    [[ $1 == */* ]] || release bom --bom "$bill.json" --with "webpki-root-certs=crates/release/$bill.json" --rustc "$(rustc --version)" \
         --output "$scratch/vdo-operator-$1.cdx.json"
-    release bom --bom "crates/vdoctl/$bill.json" --rustc "$(rustc --version)" --output "$scratch/vdoctl-$1.cdx.json"
+    release bom --bom "crates/vdoctl/$bill.json" --rustc "$(rustc --version)" --output "$scratch/vdoctl-${1/\//-}.cdx.json"
     rm "$bill.json" crates/*/"$bill.json" tests/*/"$bill.json"
+}
+
+# Builds programs for a platform, or says what is missing for it.
+built() { # architecture of Linux, or system/architecture; what is printed of it; arguments of cargo
+    local missing flags
+    prepare "$1" >"$scratch/missing"
+    missing=$(<"$scratch/missing")
+    if [[ -n $missing ]]; then
+        echo "== $2: NOT built, $missing"
+        return 1
+    fi
+    echo "== $2"
+    # No path of this machine in the programs; separated by 0x1f, as a path may have spaces. And no time: C compilers get an option for it.
+    flags=$(printf '%s\x1f' "--remap-path-prefix=$PWD=/vdo" "--remap-path-prefix=${CARGO_HOME:-$HOME/.cargo}=/cargo")
+    SOURCE_DATE_EPOCH=0 CARGO_ENCODED_RUSTFLAGS=${flags%$'\x1f'} "${build[@]}" --locked --release --target "$(triple "$1")" "${@:3}" ||
+        { echo "$2 cannot be built" >&2; exit 1; }
 }
 
 # Builds both programs for each architecture that this machine can build; sets `architectures` to these.
 programs() {
     architectures=()
-    local arch missing flags
+    local arch
     for arch in ${VDO_ARCHITECTURES:-amd64 arm64}; do
-        missing=
-        prepare "$arch" >"$scratch/missing"
-        missing=$(<"$scratch/missing")
-        if [[ -n $missing ]]; then
-            echo "== linux/$arch: NOT built, $missing"
-            continue
+        if built "$arch" "linux/$arch: vdo-operator and vdoctl, optimised and static" --bin vdo-operator --bin vdoctl; then
+            architectures+=("$arch")
         fi
-        echo "== linux/$arch: vdo-operator and vdoctl, optimised and static"
-        # No path of this machine in the programs; separated by 0x1f, as a path may have spaces. And no time: C compilers get an option for it.
-        flags=$(printf '%s\x1f' "--remap-path-prefix=$PWD=/vdo" "--remap-path-prefix=${CARGO_HOME:-$HOME/.cargo}=/cargo")
-        SOURCE_DATE_EPOCH=0 CARGO_ENCODED_RUSTFLAGS=${flags%$'\x1f'} "${build[@]}" --locked --release --target "$(triple "$arch")" \
-            --bin vdo-operator --bin vdoctl
-        architectures+=("$arch")
     done
     ((${#architectures[@]})) || { echo "nothing was built" >&2; exit 1; }
 }
 
-program() { # architecture, name
-    echo "$target/$(triple "$1")/release/$2"
+# Builds vdoctl for other systems that people sit at; sets `desks` to those that this machine can build for.
+programs_for_desks() {
+    desks=()
+    local desk
+    for desk in ${VDO_DESKS-darwin/amd64 darwin/arm64 windows/amd64 windows/arm64}; do
+        if built "$desk" "$desk: vdoctl, optimised" --package vdoctl --bin vdoctl; then
+            desks+=("$desk")
+        fi
+    done
+}
+
+program() { # architecture of Linux or system/architecture, name
+    local end=
+    [[ $1 != windows/* ]] || end=.exe
+    echo "$target/$(triple "$1")/release/$2$end"
 }
 
 build_image() {
@@ -116,7 +157,7 @@ build_image() {
         fi
     done
     # A tree with changes is not the commit.
-    if [[ -z $(git status --porcelain 2>&1) ]]; then
+    if is_commit; then
         arguments+=(--revision "$(git rev-parse HEAD)")
     else
         echo "   the sources differ from the commit, so the image names none"
@@ -170,7 +211,7 @@ build_catalog() { # folder of the bundle
 }
 
 build_release() {
-    local out="$scratch/release" arch tool krew=() place=$target/release-$version
+    local out="$scratch/release" arch desk name end tool krew=() place=$target/release-$version
     mkdir "$out"
     for arch in "${architectures[@]}"; do
         for tool in vdoctl vdo-operator; do
@@ -180,6 +221,15 @@ build_release() {
         done
         krew+=(--archive "linux/$arch=$out/vdoctl-v$version-linux-$arch.tar.gz")
     done
+    for desk in "${desks[@]}"; do
+        name=vdoctl-v$version-${desk/\//-} end=tar.gz
+        [[ $desk != windows/* ]] || end=zip
+        bills "$desk"
+        release archive --platform "$desk" --program "$(program "$desk" vdoctl)" --file LICENSE --file "$scratch/LICENCES.txt" \
+            --output "$out/$name.$end"
+        cp "$scratch/vdoctl-${desk/\//-}.cdx.json" "$out/$name.cdx.json"
+        krew+=(--archive "$desk=$out/$name.$end")
+    done
     cp "$scratch/LICENCES.txt" "$out/"
     release install-yaml --image "$image@$digest" --output "$out/install.yaml"
     # The bundle names the image by its digest, so that it can be mirrored and cannot be replaced.
@@ -187,7 +237,7 @@ build_release() {
     build_catalog "$scratch/bundle"
     cp "$scratch/bundle/prerequisites.yaml" "$out/"
     if [[ -f deploy/chart/Chart.yaml ]]; then
-        release chart --source deploy/chart --version "$version" --output "$out"
+        release chart --source deploy/chart --version "$version" --image "${image%:*}" --output "$out"
     else
         echo "  no Helm chart: deploy/chart is missing"
     fi
@@ -201,38 +251,71 @@ build_release() {
     fi
     rm -rf "$place"
     mv "$out" "$place"
+    is_commit && built_from >"$place.built"
     echo "== $place"
     (cd "$place" && wc -c -- * | awk '$2 != "total" {printf "%12d  %s\n", $1, $2}')
 }
 
-case ${1:-} in
-image | release | catalog | matrix) ;;
-*) echo "usage: crates/release/build.sh image|release|catalog|matrix" >&2 && exit 2 ;;
-esac
-# `make catalog` has built it with the workspace.
-[[ $1 == catalog ]] || "$CARGO" build --quiet --locked --package vdo-release
-if [[ $1 == catalog ]]; then
-    build_catalog bundle
-    exit 0
-fi
-if [[ $1 == matrix ]]; then
-    place=$target/matrix-$(sed -nE 's/^version: ([0-9]+)$/\1/p' matrix-index/index.yaml)
+build_matrix() {
+    matrix=$target/matrix-$(sed -nE 's/^version: ([0-9]+)$/\1/p' matrix-index/index.yaml)
     release matrix --output "$scratch/matrix"
-    rm -rf "$place"
-    mv "$scratch/matrix" "$place"
-    echo "== $place"
-    exit 0
-fi
-if [[ $1 == release ]]; then
+    rm -rf "$matrix"
+    mv "$scratch/matrix" "$matrix"
+    echo "== $matrix"
+}
+
+build_all() {
     # Before an hour of building.
     tool cyclonedx >&2
     tool about >&2
-fi
-programs
-echo "== image"
-build_image
-[[ $1 == release ]] || exit 0
-echo "== release $version"
-"$CARGO" about generate --locked --workspace --fail --config crates/release/about.toml --target "$(triple "${architectures[0]}")" \
-    --output-file "$scratch/LICENCES.txt" crates/release/about.hbs
-build_release
+    programs
+    echo "== image"
+    build_image
+    programs_for_desks
+    echo "== release $version"
+    local platform targets=()
+    for platform in "${architectures[0]}" "${desks[@]}"; do targets+=(--target "$(triple "$platform")"); done
+    "$CARGO" about generate --locked --workspace --fail --config crates/release/about.toml "${targets[@]}" \
+        --output-file "$scratch/LICENCES.txt" crates/release/about.hbs
+    build_release
+}
+
+# What is missing to publish, before anything is built.
+publishable() {
+    [[ -n ${REGISTRY:-} ]] || { echo "REGISTRY is not set: make publish REGISTRY=registry.example.com/vsphere" >&2; exit 2; }
+    is_commit || [[ -n ${DRY_RUN:-} ]] || { echo "The sources differ from the commit. Commit them: what is published names its commit" >&2; exit 2; }
+}
+
+publish() {
+    image=$REGISTRY/vdo-project/vdo-operator:v$version
+    release publish --check --registry "$REGISTRY" --version "$version"
+    local place=$target/release-$version
+    if is_commit && [[ -f $place.built && $(<"$place.built") == "$(built_from)" ]]; then
+        echo "== $place is of this commit"
+    else
+        build_all
+    fi
+    build_matrix
+    echo "== publish to $REGISTRY"
+    release publish --registry "$REGISTRY" --version "$version" --image "$target/image" --bundle "$target/bundle-image" \
+        --catalog "$target/catalog-image" --release "$place" --matrix "$matrix" ${DRY_RUN:+--dry-run}
+}
+
+case ${1:-} in
+image | release | catalog | matrix | publish) ;;
+*) echo "usage: crates/release/build.sh image|release|catalog|matrix|publish" >&2 && exit 2 ;;
+esac
+[[ $1 != publish ]] || publishable
+# `make catalog` has built it with the workspace.
+[[ $1 == catalog ]] || "$CARGO" build --quiet --locked --package vdo-release
+case $1 in
+image)
+    programs
+    echo "== image"
+    build_image
+    ;;
+release) build_all ;;
+catalog) build_catalog bundle ;;
+matrix) build_matrix ;;
+publish) publish ;;
+esac

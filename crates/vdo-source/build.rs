@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Puts `charts/` and `matrix-index` into the binary, as a table of `include_bytes!`.
 
 #![expect(

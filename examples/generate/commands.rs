@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! A page with every verb of vdoctl: what it does, its flags, examples, and the exit codes.
 
 use super::docs::{Failure, cell};
@@ -33,9 +34,19 @@ fn typed(command: &Command) -> impl Iterator<Item = &Command> {
         .filter(|verb| verb.get_name() != "help" && !verb.is_hide_set())
 }
 
+/// A row for each verb that is typed, with what it does.
 fn list(command: &Command, text: &mut String) -> Result<(), Failure> {
-    let all: Vec<String> = typed(command).map(|verb| format!("[{0}](#vdoctl-{0})", verb.get_name())).collect();
-    writeln!(text, "{}", all.join(" · "))?;
+    text.push_str("| verb | what it does |\n|---|---|\n");
+    rows(command, "", text)
+}
+
+fn rows(command: &Command, path: &str, text: &mut String) -> Result<(), Failure> {
+    for verb in typed(command) {
+        let path = format!("{path} {}", verb.get_name()).trim_start().to_owned();
+        let about = verb.get_about().map(ToString::to_string).unwrap_or_default();
+        writeln!(text, "| [`vdoctl {path}`](#vdoctl-{}) | {} |", path.replace(' ', "-"), cell(&about))?;
+        rows(verb, &path, text)?;
+    }
     Ok(())
 }
 

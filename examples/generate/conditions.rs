@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The page of the conditions, made from the sentences above each in the code.
 
 use super::docs::{Failure, cell};

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The page of csi-sanity's results, made from what the tests have recorded and from the reasons in the code.
 
 pub(crate) mod reasons;
@@ -69,7 +70,7 @@ fn introduction(results: &Results, version: &str) -> String {
         "# Conformance\n\n\
          Generated from {RESULTS} and examples/generate/conformance/reasons.rs by `make generate`. Do not edit.\n\n\
          [csi-sanity](https://github.com/kubernetes-csi/csi-test) {version} of kubernetes-csi calls a CSI driver in the ways that the specification allows, and in many that it forbids. \
-         `make conformance` runs it, and `make test` as well, in half a minute: against upstream's driver {}, the newest that can be built from its Go module, as the operator has installed it.\n\n\
+         `make conformance` runs it in half a minute: against upstream's driver {}, the newest that can be built from its Go module, as the operator has installed it.\n\n\
          - The controller is that of the operator's Deployment: its arguments, its service account, and `csi-vsphere.conf` as the operator wrote it, with tag categories.\n\
          - The node service is that of a pod of the operator's DaemonSet, on a machine without disks: what comes before the first mount is real.\n\
          - Its user in the vCenter is the one that `vdoctl users create` made. The simulated vCenter enforces privileges.\n\n\

@@ -1,5 +1,7 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The CustomResourceDefinitions, from the Rust types.
 
+use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::{CustomResourceDefinition, JSON};
 use kube::{CustomResourceExt, Resource};
 use std::error::Error;
 use std::path::Path;
@@ -28,6 +30,17 @@ pub fn crds() -> Result<(), Box<dyn Error>> {
 }
 
 fn file<K: CustomResourceExt + Resource<DynamicType = ()>>() -> Result<(String, String), Box<dyn Error>> {
-    let content = serde_saphyr::to_string(&K::crd())?;
+    let mut definition = K::crd();
+    unseen(&mut definition);
+    let content = serde_saphyr::to_string(&definition)?;
     Ok((format!("{}_{}.yaml", K::group(&()), K::plural(&())), format!("{HEADER}{content}")))
+}
+
+/// An object without a status says that no controller has seen it. Without this kstatus takes one for finished that the operator has not read yet.
+fn unseen(definition: &mut CustomResourceDefinition) {
+    let versions = definition.spec.versions.iter_mut().filter(|version| version.subresources.is_some());
+    let schemas = versions.filter_map(|version| version.schema.as_mut()?.open_api_v3_schema.as_mut()?.properties.as_mut());
+    for status in schemas.filter_map(|properties| properties.get_mut("status")) {
+        status.default = Some(JSON(serde_json::json!({"observedGeneration": -1})));
+    }
 }

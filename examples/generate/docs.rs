@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The pages that are made from code: one for each chart with every value, one for each kind, one for vdoctl, the schemas of its documents, and the pictures of the matrix.
 
 use serde_json::Value;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! A page for each kind with every field: type, default and meaning, as the definitions have them.
 
 use super::docs::{Failure, cell};

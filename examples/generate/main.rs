@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Writes the generated files of the repository: `cargo run --example generate -- crds matrix rbac chart docs`.
 //!
 //! Generated files are committed, and a test fails when one is out of date.

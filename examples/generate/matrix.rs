@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! `matrix-index/index.yaml`: what is known of the drivers (`facts.yaml`), for every version that `charts/` has a release of, with the
 //! digest of its package and the images it renders.
 

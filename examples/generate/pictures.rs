@@ -1,6 +1,8 @@
-//! Pictures of the matrix: which Kubernetes minors the versions support, and the way through an upgrade of Kubernetes.
+// SPDX-License-Identifier: Apache-2.0
+//! Pictures of the matrix: which Kubernetes minors the versions support, and the way through an upgrade of Kubernetes; and one of a screen.
 
 use super::docs::Failure;
+use super::screen;
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::path::Path;
@@ -13,6 +15,10 @@ const VCENTER: &str = "8.0.3";
 
 /// How many steps of Kubernetes are shown.
 const STEPS: usize = 6;
+
+/// What a test has recorded of the demonstration.
+const RECORD: &str = "tests/fixtures/demo-screen.txt";
+const OF_THE_DEMO: &str = "vdoctl status names a refused password and the command for it; the command is run, and the status is healthy";
 
 /// Sizes in pixels.
 const NAME: usize = 52;
@@ -30,9 +36,11 @@ const STYLE: &str = "<style>\
 /// The path of every picture, with its content.
 pub(crate) fn files(root: &Path) -> Result<Vec<(String, String)>, Failure> {
     let index = Index::parse(&std::fs::read(root.join("matrix-index/index.yaml"))?)?;
+    let record = std::fs::read_to_string(root.join(RECORD))?;
     Ok(vec![
         ("docs/pictures/support.svg".to_owned(), alone(&support_bars(&index)?)),
         ("docs/pictures/upgrade.svg".to_owned(), alone(&way(&index)?)),
+        ("docs/pictures/demo.svg".to_owned(), alone(&screen::drawn(&record, OF_THE_DEMO))),
     ])
 }
 

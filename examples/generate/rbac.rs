@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The rights in deploy/, from what the charts of all versions contain.
 
 use std::error::Error;
@@ -7,7 +8,7 @@ use vdo_api::api::OPERATOR_NAMESPACE;
 use vdo_api::yaml;
 use vdo_source::fetch::{ChartRepository, MatrixSource, Records};
 
-const HEADER: &str = "# Generated from charts/ by `make generate`. Do not edit.\n";
+const HEADER: &str = "# Generated from charts/ by `make manifests`. Do not edit.\n";
 
 type Failure = Box<dyn Error>;
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! A digest of what every release of every chart renders with default values and the webhook, so that no change of a template goes unseen.
 
 use serde_json::Value;

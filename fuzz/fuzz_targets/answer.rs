@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Any bytes, as what a vCenter answers: reading them ends, without a panic and within its memory (run it with -rss_limit_mb=256).
 #![no_main]
 

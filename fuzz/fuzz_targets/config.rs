@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Any text, as what a connection says: the drivers' files say the same, or are refused.
 #![no_main]
 

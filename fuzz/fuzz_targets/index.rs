@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Any bytes, as a matrix index: reading it ends, without a panic and within its memory (run it with -rss_limit_mb=512).
 #![no_main]
 

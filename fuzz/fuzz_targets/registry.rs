@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Any bytes, as what a registry and its service for tokens answer: reading them and computing with their numbers ends without a panic.
 #![no_main]
 

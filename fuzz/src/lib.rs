@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! What the fuzzer does with any bytes. The tests include this file: `tests/pure/seeds.rs` does
 //! the same with the seeds.
 //!

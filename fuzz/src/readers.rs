@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Readers of the drivers' files after the rules of the drivers, which share no code with the writers. The tests of the drivers' files use them too.
 
 #![allow(clippy::unwrap_used, reason = "what a driver cannot read is a finding")]

@@ -1,10 +1,11 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The operator: keeps the vSphere drivers of one cluster chosen, installed, configured and healthy.
 #![expect(clippy::print_stderr, reason = "what goes wrong before there is a log")]
 
 use clap::Parser;
 use std::process::ExitCode;
 use vdo::runtime::args::Args;
-use vdo::runtime::{process, telemetry};
+use vdo::runtime::telemetry;
 use vdo_api::api::{causes, chain};
 
 /// One thread computes, another one answers probes meanwhile. As many as the machine has cores would cost memory on large machines,
@@ -17,8 +18,8 @@ fn main() -> ExitCode {
         eprintln!("vdo-operator: {}", causes(&error));
         return ExitCode::from(2);
     }
-    process::keep_memory_private();
-    process::raise_descriptor_limit();
+    vdo_system::keep_memory_private();
+    vdo_system::raise_descriptor_limit();
     // kube and the vCenter client share one provider; with several compiled in, neither would choose by itself.
     let _ = rustls::crypto::ring::default_provider().install_default();
     let runtime = tokio::runtime::Builder::new_multi_thread()

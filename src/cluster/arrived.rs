@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Objects as they arrive from the API server. Anyone who may create pods may create megabytes of them, so of each no more is built than is
 //! looked at, and that within a limit of memory.
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Custom resources of ours as kube's controllers watch them: of one that is larger than any of its kind, nothing but its name.
 
 use super::arrived::{SMALL, read_within};

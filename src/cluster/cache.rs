@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Objects as watches show them, in memory.
 
 mod backoff;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! How the cluster is found and spoken to.
 
 mod error;
@@ -138,7 +139,13 @@ impl KubeOptions {
         let nothing_named = self.kubeconfig.is_none() && self.context.is_none() && self.cluster.is_none() && self.user.is_none();
         match self.read_config().await {
             // No cluster was named: this may be a pod, which has its API server within reach.
-            Err(ClientError::Kubeconfig(_)) if nothing_named => Ok((Config::infer().await.map_err(ClientError::Missing)?, None, None)),
+            Err(ClientError::Kubeconfig(_)) if nothing_named => {
+                let missing = |source| ClientError::Missing {
+                    listed: kubeconfig::listed(),
+                    source,
+                };
+                Ok((Config::infer().await.map_err(missing)?, None, None))
+            }
             result => result,
         }
     }

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! What is in a namespace, of every kind that the cluster serves.
 
 use super::arrived::{Arrived, METADATA};

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! What the API server refused or did not answer, sorted by what can be done about it.
 
 use super::access_review::{denied, rule};
@@ -155,6 +156,14 @@ pub enum ClusterError {
         #[source]
         source: Box<dyn std::error::Error + Send + Sync>,
     },
+    /// A list changes faster than it is read, or has no end.
+    #[error("the API server did not finish the list of {what}: {why}")]
+    Unfinished {
+        /// The objects.
+        what: String,
+        /// What happened.
+        why: String,
+    },
     /// The API server did not answer in time.
     #[error("the API server did not answer the request to {verb} {what} within {} s", after.as_secs_f64())]
     TimedOut {
@@ -187,7 +196,7 @@ impl Remedy for ClusterError {
             Self::Immutable { id, .. } => Some(of_immutable(id)),
             Self::Unavailable { source, .. } => ProxyError::among(source.as_ref())?.remedy(),
             // The answer of the API server names the field; time or the Lease helps the others.
-            Self::Refused { .. } | Self::NotLeading { .. } | Self::TimedOut { .. } => None,
+            Self::Refused { .. } | Self::NotLeading { .. } | Self::Unfinished { .. } | Self::TimedOut { .. } => None,
         }
     }
 }
@@ -202,7 +211,7 @@ impl Classify for ClusterError {
             Self::Denied { .. } | Self::PodDenied { .. } => Reason::AdmissionDenied,
             Self::Immutable { .. } => Reason::ImmutableField,
             Self::Refused { .. } => Reason::ApplyFailed,
-            Self::NotLeading { .. } | Self::Unavailable { .. } | Self::TimedOut { .. } => Reason::ApiUnavailable,
+            Self::NotLeading { .. } | Self::Unavailable { .. } | Self::Unfinished { .. } | Self::TimedOut { .. } => Reason::ApiUnavailable,
         }
     }
 
@@ -230,7 +239,7 @@ impl ClusterError {
     pub fn is_lasting(&self) -> bool {
         match self {
             Self::Refused { source, .. } => (400..500).contains(&source.code) && !matches!(source.code, 408 | 409 | 429),
-            Self::NotLeading { .. } | Self::Unavailable { .. } | Self::TimedOut { .. } => false,
+            Self::NotLeading { .. } | Self::Unavailable { .. } | Self::Unfinished { .. } | Self::TimedOut { .. } => false,
             _ => true,
         }
     }

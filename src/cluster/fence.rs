@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Whether writes are allowed at this moment, and how many are under way.
 
 use super::ClusterError;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Whether something uses an object that is to be deleted.
 
 use super::arrived::{Arrived, CLASS, METADATA};

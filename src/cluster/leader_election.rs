@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The Lease by which one operator of several acts (coordination.k8s.io).
 
 use super::{ClusterError, Fence};

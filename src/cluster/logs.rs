@@ -1,3 +1,6 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The logs of containers, their end or as they grow, and the metrics of an operator pod, read through the API server.
+
 use super::{ClusterError, read};
 use futures::AsyncRead;
 use k8s_openapi::api::core::v1::Pod;

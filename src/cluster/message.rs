@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! What the API server says, for people.
 
 /// From this length on, a value that the API server repeats in its message is left out.

@@ -1,3 +1,6 @@
+// SPDX-License-Identifier: Apache-2.0
+//! One-shot reads of objects, lists and the server version, each with a deadline; `write.rs` has the writes.
+
 use super::arrived::{APPLIED, Arrived, MANAGED, METADATA, WHOLE, for_kind};
 use super::{ClusterError, Select, Watch, api};
 use hyper::Request;

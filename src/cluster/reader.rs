@@ -1,3 +1,6 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Live objects from watches or from one-shot reads: the same interface for the operator and for commands.
+
 use super::{Cache, ClusterError, Select, Watch, read};
 use kube::Client;
 use std::collections::BTreeMap;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Why pods of a workload are not made, or do not start, as its controller or the kubelet was answered. Only an event has that.
 
 use super::{ClusterError, read};

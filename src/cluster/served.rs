@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Which kinds the API server serves.
 
 use super::ClusterError;

@@ -1,3 +1,6 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Which objects of a kind are watched: by label, field, name, or because they run a driver.
+
 use kube::api::TypeMeta;
 use vdo_api::types::ObjectId;
 use vdo_core::installed::Installed;

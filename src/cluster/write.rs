@@ -1,3 +1,6 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Every write to the API server: server-side apply, dry run, delete, merge, and the handover of field ownership.
+
 use super::arrived::{Arrived, MANAGED, WHOLE};
 use super::read::{object, timed};
 use super::{ClusterError, Fence, api};
@@ -168,7 +171,13 @@ impl Writer {
     /// When the API server does not accept it.
     pub async fn hand_over(&self, wanted: &Object) -> Result<(), ClusterError> {
         let id = wanted.id();
-        let Some(change) = self.handing_over(wanted).await? else {
+        let mut known = self.managers(wanted.api_version(), &id).await?;
+        if known.as_ref().is_some_and(|(_, entries)| entries.is_empty()) {
+            // The API server keeps a record from the first apply on, in which everything of before belongs to `before-first-apply`.
+            self.apply(&wanted.nameplate(), false).await?;
+            known = self.managers(wanted.api_version(), &id).await?;
+        }
+        let Some(change) = self.handing_over(known) else {
             return Ok(());
         };
         self.merge(wanted.api_version(), &id, &change, false).await?;
@@ -181,19 +190,18 @@ impl Writer {
     /// # Errors
     /// When the API server would not accept it.
     pub async fn dry_run_hand_over(&self, wanted: &Object) -> Result<(), ClusterError> {
-        if let Some(change) = self.handing_over(wanted).await? {
+        let known = self.managers(wanted.api_version(), &wanted.id()).await?;
+        if let Some(change) = self.handing_over(known) {
             self.dry_run_merge(wanted.api_version(), &wanted.id(), &change).await?;
         }
         Ok(())
     }
 
     /// The change that hands over what installers own, if they own something.
-    async fn handing_over(&self, wanted: &Object) -> Result<Option<Value>, ClusterError> {
-        let Some((version, entries)) = self.managers(wanted.api_version(), &wanted.id()).await? else {
-            return Ok(None);
-        };
-        let after = handed_over(&entries, self.manager);
-        Ok(after.map(|after| json!({"metadata": {"resourceVersion": version, "managedFields": after}})))
+    fn handing_over(&self, known: Option<(Option<String>, Vec<Value>)>) -> Option<Value> {
+        let (version, entries) = known?;
+        let after = handed_over(&entries, self.manager)?;
+        Some(json!({"metadata": {"resourceVersion": version, "managedFields": after}}))
     }
 
     /// Changes the metadata of an object that is not ours from now on, and makes `heir` the manager of the fields that we have applied, so

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Events that do not spam: the same reason for the same object is one series, and is added to no more often than a person
 //! could read.
 

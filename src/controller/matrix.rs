@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Asks the source of the matrix from time to time whether it has another index.
 
 use crate::cluster::Fence;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! What OLM reads of upgrades of this operator: the condition `Upgradeable` of its OperatorCondition (operators.coreos.com/v2).
 //!
 //! OLM names the object in `OPERATOR_CONDITION_NAME`, creates it, and gives the operator's account the rights to get and patch it. While the

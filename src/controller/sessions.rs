@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Sessions with vCenters, shared by all connections with the same account, and the one place where a login is made.
 
 use super::state::{Connection, lock};
@@ -85,7 +86,7 @@ pub(super) fn key(inputs: &Inputs, facts: &VcenterFacts) -> Option<Key> {
     Some(Key::of(inputs.credentials.as_ref().ok()?, facts))
 }
 
-/// Reads what is asked for of a vCenter, in a session that is there or in a new one if that may be tried.
+/// Reads what the request names from a vCenter: in the open session, or in a new one where a login may be tried.
 #[expect(clippy::too_many_arguments, reason = "it is one step of an inspection")]
 pub(super) async fn inspect(
     context: &Context,

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! What the loops remember from one run to the next. All of it may be lost without harm: it saves requests, nothing else.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};

@@ -1,23 +1,24 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The loop over VDOConfigs.
 
 use super::events::Recorded;
 use super::operator_condition::Verdict;
-use super::state::newest;
+use super::state::{Config, newest};
 use super::{Context, now, without_lease};
 use crate::cluster::ClusterError;
-use crate::reconcile::{self, Mode, ReconcileInput, Requeue, configs};
+use crate::reconcile::{self, Mode, Pacing, ReconcileInput, configs};
 use crate::runtime::metrics::{ConditionValue, ReconcileResult};
 use k8s_openapi::api::core::v1::ObjectReference;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
-use k8s_openapi::jiff::{SignedDuration, Timestamp};
+use k8s_openapi::jiff::Timestamp;
 use kube::runtime::controller::Action;
 use kube::{Resource, ResourceExt};
+use std::collections::BTreeSet;
 use std::convert::Infallible;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use tracing::Instrument as _;
 use vdo_api::api::{Class, ConditionType, RECONCILE_AT, Reason, VDOConfig, VDOConfigStatus, chain};
-use vdo_api::retry::{INTERVAL_JITTER, jitter};
 use vdo_core::plan::Drift;
 use vdo_core::status::{Failure, Note, Report, config_notes, fold, pace, source_changes, until_confirmation};
 
@@ -41,41 +42,10 @@ pub(super) async fn reconcile(object: Arc<VDOConfig>, context: Arc<Context>) -> 
     let last = newest(object.status.as_ref(), object.resource_version().as_deref(), memory.status.as_ref());
     let unhealthy = last.drivers.iter().filter(|d| d.ready == "False").map(|d| d.name.clone()).collect();
     let force_reapply = memory.force_reapply(&unhealthy, started);
-    let known = futures::try_join!(context.version.get(), acting(&context, &object));
-    let mut report = match known {
-        Ok((kubernetes, acting)) => {
-            let input = ReconcileInput {
-                mode: Mode::Operator,
-                config: &object,
-                acting: &acting,
-                kubernetes,
-                now: time,
-                force_reapply: &force_reapply,
-                timeout: context.deletion_patience,
-                history: &memory.history,
-                due: last.next_attempt.as_ref().is_none_or(|next| next.at.0 <= time),
-            };
-            let span = tracing::info_span!("reconcile", config = %object.name_any(), generation = object.metadata.generation);
-            reconcile::reconcile(&input, &context.ports).instrument(span).await
-        }
-        Err(error) => Report {
-            generation: object.metadata.generation,
-            failures: vec![Failure::from(&error)],
-            ..Report::default()
-        },
-    };
+    let mut report = run(&context, &object, &memory, &last, &force_reapply, time).await;
     report.reconcile_at = asked;
     reconcile::report_windows(&object, time, &mut report);
-    context.metrics.reconciled(result(&report));
-    if let Some(cluster) = &report.cluster {
-        context.version.seen(&cluster.nodes);
-    }
-    let generated = context.ports.repository.generated();
-    let age = generated.and_then(|at| Duration::try_from(time.duration_since(at)).ok());
-    context.metrics.matrix_age(age);
-    for (stage, took) in &report.stages {
-        context.metrics.stage(stage, *took);
-    }
+    measure_run(&context, &report, time);
     if report.gone {
         tell_olm(&context, Verdict::nothing_installed(), time).await;
         let forgotten = context.memory.forget_config(&uid);
@@ -86,70 +56,103 @@ pub(super) async fn reconcile(object: Arc<VDOConfig>, context: Arc<Context>) -> 
         tracing::info!(config = %object.name_any(), "all drivers are removed");
         return Ok(Action::await_change());
     }
-
     for drift in &report.drift {
         memory.history.repaired(drift, time);
         tracing::warn!(config = %object.name_any(), reason = %Reason::DriftRepaired, "{drift}");
     }
-    let next = Requeue::after(&report);
-    let due = reconcile::due(&last, &report, time).filter(|_| next == Requeue::Backoff);
-    memory.failures = match (next, due) {
-        (Requeue::Backoff, Some(_)) => memory.failures.max(1),
-        (Requeue::Backoff, None) => memory.failures.saturating_add(1),
-        _ => 0,
+    let pacing = Pacing {
+        failures: memory.failures,
+        steady: context.resync,
+        uid: &uid,
     };
-    let until = |at: Timestamp| Duration::try_from(at.duration_since(time)).unwrap_or_default();
-    let peace = report
-        .contentions
-        .iter()
-        .map(|contention| until(contention.until))
-        .min()
-        .unwrap_or(Duration::MAX);
-    let longest = reconcile::longest_pause(&report, context.resync);
-    let pause = due.map_or_else(
-        || jitter(next.delay(memory.failures, longest), INTERVAL_JITTER, (&uid, time)),
-        until,
-    );
-    let judgement = report.look_again.map_or(Duration::MAX, until);
-    let delay = peace.min(pause).min(judgement);
-    let at = || {
-        let at = time.checked_add(SignedDuration::try_from(delay).ok()?).ok()?;
-        Timestamp::from_second(at.as_second()).ok()
-    };
-    report.next_attempt = due.or_else(at).map(Time);
-    let old = last;
-    let status = fold(&old, &report, &Time(time));
-    log_changes(&object, &old, &status, &report);
+    let next = reconcile::next_run(&report, &last, pacing, time);
+    memory.failures = next.failures;
+    report.next_attempt = next.at.map(Time);
+    let status = fold(&last, &report, &Time(time));
+    log_changes(&object, &last, &status, &report);
     if report.failures.first().is_none_or(|failure| failure.reason != Reason::NotActive) {
         tell_olm(&context, Verdict::of(&status), time).await;
     }
     measure(&context, &status, &mut memory.drivers);
-    let ago = memory.written.map(|at| at.elapsed());
-    let confirmed = status.last_confirmed.as_ref().map(|at| until_confirmation(at.0, time));
-    let mut delay = confirmed.map_or(delay, |due| delay.min(due));
     let published = Instant::now();
-    match reconcile::write_status(&object, &old, &status, ago, &context.ports.writer).await {
-        Ok(Some(live)) => {
-            for note in config_notes(&old, &status).into_iter().chain(source_changes(&old, &status)) {
-                record(&context, &object.object_ref(&()), &note).await;
-            }
-            memory.written = Some(Instant::now());
-            memory.status = Some((live.resource_version().parse().unwrap_or(0), status));
-        }
-        // Held back: it is written with the next change, or when it is no longer too soon.
-        Ok(None) if old != status => delay = delay.min(pace(&old, &status).saturating_sub(ago.unwrap_or_default())),
-        Ok(None) => {}
-        Err(error) => {
-            tracing::warn!(config = %object.name_any(), error = %chain(&error), "the status could not be written");
-            delay = delay.min(Duration::from_secs(5));
-        }
-    }
+    let confirmed = status.last_confirmed.as_ref().map(|at| until_confirmation(at.0, time));
+    let delay = confirmed.unwrap_or(next.delay).min(next.delay);
+    let delay = delay.min(publish(&context, &object, &last, status, &mut memory).await);
     record_drift(&context, &object, &report).await;
     context.metrics.stage("report", published.elapsed());
     context.metrics.stage("all", started.elapsed());
     context.memory.keep_config(&uid, memory);
     context.sweep();
     Ok(Action::requeue(delay))
+}
+
+/// One run of the pipeline, or why it could not begin.
+async fn run(
+    context: &Context,
+    object: &VDOConfig,
+    memory: &Config,
+    last: &VDOConfigStatus,
+    force_reapply: &BTreeSet<String>,
+    now: Timestamp,
+) -> Report {
+    match futures::try_join!(context.version.get(), acting(context, object)) {
+        Ok((kubernetes, acting)) => {
+            let input = ReconcileInput {
+                mode: Mode::Operator,
+                config: object,
+                acting: &acting,
+                kubernetes,
+                now,
+                force_reapply,
+                timeout: context.deletion_patience,
+                history: &memory.history,
+                due: last.next_attempt.as_ref().is_none_or(|next| next.at.0 <= now),
+            };
+            let span = tracing::info_span!("reconcile", config = %object.name_any(), generation = object.metadata.generation);
+            reconcile::reconcile(&input, &context.ports).instrument(span).await
+        }
+        Err(error) => Report {
+            generation: object.metadata.generation,
+            failures: vec![Failure::from(&error)],
+            ..Report::default()
+        },
+    }
+}
+
+/// Writes the status and the events of what changed in it. Gives how long it may take at most until the next run makes up for what was not written.
+async fn publish(context: &Context, object: &VDOConfig, old: &VDOConfigStatus, status: VDOConfigStatus, memory: &mut Config) -> Duration {
+    let ago = memory.written.map(|at| at.elapsed());
+    match reconcile::write_status(object, old, &status, ago, &context.ports.writer).await {
+        Ok(Some(live)) => {
+            for note in config_notes(old, &status).into_iter().chain(source_changes(old, &status)) {
+                record(context, &object.object_ref(&()), &note).await;
+            }
+            memory.written = Some(Instant::now());
+            memory.status = Some((live.resource_version().parse().unwrap_or(0), status));
+            Duration::MAX
+        }
+        // Held back: it is written with the next change, or when it is no longer too soon.
+        Ok(None) if *old != status => pace(old, &status).saturating_sub(ago.unwrap_or_default()),
+        Ok(None) => Duration::MAX,
+        Err(error) => {
+            tracing::warn!(config = %object.name_any(), error = %chain(&error), "the status could not be written");
+            Duration::from_secs(5)
+        }
+    }
+}
+
+/// The metrics of a run.
+fn measure_run(context: &Context, report: &Report, now: Timestamp) {
+    context.metrics.reconciled(result(report));
+    if let Some(cluster) = &report.cluster {
+        context.version.seen(&cluster.nodes);
+    }
+    let generated = context.ports.repository.generated();
+    let age = generated.and_then(|at| Duration::try_from(now.duration_since(at)).ok());
+    context.metrics.matrix_age(age);
+    for (stage, took) in &report.stages {
+        context.metrics.stage(stage, *took);
+    }
 }
 
 async fn tell_olm(context: &Context, verdict: Verdict, time: Timestamp) {

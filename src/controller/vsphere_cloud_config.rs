@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The loop over vSphere connections.
 
 use super::state::{Asking, Connection, newest};

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! What is said of a VDOConfig while this operator may not even ask who leads: its rights on the Lease are missing.
 //!
 //! Nothing else is done then. This one write passes no fence: who may not read the Lease never leads, and the status of a VDOConfig in the
@@ -15,13 +16,10 @@ use vdo_core::status::{Failure, Report, fold};
 /// That rights are missing, in the words of the API server, and the command that brings them.
 pub(super) fn failure(error: &crate::cluster::ClusterError, namespace: &str) -> Failure {
     let command = add_missing(&format!(" -n {}", shell_word(namespace)));
-    Failure {
-        reason: Reason::RightsMissing,
-        class: Class::Retry,
-        message: format!(
-            "{error}, by which one operator of several acts, so it does nothing. As administrator, add the rights that it lacks: {command}"
-        ),
-    }
+    let message = format!(
+        "{error}, by which one operator of several acts, so it does nothing. As administrator, add the rights that it lacks: `{command}`"
+    );
+    Failure::new(Reason::RightsMissing, Class::Retry, message)
 }
 
 /// Writes it into the status, once.

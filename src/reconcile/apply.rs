@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! apply: makes the writes of a plan. It decides nothing, and no other place writes to an object of a driver (effect).
 
 pub(super) mod delete;

@@ -1,7 +1,9 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Whether a plan may be carried out, or waits for a person (pure).
 
 use super::observe::ClusterState;
 use super::planned::Planned;
+use super::taken_away::TakenAway;
 use kube::ResourceExt;
 use vdo_api::api::{APPROVE, Approval, PlanStatus, Reason, VDOConfig};
 use vdo_core::drivers::short;
@@ -23,22 +25,25 @@ fn versions(state: &ClusterState, planned: &Planned) -> String {
     }
 }
 
-/// Why a person is asked: the specification of this VDOConfig wants it, and what volumes lose.
-fn causes(manual: Option<&String>, endangered: &[String]) -> String {
+/// Why a person is asked: the specification of this VDOConfig wants it, and what the plan takes away.
+fn causes(manual: Option<&String>, taken_away: &[TakenAway]) -> String {
     let manual = manual.map(|name| format!("spec.approval of VDOConfig {name} is Manual"));
-    let causes: Vec<String> = manual.into_iter().chain(endangered.iter().cloned()).collect();
+    let causes: Vec<String> = manual
+        .into_iter()
+        .chain(taken_away.iter().map(|taken| taken.sentence().to_owned()))
+        .collect();
     causes.join(", and ")
 }
 
 /// The plan as it is reported. Closes what a person has to approve. A person approves a plan by its hash once; the state that it leads
-/// to is kept in the inventory, so that every later step towards it, also after a restart, is approved too. A plan by which volumes are
-/// `endangered` is approved whatever spec.approval is.
-pub(super) fn approve(config: &VDOConfig, state: &ClusterState, planned: &mut Planned, endangered: &[String]) -> Option<PlanStatus> {
+/// to is kept in the inventory, so that every later step towards it, also after a restart, is approved too. A plan that takes away what
+/// volumes or the drivers that are there depend on is approved whatever spec.approval is.
+pub(super) fn approve(config: &VDOConfig, state: &ClusterState, planned: &mut Planned, taken_away: &[TakenAway]) -> Option<PlanStatus> {
     let hash = hash(&planned.plan, &planned.record.drawn)?;
     let target = target(&planned.desired, &planned.record.drawn);
     let manual = config.spec.approval == Approval::Manual;
     let given = config.annotations().get(APPROVE).is_some_and(|given| given.trim() == hash);
-    let needed = manual || !endangered.is_empty();
+    let needed = manual || !taken_away.is_empty();
     let approved = !needed || given || (manual && state.inventory.approved.as_deref() == Some(&target));
     let steps = planned.plan.changes();
     if approved && manual {
@@ -50,7 +55,7 @@ pub(super) fn approve(config: &VDOConfig, state: &ClusterState, planned: &mut Pl
             "plan {hash} of {steps} steps{} waits for approval, because {}; look at it with vdoctl plan, then run vdoctl approve {hash} or \
              kubectl annotate --overwrite -n {namespace} vdoconfig {name} {APPROVE}={hash}",
             versions(state, planned),
-            causes(manual.then_some(&name), endangered)
+            causes(manual.then_some(&name), taken_away)
         );
         let wait = Wait {
             driver: String::new(),
@@ -73,7 +78,7 @@ mod tests {
 
     #[test]
     fn approval_is_asked_for_by_specification_and_for_volumes() {
-        let (name, lost) = ("vdo".to_owned(), vec!["it takes vCenter vc2".to_owned()]);
+        let (name, lost) = ("vdo".to_owned(), vec![TakenAway::FromVolumes("it takes vCenter vc2".to_owned())]);
         assert_eq!(causes(Some(&name), &[]), "spec.approval of VDOConfig vdo is Manual");
         assert_eq!(causes(None, &lost), "it takes vCenter vc2");
         assert_eq!(

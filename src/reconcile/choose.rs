@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! choose: which versions, jointly (effects: reads only; the choice itself is pure).
 
 use super::driver_run::DriverRuns;
@@ -143,8 +144,8 @@ pub(super) async fn choose(
     Ok((choice, report))
 }
 
-/// Resolves until the versions of the drivers that are left fit together. Gives which of them must not go on without which other one, `None`
-/// where nothing could be chosen, and what the first answer says, which is about everything that is asked for.
+/// Resolves, leaves out what does not fit, and resolves again, until the versions of the remaining drivers fit together. Gives the choice, `None`
+/// where none could be made, with the drivers that must not go on without another one, and the first answer, which is about all drivers.
 async fn resolve(
     ports: &Ports,
     index: &Index,

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The identity under which volumes are registered: which one it is, whether it is in use, and whether the CSI driver may begin to use it.
 //!
 //! It is in use as soon as the inventory or the configuration of an adopted driver has it. Before that the vSphere connections ask their
@@ -108,6 +109,7 @@ fn first<'a>(
             doubt: Some(Doubt::Unknown {
                 volumes,
                 unreadable: known.unreadable.clone(),
+                elsewhere: known.elsewhere.clone(),
             }),
             ..found
         },
@@ -301,6 +303,7 @@ mod tests {
         let unknown = Some(Doubt::Unknown {
             volumes: 2,
             unreadable: Vec::new(),
+            elsewhere: Vec::new(),
         });
         for (case, ids, volumes, is_named, connections, expected) in [
             ("a new cluster", vec![], 0, false, vec![asked(&[])], ("uid", false, None)),
@@ -370,6 +373,7 @@ mod tests {
             let known = Registered {
                 ids,
                 unreadable: Vec::new(),
+                elsewhere: Vec::new(),
             };
             let found = first(
                 of_config(&config(None, None, None), "uid"),

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! A vSphere connection: is it what it says, what does the vCenter say of itself, does it let the credentials in, and is
 //! there what the drivers need?
 //!
@@ -19,7 +20,7 @@ mod requirements;
 pub use claim::{claim, claimed_id, counted};
 pub use collect::collect;
 use one_shot::collect_once;
-pub use one_shot::{Permission, inspect, registered_volumes};
+pub use one_shot::{Permission, Stored, inspect, stored_volumes};
 pub use requirements::requirements;
 
 use super::error::ReconcileError;

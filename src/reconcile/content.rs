@@ -1,18 +1,22 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Whether the content of what is going to be written is what a chart gives it: the rules of the admission policy, held against the objects of
 //! a driver before its first write.
 
 use super::Ports;
-use super::driver_run::DriverRuns;
+use super::driver_run::{DriverRun, DriverRuns};
+use super::dry_run::cache::Refusal;
 use super::error::ReconcileError;
 use super::observe::ClusterState;
 use super::planned::Planned;
 use serde_json::json;
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
+use vdo_api::api::{Class, Reason};
 use vdo_api::types::{ChartRef, DriverName};
 use vdo_core::admission::{Allowed, ContentRefused};
 use vdo_core::chart::{self, Chart};
 use vdo_core::drivers;
+use vdo_core::patches::{Origins, PatchRefused};
 use vdo_core::plan::{Desired, Plan, Wait};
 use vdo_core::rbac::is_prerequisite;
 use vdo_core::status::Failure;
@@ -25,7 +29,7 @@ pub struct SoundContents(Mutex<BTreeMap<DriverName, String>>);
 /// Closes the changes of drivers of which an object has content that its chart does not give it, and gives what there is to report.
 pub(super) async fn refuse(ports: &Ports, state: &ClusterState, planned: &mut Planned) -> Vec<Failure> {
     let mut failures = Vec::new();
-    for (driver, error) in refused(ports, &planned.runs, &planned.plan).await {
+    for (driver, error) in refused(ports, (&planned.site.namespace, &planned.runs), &planned.plan).await {
         let failure = Failure::from(&error);
         planned.runs.of(&driver).wait = Some(Wait {
             driver: driver.clone(),
@@ -41,7 +45,7 @@ pub(super) async fn refuse(ports: &Ports, state: &ClusterState, planned: &mut Pl
 }
 
 /// Only drivers of which the plan writes something: learning what a chart can render takes longer than everything else in a reconcile.
-async fn refused(ports: &Ports, runs: &DriverRuns, plan: &Plan) -> Vec<(DriverName, ReconcileError)> {
+async fn refused(ports: &Ports, (namespace, runs): (&str, &DriverRuns), plan: &Plan) -> Vec<(DriverName, ReconcileError)> {
     let mut refused = Vec::new();
     let known = || ports.contents.0.lock().unwrap_or_else(PoisonError::into_inner);
     for run in runs.iter() {
@@ -59,11 +63,42 @@ async fn refused(ports: &Ports, runs: &DriverRuns, plan: &Plan) -> Vec<(DriverNa
             continue;
         };
         match check(driver, &charts, &own) {
-            Err(error) => refused.push((driver.clone(), ReconcileError::Content(Box::new(error)))),
+            Err(error) => refused.push((driver.clone(), blamed(run, namespace, error))),
             Ok(()) => drop(known().insert(driver.clone(), digests)),
         }
     }
     refused
+}
+
+/// What there is to report of an object that the server does not accept, with the patches that are in it.
+pub(super) fn not_accepted(patched: &Origins, (id, refusal): &Refusal) -> Failure {
+    let failure = Failure::from(refusal.as_ref());
+    let patches = patched.of(id).join(" and ");
+    if patches.is_empty() {
+        return failure;
+    }
+    let message = format!("{patches} changes {id}: {}", failure.message);
+    // An object that is not valid is so until the patch is another.
+    if refusal.is_lasting() && failure.reason == Reason::ApplyFailed {
+        return Failure::new(Reason::PatchNotApplicable, Class::Terminal, message);
+    }
+    Failure { message, ..failure }
+}
+
+/// The error of the patches that brought the content, where some did.
+fn blamed(run: &DriverRun, namespace: &str, error: ContentRefused) -> ReconcileError {
+    let patches = run.patched.of_field(&error.object, &error.violation.path);
+    if patches.is_empty() {
+        return ReconcileError::Content(Box::new(error));
+    }
+    ReconcileError::Patch {
+        namespace: namespace.to_owned(),
+        refused: Box::new(PatchRefused {
+            patch: patches.join(" and "),
+            subject: error.object.to_string(),
+            problem: format!("the admission policy does not allow the result: {}", error.violation),
+        }),
+    }
 }
 
 /// The chart of a driver. An earlier revision may be of a chart that is not the one in use: the content of any version in this program is as

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! What of a plan repairs what another manager has done: who it was, and whether to go on (effect).
 
 use super::Ports;

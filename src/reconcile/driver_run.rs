@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! One driver in one reconcile: what is asked for, which version was chosen, where its objects come from, and what is wrong with it (pure).
 //!
 //! Each phase reads what the phases before it have found of a driver, and adds what it finds. What goes wrong with one driver is a failure of
@@ -11,6 +12,7 @@ use vdo_api::api::ManagementState;
 use vdo_api::types::DriverName;
 use vdo_core::chart::Chart;
 use vdo_core::matrix::{DriverRequest, Index, Pick, Resolution};
+use vdo_core::patches::Origins;
 use vdo_core::plan::{Desired, Wait};
 use vdo_core::status::Failure;
 
@@ -28,6 +30,8 @@ pub struct DriverRun {
     pub(super) source: Option<Source>,
     /// The objects that should exist of it.
     pub(super) objects: Vec<Desired>,
+    /// Which patches of the specification are in them.
+    pub(super) patched: Origins,
     /// What it waits for before anything of it is changed: what an administrator brings, or confirms.
     pub(super) wait: Option<Wait>,
     /// Why no version could be chosen. A revision that is brought back needs no choice.
@@ -71,6 +75,7 @@ impl DriverRun {
             pick: None,
             source: None,
             objects: Vec::new(),
+            patched: Origins::default(),
             wait: None,
             unfit: Vec::new(),
             failures: Vec::new(),
@@ -174,6 +179,17 @@ pub struct DriverFailure {
     pub error: Arc<ReconcileError>,
 }
 
+impl DriverFailure {
+    /// What is published of it.
+    #[must_use]
+    pub fn published(&self) -> Failure {
+        Failure {
+            drivers: self.drivers.clone(),
+            ..Failure::from(self.error.as_ref())
+        }
+    }
+}
+
 impl DriverRuns {
     /// A driver; it joins the others if it is new.
     pub(super) fn of(&mut self, name: &str) -> &mut DriverRun {
@@ -213,6 +229,14 @@ impl DriverRuns {
     /// The objects that should exist, of all with which nothing is wrong.
     pub(super) fn objects(&self) -> impl Iterator<Item = &Desired> {
         self.sound().flat_map(|run| &run.objects)
+    }
+
+    /// Which patches of the specification are in the objects of the drivers with which nothing is wrong.
+    #[must_use]
+    pub fn patched(&self) -> Origins {
+        let mut all = Origins::default();
+        self.sound().for_each(|run| all.extend(run.patched.clone()));
+        all
     }
 
     /// What is wrong with several drivers in the same way.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! dry run: the whole plan, tried on the server before its first write (effect; what is concluded is pure).
 
 mod ask;

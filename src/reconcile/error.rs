@@ -1,3 +1,6 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Why a reconcile failed: the reason, the failure class and the remedy of each cause.
+
 use super::prerequisites::add_missing;
 use crate::cluster::ClusterError;
 use std::borrow::Cow;
@@ -181,6 +184,14 @@ pub enum ReconcileError {
         /// Where the chart is from; `None` for the operator itself.
         matrix: Option<String>,
     },
+    /// A patch of the specification does not fit the objects of its driver.
+    #[error("{refused}")]
+    Patch {
+        /// The namespace of the VDOConfig.
+        namespace: String,
+        /// Which patch, and why.
+        refused: Box<vdo_core::patches::PatchRefused>,
+    },
     /// An object has content that no chart gives it.
     #[error(transparent)]
     Content(Box<vdo_core::admission::ContentRefused>),
@@ -248,7 +259,11 @@ impl Remedy for ReconcileError {
             Self::RightsMissing { matrix, .. } => {
                 let flags = matrix.as_ref().map(|matrix| format!(" --matrix {}", shell_word(matrix)));
                 let command = add_missing(flags.as_deref().unwrap_or_default());
-                return Some(format!("As administrator, run {command} to add them.").into());
+                return Some(format!("As administrator, run `{command}` to add them.").into());
+            }
+            Self::Patch { namespace, .. } => {
+                let edit = format!("kubectl edit vdoconfigs --namespace {}", shell_word(namespace));
+                return Some(format!("Correct it: {edit}. To remove all patches: vdoctl configure drivers --set patches=null.").into());
             }
             Self::Content(error) => return error.remedy(),
             Self::Setup(error) => return error.remedy(),
@@ -280,6 +295,7 @@ impl Classify for ReconcileError {
             Self::ValuesNotFound { .. } => Reason::ValuesNotFound,
             Self::ForeignDriver { .. } => Reason::NotOurs,
             Self::RightsMissing { .. } => Reason::RightsMissing,
+            Self::Patch { .. } => Reason::PatchNotApplicable,
             Self::Content(_) => Reason::AdmissionDenied,
             Self::NoClusterId => Reason::Forbidden,
             Self::RevisionUnusable { .. } => Reason::RevisionUnusable,
@@ -322,6 +338,7 @@ impl Classify for ReconcileError {
             | Self::NoFit(_)
             | Self::ChartRepository(_)
             | Self::Render(_)
+            | Self::Patch { .. }
             | Self::Content(_)
             | Self::Setup(_)
             | Self::Manifest(_)

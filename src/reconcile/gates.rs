@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The gates that are known before the API server is asked: which drivers, and which of their waves, must wait (pure).
 //!
 //! A driver is closed as a whole while something that an administrator brings is missing, and where it is paused. The first of [`WAVES`] that

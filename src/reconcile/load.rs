@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! load: the charts of the versions that were chosen, by their digests (effect).
 
 use super::Ports;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! look: the live objects of everything that should exist, beside those of the inventory (effect: reads).
 
 use super::error::ReconcileError;
@@ -52,7 +53,7 @@ pub(super) async fn look(
         ..Observed::default()
     };
     let lookups = plan::lookups(&planned.input(state));
-    look_up(ports, input.config, lookups, &mut planned.observed).await?;
+    look_up(ports, input.config, &state.apply_set, lookups, &mut planned.observed).await?;
     Ok(())
 }
 

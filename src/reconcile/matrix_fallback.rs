@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Which matrix a run decides with: that of the store or, where an operator that has just started finds none that can be used, as much of
 //! the one in the binary as keeps what runs.
 

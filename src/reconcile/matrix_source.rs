@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Where the matrix comes from by what the cluster says, and what of it is in the cluster (effects: reads only).
 
 use super::observe::cluster::{by_name, config_maps_watch, texts};

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! observe: the cluster and what of ours is in it (effect).
 
 pub(super) mod assess;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! permit: what must hold before anything of a driver is written: the operator's rights, what an administrator brings, the cluster id, and that
 //! no other manager runs the driver (effect: reads).
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! What a phase returns: its value with what it found to report; or what stopped it, with what it had found until then (pure).
 
 use super::error::ReconcileError;

@@ -1,7 +1,8 @@
+// SPDX-License-Identifier: Apache-2.0
 //! What was planned: every driver with the objects that should exist of it, and the way there (pure).
 
 use super::choose::Choice;
-use super::driver_run::{DriverRuns, Source};
+use super::driver_run::{DriverFailure, DriverRuns, Source};
 use super::gates;
 use super::look::{remember_adopted, unlisted};
 use super::observe::ClusterState;
@@ -15,9 +16,10 @@ use vdo_api::types::{DriverName, ObjectId};
 use vdo_core::drivers::{CLOUD_PROVIDER, STORAGE};
 use vdo_core::manifest::Object;
 use vdo_core::plan::{self, Closed, Desired, Input, Last, Needs, Observed, Plan, Record, RevisionFailure, Step, Wait};
-use vdo_core::status::{DriverReport, Failure, Report};
+use vdo_core::status::{DriverReport, Report};
 
-/// What was planned.
+/// What was planned: `new` before the objects were looked for, `replan` after that and whenever a later phase has changed a run (content, dry
+/// run), `describe` for the report.
 pub struct Planned {
     /// The drivers.
     pub runs: DriverRuns,
@@ -160,9 +162,7 @@ impl Planned {
     /// What there is to report of it.
     pub(super) fn describe(&self, found: &mut Report, state: &ClusterState) {
         let failures = self.runs.failures();
-        found
-            .failures
-            .splice(0..0, failures.iter().map(|failure| Failure::from(failure.error.as_ref())));
+        found.failures.splice(0..0, failures.iter().map(DriverFailure::published));
         found.drivers = self.reports(state);
         found.inventory = Some((
             STATE.to_owned(),

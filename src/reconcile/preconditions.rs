@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! What must hold before the drivers can work, from the matrix, the choice and the rendered workloads (pure).
 
 pub mod foreign_drivers;
@@ -79,7 +80,7 @@ impl Misfit {
     }
 }
 
-/// The names of drivers of which every one fits, or why the first one that does not does not.
+/// The drivers, if each of them fits; else why the first one does not fit.
 fn judge(
     index: &Index,
     query: &Query<'_>,

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! What the administrator brings for the drivers: looked at before anything of theirs is written (effect; what is concluded is pure).
 
 use super::Ports;
@@ -68,7 +69,7 @@ fn wait(desired: &[Desired], view: &View) -> Option<Wait> {
         let what = rbac::lacking(&d.object, view.one(&watch(&d.object)).as_ref())?;
         let driver = d.driver.to_string();
         Some(Wait {
-            message: format!("{driver} waits for its rights: {what}; add what is missing: {}", add_missing("")),
+            message: format!("{driver} waits for its rights: {what}; add what is missing: `{}`", add_missing("")),
             driver,
             reason: Reason::RightsMissing,
         })

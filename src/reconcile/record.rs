@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! What goes into the history of the drivers beside their objects (pure).
 
 use super::choose::Choice;
@@ -66,6 +67,7 @@ pub(super) fn record(
                 version: chart.metadata.version.to_string(),
                 chart: run.pick.as_ref().map(|pick| pick.chart.digest.to_string()).unwrap_or_default(),
                 values: renders.values(&run.name).map(|digest| digest.to_string()).unwrap_or_default(),
+                patches: renders.patches(&run.name),
                 matrix,
                 irreversible: choice.is_irreversible(&run.name, &chart.metadata.version),
                 ..About::default()

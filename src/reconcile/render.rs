@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! render: the chosen charts, the specification and the site → the objects that should exist (pure).
 
 use super::choose::Choice;
@@ -21,6 +22,7 @@ use vdo_core::drivers::{self, Material, Setup};
 use vdo_core::lock::{self, Lock};
 use vdo_core::manifest::{ManifestError, Object, Owner, stamp};
 use vdo_core::openshift::constraint;
+use vdo_core::patches::{self, Numbered, Origins};
 use vdo_core::plan::{Desired, RandomContent, wave};
 
 /// What objects are made from, beside the chart.
@@ -52,12 +54,15 @@ struct Rendered {
     objects: Vec<Desired>,
     /// Of those that hold a part of the certificate, whose keys are drawn by chance: the digest that they would have with any certificate.
     random: RandomContent,
+    /// Which patches are in them.
+    patched: Origins,
 }
 
 /// Everything that the objects of a driver depend on.
 struct RenderKey {
     chart: Arc<Chart>,
     values: Value,
+    patches: Numbered,
     context: chart::Context,
     /// Objects that are in no chart.
     more: Vec<Object>,
@@ -71,7 +76,7 @@ struct RenderKey {
 impl PartialEq for RenderKey {
     fn eq(&self, other: &Self) -> bool {
         Arc::ptr_eq(&self.chart, &other.chart)
-            && (&self.values, &self.context) == (&other.values, &other.context)
+            && (&self.values, &self.patches, &self.context) == (&other.values, &other.patches, &other.context)
             && (&self.more, &self.owner) == (&other.more, &other.owner)
             && (&self.lock, &self.registry, self.constraints) == (&other.lock, &other.registry, other.constraints)
     }
@@ -81,6 +86,12 @@ impl RenderKey {
     /// The objects, in the order in which they are applied.
     fn make(&self, webhook: Option<&Material>) -> Result<Rendered, ReconcileError> {
         let mut rendered = chart::render(&self.chart, &self.values, &self.context)?;
+        // Before images get their digests and pods their constraints: a patch may name an image, and what a pod needs.
+        let driver = format!("{} {}", self.owner.driver, self.owner.version);
+        let patched = patches::apply(&mut rendered, &driver, &self.patches).map_err(|refused| ReconcileError::Patch {
+            namespace: self.context.namespace.clone(),
+            refused: Box::new(refused),
+        })?;
         if let Some(lock) = &self.lock {
             lock::pin(&mut rendered, lock, self.registry.as_deref());
         }
@@ -92,9 +103,10 @@ impl RenderKey {
         let masked = webhook.map(|material| masked(&objects, material)).transpose()?;
         let objects = self.stamped(objects);
         let random = masked.map(|masked| random(&objects, &self.stamped(masked))).unwrap_or_default();
-        Ok(Rendered { objects, random })
+        Ok(Rendered { objects, random, patched })
     }
 
+    /// With their labels, the digest of their configuration and their waves. Pods are restarted by that later: `look` puts it into their templates.
     fn stamped(&self, mut objects: Vec<Object>) -> Vec<Desired> {
         stamp(&mut objects, &self.owner);
         ordered(objects, &self.owner.driver, |object| wave(object.kind(), self.chart.metadata.role))
@@ -162,6 +174,14 @@ impl RenderCache {
         made.get(driver).map(|(from, _)| Digest::of(from.values.to_string().as_bytes()))
     }
 
+    /// The digest of the patches that are in the objects of a driver; empty without patches.
+    pub(super) fn patches(&self, driver: &str) -> String {
+        let made = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let used = made.get(driver).filter(|(from, _)| !from.patches.is_empty());
+        used.map(|(from, _)| Digest::of(format!("{:?}", from.patches).as_bytes()).to_string())
+            .unwrap_or_default()
+    }
+
     fn made(&self, from: RenderKey, webhook: Option<&Material>) -> Result<Rendered, ReconcileError> {
         let lock = || self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some((last, made)) = lock().get(&from.owner.driver)
@@ -175,7 +195,8 @@ impl RenderCache {
     }
 }
 
-/// Makes the objects of every driver, from its chart or from the revision that it is brought back to. Gives what of them is random.
+/// Makes the objects of every driver, from its chart or from the revision that it is brought back to. Gives the parts of
+/// them that are random, such as keys.
 pub(super) fn render(input: &RenderInput<'_>, runs: &mut DriverRuns, renders: &RenderCache) -> RandomContent {
     let mut all = RandomContent::new();
     for run in runs.iter_mut() {
@@ -183,13 +204,14 @@ pub(super) fn render(input: &RenderInput<'_>, runs: &mut DriverRuns, renders: &R
             Some(Source::Chart(chart)) => of_chart(input, run, chart, renders),
             Some(Source::Revision(back)) => rollback::objects(input, run, back).map(|objects| Rendered {
                 objects,
-                random: RandomContent::new(),
+                ..Rendered::default()
             }),
             Some(Source::LastApplied) | None => continue,
         };
         match rendered {
-            Ok(Rendered { objects, random }) => {
+            Ok(Rendered { objects, random, patched }) => {
                 run.objects = objects;
+                run.patched = patched;
                 all.extend(random);
             }
             Err(error) => run.fail(error),
@@ -208,6 +230,7 @@ fn of_chart(input: &RenderInput<'_>, run: &DriverRun, chart: &Arc<Chart>, render
         context: context(input, &own),
         more: input.setup(&chart.metadata.version, namespace, &own).write(&run.name)?,
         values,
+        patches: patches::of_driver(input.spec, &run.name),
         owner: input.owner(&run.name, chart.metadata.version.to_string()),
         lock: input.lock.cloned(),
         registry: input.spec.images.as_ref().and_then(|images| images.registry.clone()),

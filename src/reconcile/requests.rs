@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! What a VDOConfig asks for, resolved to names that exist (pure).
 
 use super::driver_run::{Asked, DriverRuns};
@@ -8,8 +9,10 @@ use vdo_api::api::{ManagementState, VDOConfigSpec};
 use vdo_api::types::DriverVersion;
 use vdo_core::drivers::{self, Request, Uses};
 use vdo_core::matrix::DriverRequest;
+use vdo_core::patches;
 
-/// Reads the specification against the connections that exist. A driver that is to be removed is not asked for.
+/// Reads the specification against the connections that exist. A driver that is to be removed is not asked for. A patch for a driver that
+/// no one requests fails under the name of that driver.
 #[must_use]
 pub fn requests(spec: &VDOConfigSpec, namespace: &str, existing: &BTreeSet<String>) -> DriverRuns {
     let mut runs = DriverRuns::default();
@@ -32,6 +35,13 @@ pub fn requests(spec: &VDOConfigSpec, namespace: &str, existing: &BTreeSet<Strin
             of_connections(existing.iter().cloned().collect())
         });
         run.asked = Some(asked);
+    }
+    let requested = runs.iter().map(|run| run.name.clone()).collect();
+    for (driver, refused) in patches::of_no_driver(spec, &requested) {
+        runs.of(&driver).fail(ReconcileError::Patch {
+            namespace: namespace.into(),
+            refused: Box::new(refused),
+        });
     }
     runs
 }

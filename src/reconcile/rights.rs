@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! What has to be granted before the operator starts: to the drivers, which the administrator brings, and to the operator itself.
 
 mod permitted;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! A revision instead of what the chart gives: after a change that failed, or because a person asks for it (pure).
 
 use super::choose::Choice;
@@ -83,11 +84,7 @@ impl Back {
                 self.rollback.to
             ));
         }
-        Some(Failure {
-            reason: Reason::RolledBack,
-            class: Class::Terminal,
-            message,
-        })
+        Some(Failure::new(Reason::RolledBack, Class::Terminal, message))
     }
 }
 
@@ -104,11 +101,7 @@ fn left_to_people(config: &VDOConfig, state: &ClusterState) -> Vec<Failure> {
             "{name} {} (revision {}) failed: {}; spec.rollback is Manual: vdoctl rollback {name} {} brings back {name} {}",
             newest.about.version, newest.number, failure.message, back.number, back.about.version
         );
-        Some(Failure {
-            reason: Reason::RollbackAvailable,
-            class: Class::Wait,
-            message,
-        })
+        Some(Failure::new(Reason::RollbackAvailable, Class::Wait, message))
     });
     failed.collect()
 }

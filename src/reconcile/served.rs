@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Whether the API server still serves the kinds that a revision consists of (effect: asks).
 
 use super::driver_run::DriverRuns;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! What the drivers are configured for: the vSphere connections, and the identity of the cluster (effect: reads).
 
 use super::cluster_id::{ClusterId, agreed, cluster_id};

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! How long the stages of a reconcile take.
 
 use std::time::{Duration, Instant};

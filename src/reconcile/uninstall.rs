@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Uninstall: everything of ours is deleted, in reverse order, and then the finalizer is removed (effect).
 
 use super::apply::delete::{is_current, outdated};
@@ -116,7 +117,7 @@ async fn observe_guards(
     };
     if policy(input) == DeletionPolicy::Delete {
         let lookups = plan::lookups(&plan_input(input, state, &observed, none));
-        look_up(ports, input.config, lookups, &mut observed).await?;
+        look_up(ports, input.config, &state.apply_set, lookups, &mut observed).await?;
     }
     Ok(observed)
 }

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Why a newer version that fits is not installed (pure).
 
 use super::choose::{Choice, Policy};
@@ -33,9 +34,9 @@ fn held(choice: &Choice, run: &DriverRun) -> Option<NewVersion> {
     let Rejection::Held { waits } = &held.reason else { return None };
     let (name, stays) = (short(&run.name), &pick.version);
     let message = match held.version == pick.version {
-        true => format!("the matrix has another chart of {name} {stays}, and the one that is installed stays: it waits {waits}"),
+        true => format!("another chart of {name} {stays} is available, and the installed one stays: the update waits {waits}"),
         false => format!(
-            "{name} {} is available, and {stays} stays: it waits {waits}; vdoctl upgrade apply --to {}={} does not wait",
+            "{name} {} is available, and {stays} stays: the upgrade waits {waits}; vdoctl upgrade apply --to {}={} does not wait",
             held.version,
             name.to_lowercase(),
             held.version

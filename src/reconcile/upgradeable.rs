@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! What the status says of the next Kubernetes minor (pure).
 
 use vdo_api::api::Reason;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The guard of volumes: a change that takes away what volumes depend on is carried out only after a person has approved it.
 //!
 //! What the driver was configured with is a note on its configuration. Only where the new one lacks a part of it, volumes are looked at, and
@@ -18,7 +19,12 @@ use vdo_core::plan::Desired;
 ///
 /// # Errors
 /// When the volumes cannot be read.
-pub async fn endangered(reader: &Reader, config: &VDOConfig, state: &ClusterState, planned: &Planned) -> Result<Vec<String>, ClusterError> {
+pub(super) async fn endangered(
+    reader: &Reader,
+    config: &VDOConfig,
+    state: &ClusterState,
+    planned: &Planned,
+) -> Result<Vec<String>, ClusterError> {
     let desired = planned.desired.iter().filter(|desired| !planned.is_apart(&desired.driver));
     let changes = changes(desired, &state.live, config);
     if changes.is_empty() {

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The certificate of the CSI driver's validating webhook: made, trusted and renewed by the operator, without a gap.
 //!
 //! A Secret beside the VDOConfig is the state; what the chart mounts and what the API server trusts are rendered from it.

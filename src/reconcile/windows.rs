@@ -1,8 +1,9 @@
+// SPDX-License-Identifier: Apache-2.0
 //! windows: a change of an installed driver that no one asked for waits for a maintenance window (pure).
 //!
-//! Asked for is what a pin names, what an edited field needs that the installed version cannot do, and a change that failed and that a user
-//! wants tried again. Where a person approves every plan, nothing waits for a window: the approval is what a person asks for. A change that
-//! has begun is ended: what stays is the state that was applied last.
+//! A user asks for a change by a pin, by a field that the installed version cannot honour, and by another attempt at a change that failed.
+//! Where a person approves every plan, nothing waits for a window: the approval is what a person asks for. A change that has begun is ended:
+//! what stays is the state that was applied last.
 
 use super::driver_run::{DriverRuns, Source};
 use super::planned::Planned;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The operator's arguments. Every flag has a twin in the environment; the flag wins.
 
 use super::telemetry::LogFormat;
@@ -5,6 +6,7 @@ use clap::Parser;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
+use vdo_api::types::interval;
 
 /// Keeps the vSphere drivers of one cluster chosen, installed, configured and healthy.
 ///
@@ -49,8 +51,8 @@ pub struct Args {
     #[arg(long, env = "VDO_MATRIX_CREDENTIALS", value_name = "FOLDER")]
     pub matrix_credentials: Option<PathBuf>,
 
-    /// A file with public keys (PEM), or a folder of such files. Of a matrix that is not in this program, only one is used that one of them
-    /// has signed: index.yaml.sig or index.yaml.sigstore.json beside it
+    /// A file with public keys (PEM), or a folder of such files. A matrix from elsewhere is used only if one of these keys signed it:
+    /// index.yaml.sig or index.yaml.sigstore.json beside it
     #[arg(long, env = "VDO_MATRIX_KEYS", value_name = "PATH")]
     pub matrix_keys: Option<PathBuf>,
 
@@ -83,25 +85,6 @@ pub struct Args {
     /// A kubeconfig, to run outside of the cluster
     #[arg(long, env = "VDO_KUBECONFIG", value_name = "FILE")]
     pub kubeconfig: Option<PathBuf>,
-}
-
-/// Below this, asking costs more than it tells.
-const SHORTEST: Duration = Duration::from_secs(1);
-
-/// Longer than any process runs.
-const LONGEST: Duration = Duration::from_secs(366 * 24 * 60 * 60);
-
-/// Reads a duration: numbers with units, `90s`, `10m`, `1h30m`. Always a unit, because a bare number is a guess.
-pub fn interval(text: &str) -> Result<Duration, String> {
-    let read = text.parse::<jiff::SignedDuration>().ok().and_then(|read| read.try_into().ok());
-    match read {
-        None => Err(format!(
-            "{text:?} is not a duration; write numbers with units, for example 90s, 10m or 1h30m"
-        )),
-        Some(short) if short < SHORTEST => Err(format!("{text:?} is too short; the shortest interval is 1s")),
-        Some(long) if long > LONGEST => Err(format!("{text:?} is too long; the longest interval is a year, 8784h")),
-        Some(interval) => Ok(interval),
-    }
 }
 
 #[cfg(test)]
@@ -145,34 +128,6 @@ mod tests {
                 other => format!("VDO_{}", other.to_uppercase()),
             };
             assert_eq!(flag.get_env().and_then(|name| name.to_str()), Some(twin.as_str()));
-        }
-    }
-
-    #[test]
-    fn duration_flag_units_are_summed() {
-        for text in ["1h30m5s", "1h 30m 5s", "1 hour, 30 minutes, 5 seconds"] {
-            assert_eq!(interval(text), Ok(Duration::from_secs(5405)), "{text}");
-        }
-    }
-
-    #[test]
-    fn duration_flag_malformed_text_is_rejected() {
-        for bad in [
-            "",
-            "10",
-            "m",
-            "10x",
-            "1m2",
-            "0s",
-            "-5s",
-            "1d",
-            "99999999999999999999h",
-            "18446744073709551615h",
-            "2562047788015215h",
-            "8785h",
-            "5ü",
-        ] {
-            assert!(interval(bad).is_err(), "{bad:?} was accepted");
         }
     }
 }

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Signs of life of the operator's own loops, and which of them are overdue.
 //!
 //! Only what the operator does by itself is expected here. A vCenter or an API server that does not answer is waited for within a

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The port for probes and scrapes: `/healthz`, `/readyz`, `/metrics`, and nothing else.
 //!
 //! A probe is always answered, whatever other clients do: connections are short, one request each; when there are too many the oldest

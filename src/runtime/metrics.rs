@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! What the operator counts, in the text format of Prometheus.
 //!
 //! Labels are names that a person chose (drivers, connections, condition types) or words from a closed list; nothing

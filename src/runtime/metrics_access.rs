@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Who may read `/metrics`: anyone, or the users that the API server allows.
 //!
 //! The second is what controller-runtime's `WithAuthenticationAndAuthorization` does: a TokenReview says whose bearer token it is, and

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Logs: one line per event, as text for people or JSON for machines, always on stderr.
 
 use tracing_subscriber::filter::ParseError;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! `chart add-release`: a release that was taken away comes back from its manifests alone.
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a failing test should stop where it fails")]
 
@@ -74,6 +75,8 @@ fn add_release_of_removed_version_renders_the_same() {
         ("vsphere-cpi", &["1.28.1", "1.28.0"]),
         // switches, and a checksum
         ("antrea", &["2.7.0"]),
+        // kinds of group snapshots, which the release before does not have
+        ("snapshot-controller", &["8.6.0"]),
     ] {
         let whole = source(driver);
         let mut cut = without(whole.clone(), removed);

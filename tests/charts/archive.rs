@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Packages are hostile until proven otherwise.
 #![allow(
     clippy::unwrap_used,

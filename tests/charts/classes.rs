@@ -1,10 +1,12 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Classes of volumes and of snapshots, as values of the CSI chart.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing, reason = "tests")]
 
 use crate::fixture::render;
 use crate::values::{CSI, refused};
 use serde_json::{Value, json};
-use vdo_api::api::{BindingMode, FsType, ReclaimPolicy, StorageClass};
+use vdo_api::api::{BindingMode, FsType, ReclaimPolicy, StorageClass, VDOConfigSpec};
+use vdo_core::drivers::with_default_class;
 
 #[test]
 fn storage_classes_value_renders_each_class() {
@@ -59,6 +61,53 @@ fn storage_classes_value_with_topology_waits_for_first_consumer() {
     let classes = |objects: &[Value]| objects.iter().filter(|o| o["kind"] == "StorageClass").cloned().collect::<Vec<_>>();
     let topology = render(&CSI, json!({"storageClasses": [{"name": "plain"}], "topology": {"enabled": true}}));
     assert_eq!(classes(&topology)[0]["volumeBindingMode"], "WaitForFirstConsumer");
+}
+
+/// Each field of the default class reaches the StorageClass, with and without topology.
+#[test]
+fn default_storage_class_is_rendered_with_each_of_its_fields() {
+    let waits = "WaitForFirstConsumer";
+    for (field, topology, pointer, expected) in [
+        (json!({}), false, "/parameters", json!(null)),
+        (json!({}), false, "/reclaimPolicy", json!("Delete")),
+        (json!({}), false, "/volumeBindingMode", json!("Immediate")),
+        (json!({}), true, "/volumeBindingMode", json!(waits)),
+        (
+            json!({"fsType": "xfs"}),
+            false,
+            "/parameters",
+            json!({"csi.storage.k8s.io/fstype": "xfs"}),
+        ),
+        (
+            json!({"storagePolicy": "Gold"}),
+            false,
+            "/parameters",
+            json!({"storagepolicyname": "Gold"}),
+        ),
+        (
+            json!({"datastoreUrl": "ds:///vmfs/volumes/1/"}),
+            false,
+            "/parameters",
+            json!({"datastoreurl": "ds:///vmfs/volumes/1/"}),
+        ),
+        (json!({"reclaimPolicy": "Retain"}), false, "/reclaimPolicy", json!("Retain")),
+        (json!({"bindingMode": waits}), false, "/volumeBindingMode", json!(waits)),
+        (json!({"bindingMode": "Immediate"}), true, "/volumeBindingMode", json!("Immediate")),
+    ] {
+        let storage = json!({"defaultStorageClass": field, "topologyCategories": if topology { json!(["zone"]) } else { json!([]) }});
+        let spec: VDOConfigSpec = serde_json::from_value(json!({"storageProvider": storage})).unwrap();
+        let csi = with_default_class(&spec, &[], |_| false).storage_provider.unwrap();
+        let values = json!({"storageClasses": csi.storage_classes, "topology": {"enabled": !csi.topology_categories.is_empty()}});
+        let found: Vec<Value> = render(&CSI, values)
+            .into_iter()
+            .filter(|object| object["kind"] == "StorageClass")
+            .collect();
+        assert_eq!(found.len(), 1, "{storage}");
+        assert_eq!(found[0]["metadata"]["name"], "vsphere", "{storage}");
+        let is_default = &found[0]["metadata"]["annotations"]["storageclass.kubernetes.io/is-default-class"];
+        assert_eq!(is_default, "true", "{storage}");
+        assert_eq!(found[0].pointer(pointer).cloned().unwrap_or_default(), expected, "{storage}");
+    }
 }
 
 #[test]

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The content that the operator may write is what the charts have, for every version and with the values of users.
 #![allow(clippy::unwrap_used, reason = "a failing test should stop where it fails")]
 

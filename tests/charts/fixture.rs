@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The charts of this repository, and what they render.
 #![allow(clippy::unwrap_used, clippy::panic, reason = "tests")]
 

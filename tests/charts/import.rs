@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! `chart import`: plain manifests become a chart that renders them.
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a failing test should stop where it fails")]
 

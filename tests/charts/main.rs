@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Charts: archives, values, rendering, and what the drivers themselves ship.
 #![allow(missing_docs, reason = "tests")]
 
@@ -9,6 +10,7 @@ mod classes;
 mod content;
 #[path = "../common/contents.rs"]
 mod contents;
+mod drains;
 mod fixture;
 #[path = "../common/follow.rs"]
 mod follow;

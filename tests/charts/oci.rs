@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Registries: real ones, which store what they are given, and a server of our own for what those never do.
 
 mod client;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The operator's own Helm chart, read by the real Helm: with default values it is deploy/, and every listed combination of values is valid.
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a failing test should stop where it fails")]
 
@@ -143,12 +144,12 @@ fn operator_chart_generated_parts_are_those_of_deploy() {
     let expected = chart::files(root()).unwrap();
     for (file, text) in &expected {
         let written = fs::read_to_string(root().join(file)).unwrap_or_default();
-        assert!(written == *text, "{file} is out of date: make generate");
+        assert!(written == *text, "{file} is out of date: make manifests");
     }
     for file in chart::present(root()).unwrap() {
         assert!(
             expected.iter().any(|(name, _)| *name == file),
-            "{file} belongs to nothing: make generate"
+            "{file} belongs to nothing: make manifests"
         );
     }
 }
@@ -181,12 +182,16 @@ fn operator_chart_listed_values_are_valid() {
         let args = container["args"].as_array().unwrap().iter().map(|arg| arg.as_str().unwrap());
         let args = Args::try_parse_from(["vdo-operator"].into_iter().chain(args)).unwrap_or_else(|error| panic!("{values}: {error}"));
         assert_eq!(u64::from(args.listen.port()), container["ports"][0]["containerPort"], "{values}");
-        let of_kind = |kind: &str| objects.iter().find(|object| object["kind"] == kind);
+        // The drivers may have objects of these kinds, too.
+        let own = |kind: &str| {
+            let mut of_kind = objects.iter().filter(|object| object["kind"] == kind);
+            of_kind.find(|object| object["metadata"]["name"] == "vdo-operator")
+        };
         let many = deployment["spec"]["replicas"].as_u64().unwrap() > 1;
-        let budget = of_kind("PodDisruptionBudget").is_some();
+        let budget = own("PodDisruptionBudget").is_some();
         assert!(many || !budget, "{values}: a budget for one replica blocks every drain");
-        if let Some(monitor) = of_kind("ServiceMonitor") {
-            let service = of_kind("Service").unwrap();
+        if let Some(monitor) = own("ServiceMonitor") {
+            let service = own("Service").unwrap();
             assert_eq!(monitor["spec"]["endpoints"][0]["port"], service["spec"]["ports"][0]["name"]);
             assert_eq!(
                 monitor["spec"]["selector"]["matchLabels"]["app.kubernetes.io/name"],
@@ -194,6 +199,41 @@ fn operator_chart_listed_values_are_valid() {
             );
         }
     }
+}
+
+/// `serviceMonitor.drivers` is the monitors of deploy/monitoring, with the labels by which a Prometheus finds them, and what the cloud
+/// provider needs to check the token of Prometheus.
+#[test]
+fn operator_chart_monitors_of_the_drivers_equal_those_without_helm() {
+    let set = ["--set", "serviceMonitor.drivers=true,serviceMonitor.labels.release=prometheus"];
+    let mut rendered: BTreeMap<String, Value> = render(NAMESPACE, &set)
+        .unwrap()
+        .into_iter()
+        .map(|object| (id(&object), object))
+        .collect();
+    rendered.retain(|name, _| !deployed().contains_key(name));
+    let folder = root().join("deploy/monitoring");
+    let files = ["drivers.yaml", "cloud-provider.yaml"].map(|file| fs::read_to_string(folder.join(file)).unwrap());
+    let expected: Vec<Value> = files.iter().flat_map(|text| documents(text)).collect();
+    let monitors: Vec<&Value> = expected.iter().filter(|object| object["kind"] == "ServiceMonitor").collect();
+    let names: Vec<&Value> = monitors.iter().map(|monitor| &monitor["metadata"]["name"]).collect();
+    assert_eq!(names, ["vsphere-csi-controller", "vsphere-cloud-controller-manager"]);
+    assert_eq!(rendered.len(), expected.len(), "{:?}", rendered.keys());
+    for object in &expected {
+        let mut found = rendered
+            .remove(&id(object))
+            .unwrap_or_else(|| panic!("{} is not rendered", id(object)));
+        without_helms_additions(&mut found);
+        let labels = found["metadata"]["labels"].as_object_mut();
+        let label = labels.and_then(|labels| labels.shift_remove("release"));
+        assert_eq!(label, Some(json!("prometheus")), "{}", id(object));
+        if found["metadata"]["labels"] == json!({}) {
+            found["metadata"].as_object_mut().unwrap().shift_remove("labels");
+        }
+        assert_eq!(&found, object);
+    }
+    let without = render(NAMESPACE, &[]).unwrap();
+    assert!(without.iter().all(|object| object["kind"] != "ServiceMonitor"));
 }
 
 /// No value may do nothing: each is set in some combination, and there it changes what is rendered.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! A package is the same bytes, no matter who builds it, and Helm reads it.
 #![allow(
     clippy::unwrap_used,

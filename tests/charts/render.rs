@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The charts of this repository: as recorded, with every value in its place, and safe against any value.
 #![allow(
     clippy::unwrap_used,

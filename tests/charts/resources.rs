@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Requests and limits by values.
 #![allow(clippy::unwrap_used, missing_docs, reason = "a failing test should stop where it fails")]
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! What a change of a workload may take away before its successor works, as every release says it.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "tests")]
 

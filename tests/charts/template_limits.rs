@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Templates made to do harm end with a clear error and little memory; values reach their own places and no others.
 #![allow(
     clippy::unwrap_used,

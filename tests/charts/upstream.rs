@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Every release of every chart against the driver's own manifest of that version: equal, except for the chart's listed deviations.
 #![allow(
     clippy::unwrap_used,

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Values beyond the defaults: that each reaches its places in every version, and nothing else.
 #![allow(
     clippy::unwrap_used,

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! A hostile API server, as far as `vdoctl status` asks it: a real one does not say such things.
 
 use serde_json::{Value, json};

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! What `vdoctl chart` shows and packs.
 
 use crate::{seen, snap, vdoctl};

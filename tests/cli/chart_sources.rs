@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Verbs that write chart sources: `chart add-release` and `chart import`.
 
 use super::vdoctl;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! `vdoctl chart compare`, and charts that are not in vdoctl: how a new release of a driver is taken in.
 
 use assert_cmd::Command;

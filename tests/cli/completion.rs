@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Completion in the shells themselves: what a person gets who has typed a part of a line. PowerShell's script is not run anywhere.
 
 use crate::pty::on_terminal;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Contexts of several clusters as they are typed.
 
 use crate::{seen, vdoctl};

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Signatures of a matrix, with the real cosign as judge and as signer, where there is one.
 
 use crate::{FROZEN, vdoctl};

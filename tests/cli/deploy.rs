@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! `vdoctl deploy -o yaml`: what flags make of the objects, and where a password may come from. No cluster is asked.
 
 use crate::vdoctl;

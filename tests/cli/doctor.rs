@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Checks of a vCenter that accepts a connection and says nothing.
 
 use crate::terminal::screen;

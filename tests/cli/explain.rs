@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! `vdoctl explain` as its users meet it: offline, every reason and every exit code.
 
 use assert_cmd::Command;
@@ -82,7 +83,7 @@ fn explain_without_argument_lists_every_reason() {
     assert_eq!((code, listed.len()), (0, Reason::ALL.len()));
     for word in listed {
         assert!(
-            text.lines().any(|line| line.starts_with(&format!("{word} "))),
+            text.lines().any(|line| line.starts_with(&format!("  {word} "))),
             "{word} is not in\n{text}"
         );
     }
@@ -110,6 +111,7 @@ fn explain_every_exit_code_of_cli_page_is_known() {
     for code in &reported {
         let (exit, text, _) = vdoctl(&[code]);
         assert!(exit == 0 && text.starts_with(&format!("exit code {code} ")), "{code}: {text}");
+        assert!(*code == "0" || text.contains("\nRemedy:\n  "), "{code}: {text}");
     }
     let (_, json, _) = vdoctl(&["-o", "json"]);
     let json: Value = serde_json::from_str(&json).expect("JSON");

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! What is written arrives whole, or it is said that it did not.
 
 use crate::vdoctl;

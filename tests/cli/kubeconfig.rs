@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Kubeconfigs that are not as they should be.
 
 use crate::api_server::kubeconfig;
@@ -5,6 +6,7 @@ use crate::stopping::hanging_plugin;
 use crate::{seen, vdoctl};
 use serde_json::{Value, json};
 use std::path::Path;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 fn status(kubeconfig: &str) -> assert_cmd::Command {
@@ -153,5 +155,74 @@ fn proxy_that_cannot_be_used_is_named_by_where_it_is_set() {
             said.starts_with("exit 5\n") && said.contains(says) && !said.contains("hunter2"),
             "{proxy} {variable}: {said}"
         );
+    }
+}
+
+#[test]
+fn kubeconfig_of_the_environment_that_is_not_there_is_named() {
+    let said = seen(status("/nope:/nowhere"));
+    assert_eq!(
+        said,
+        "exit 5\n--- stdout\n--- stderr\nerror: no cluster is configured: KUBECONFIG names /nope, /nowhere, which cannot be read, and this is \
+         not a pod\n  Name a kubeconfig with --kubeconfig or KUBECONFIG.\n"
+    );
+}
+
+/// A server whose certificate is that of an authority, and a kubeconfig that trusts it.
+fn of_an_authority(folder: &Path) -> String {
+    let mut params = rcgen::CertificateParams::new(vec!["127.0.0.1".to_owned()]).expect("a name");
+    params.is_ca = rcgen::IsCa::Ca(rcgen::BasicConstraints::Unconstrained);
+    let key = rcgen::KeyPair::generate().expect("a key");
+    let certificate = params.self_signed(&key).expect("a certificate");
+    let config = rustls::ServerConfig::builder_with_provider(Arc::new(rustls::crypto::ring::default_provider()))
+        .with_safe_default_protocol_versions()
+        .expect("versions")
+        .with_no_client_auth()
+        .with_single_cert(
+            vec![certificate.der().clone()],
+            rustls::pki_types::PrivateKeyDer::Pkcs8(key.serialize_der().into()),
+        )
+        .expect("a configuration");
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").expect("a port");
+    let address = listener.local_addr().expect("an address");
+    let config = Arc::new(config);
+    std::thread::spawn(move || {
+        for mut stream in listener.incoming().flatten() {
+            let mut connection = rustls::ServerConnection::new(config.clone()).expect("a connection");
+            // The client ends it.
+            let _ = connection.complete_io(&mut stream);
+        }
+    });
+    let authority = folder.join("ca.crt");
+    std::fs::write(&authority, certificate.pem()).expect("written");
+    let mut file: Value = serde_json::from_str(&kubeconfig("c", &format!("https://{address}"))).expect("JSON");
+    file["clusters"][0]["cluster"]["certificate-authority"] = json!(authority);
+    let path = folder.join("config");
+    std::fs::write(&path, file.to_string()).expect("written");
+    path.display().to_string()
+}
+
+/// What fails on the way is said in words, and what to do is about that.
+#[test]
+fn api_server_out_of_reach_and_with_a_wrong_certificate_have_their_own_remedies() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let gone = folder.path().join("gone");
+    std::fs::write(&gone, kubeconfig("gone", "http://127.0.0.1:1")).expect("written");
+    let wrong = of_an_authority(folder.path());
+    for (config, cause, remedy) in [
+        (
+            gone.display().to_string(),
+            "cannot be reached: Connection refused",
+            "Check that it runs",
+        ),
+        (
+            wrong,
+            "cannot be reached: its certificate is that of an authority",
+            "certificate-authority-data",
+        ),
+    ] {
+        let said = seen(status(&config));
+        assert!(said.contains(cause) && said.contains(remedy), "{said}");
+        assert!(!crate::width::LEAKS.iter().any(|leak| said.contains(leak)), "{said}");
     }
 }

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Files that verbs write where others may write, too: no link leads them elsewhere.
 
 use crate::vdoctl;

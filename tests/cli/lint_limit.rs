@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! `chart lint` and `matrix lint` of what others have written: a child process whose memory is limited does the work.
 
 use crate::compare::{seen, toy};

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! What `vdoctl matrix` chooses, refuses and finds.
 
 use std::fs::Permissions;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! `vdoctl mirror` with real registries; images are made by crane, and crane and oras judge what we write.
 
 mod bundle;

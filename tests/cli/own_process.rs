@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! What both programs ask of the kernel for themselves: no core dumps. And an operator that has used up its file descriptors.
 
 use crate::process::CLOSED_PORT;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Pages of the documentation whose commands need no cluster, as they stand there.
 
 use crate::follow::Page;

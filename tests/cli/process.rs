@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! How it ends when the cluster, the terminal or the reader goes away.
 
 use crate::{seen, snap, vdoctl};

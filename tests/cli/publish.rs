@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Publishing a matrix: what is written, what is refused, and what two publishers or a kill leave behind.
 
 mod atomic;

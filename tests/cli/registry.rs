@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! `vdoctl chart push` and `pull` with a real registry, and with Helm as judge.
 
 use crate::vdoctl;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! `vdoctl rights`: the objects that an administrator applies.
 
 use crate::vdoctl;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The documents that verbs print are what their schemas say.
 
 use super::matrix::EDGES;

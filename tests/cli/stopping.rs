@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! A signal ends every verb at once, whatever it is at.
 
 use crate::api_server::kubeconfig;

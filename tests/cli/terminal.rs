@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! What reaches a terminal. Names and messages come from files, matrices, clusters and vCenters; none of them may move the
 //! cursor, set a title, hide text or turn it around. A pseudo-terminal shows what a person would have got.
 

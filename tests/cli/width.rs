@@ -1,8 +1,21 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Screens fit the terminal: no line of any verb is broken by it within a word, at 80 columns and at 40.
 
 use crate::matrix::EDGES;
-use crate::pty::{screen_of, too_wide};
+use crate::pty::{COMMANDS, screen_of, too_wide};
 use std::process::Command;
+use vdo_api::api::Reason;
+
+/// Tables without a cluster.
+const TABLES: [&str; 7] = [
+    "explain",
+    "explain NodesFound",
+    "matrix list",
+    "matrix list --kubernetes 1.34",
+    "matrix list -o wide",
+    "matrix show csi 3.7.3",
+    "matrix resolve --kubernetes 1.37 --vcenter 8.0.3 -o wide",
+];
 
 /// What runs without a cluster, and what is said where there is none.
 const OFFLINE: &[&str] = &[
@@ -43,6 +56,9 @@ const OFFLINE: &[&str] = &[
     "no-such-verb",
 ];
 
+/// What Rust says to programmers.
+pub const LEAKS: [&str; 5] = ["os error", "OtherError", "client error (", "tcp connect error", "dns error"];
+
 fn vdoctl(arguments: impl Iterator<Item = impl AsRef<std::ffi::OsStr>>) -> Command {
     let mut command = Command::new(vdo_testbed::vdoctl());
     command.env_clear().env("TERM", "xterm").current_dir(env!("CARGO_MANIFEST_DIR"));
@@ -55,6 +71,8 @@ fn wide(arguments: &[&str]) -> Vec<String> {
         .into_iter()
         .flat_map(|columns| {
             let shown = screen_of(vdoctl(arguments.iter()), columns);
+            let leak = LEAKS.iter().find(|leak| shown.contains(**leak));
+            assert_eq!(leak, None, "{arguments:?}: {shown}");
             assert!(!shown.trim().is_empty(), "{arguments:?} shows nothing");
             too_wide(&shown, columns)
                 .into_iter()
@@ -62,6 +80,95 @@ fn wide(arguments: &[&str]) -> Vec<String> {
         })
         .map(|line| format!("vdoctl {}: {line}", arguments.join(" ")))
         .collect()
+}
+
+fn verbs(command: &clap::Command, path: &[String], all: &mut Vec<Vec<String>>) {
+    all.push(path.to_vec());
+    for verb in command.get_subcommands().filter(|verb| verb.get_name() != "help") {
+        verbs(verb, &[path, &[verb.get_name().to_owned()]].concat(), all);
+    }
+}
+
+/// The lines of a terminal that each line of a pipe becomes.
+fn continued<'a>(piped: &'a str, shown: &'a str) -> Vec<(&'a str, Vec<&'a str>)> {
+    let bare = |text: &str| text.split_whitespace().collect::<String>();
+    let mut shown = shown.lines();
+    let mut all = Vec::new();
+    for line in piped.lines() {
+        let (mut lines, mut text) = (Vec::new(), String::new());
+        while text.len() < bare(line).len() {
+            let next = shown.next().expect("the terminal has each line of the pipe");
+            text.push_str(&bare(next));
+            lines.push(next);
+        }
+        assert_eq!(text, bare(line));
+        if line.trim().is_empty() {
+            shown.next();
+        }
+        all.push((line, lines));
+    }
+    all
+}
+
+/// A row may go on below its last column. Below its first one it is no row any more.
+#[test]
+fn row_of_a_table_is_not_continued_below_its_first_column() {
+    for line in TABLES {
+        let arguments: Vec<&str> = line.split(' ').collect();
+        let piped = vdoctl(arguments.iter()).output().expect("it runs");
+        let shown = screen_of(vdoctl(arguments.iter()), 80);
+        let piped = String::from_utf8(piped.stdout).expect("text");
+        let mut rows = 0;
+        for (row, lines) in continued(&piped, &shown) {
+            let lead = row.len() - row.trim_start().len();
+            let Some((first, _)) = row.trim_start().split_once("  ") else {
+                continue;
+            };
+            rows += 1;
+            let second = lead + first.chars().count() + 2;
+            let below = |line: &&str| line.len() - line.trim_start().len() >= second;
+            assert!(lines.iter().skip(1).all(below), "vdoctl {line}:\n{}", lines.join("\n"));
+        }
+        assert!(rows > 10, "vdoctl {line}: {rows} rows\n{piped}");
+    }
+}
+
+/// The commands of a text: in backquotes.
+fn commands(text: &str) -> Vec<&str> {
+    let quoted = text.lines().flat_map(|line| line.split('`').skip(1).step_by(2));
+    quoted
+        .filter(|quoted| COMMANDS.iter().any(|command| quoted.starts_with(command)))
+        .collect()
+}
+
+/// A command that is broken cannot be copied.
+#[test]
+fn command_in_help_and_explain_is_on_one_line() {
+    let mut all = Vec::new();
+    verbs(&vdoctl::args::command(), &[], &mut all);
+    let mut seen = 0;
+    for path in &all {
+        let words = path.iter().map(String::as_str).chain(["--help"]);
+        let shown = screen_of(vdoctl(words), 80);
+        for example in vdoctl::args::examples(&path.join(" ")) {
+            let command = example.split("  #").next().unwrap_or_default().trim_end();
+            assert!(shown.lines().any(|line| line.contains(command)), "{command:?} is broken:\n{shown}");
+            seen += 1;
+        }
+    }
+    assert!(seen > 100, "{seen} examples");
+    seen = 0;
+    for reason in Reason::ALL {
+        let arguments = ["explain", reason.as_str()];
+        let piped = vdoctl(arguments.iter()).output().expect("it runs");
+        let piped = String::from_utf8(piped.stdout).expect("text");
+        let shown = screen_of(vdoctl(arguments.iter()), 60);
+        for command in commands(&piped) {
+            assert!(shown.lines().any(|line| line.contains(command)), "{command:?} is broken:\n{shown}");
+            seen += 1;
+        }
+    }
+    assert!(seen > 30, "{seen} commands");
 }
 
 #[test]
@@ -87,12 +194,6 @@ fn screen_of_every_offline_verb_fits_the_terminal() {
 
 #[test]
 fn help_of_every_verb_fits_the_terminal() {
-    fn verbs(command: &clap::Command, path: &[String], all: &mut Vec<Vec<String>>) {
-        all.push(path.to_vec());
-        for verb in command.get_subcommands().filter(|verb| verb.get_name() != "help") {
-            verbs(verb, &[path, &[verb.get_name().to_owned()]].concat(), all);
-        }
-    }
     let mut all = Vec::new();
     verbs(&vdoctl::args::command(), &[], &mut all);
     assert!(all.len() > 60, "{}", all.len());

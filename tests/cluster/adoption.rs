@@ -1,17 +1,20 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Adoption: drivers that another tool installed are taken over as they run, whether it was `kubectl apply`, `kubectl apply
 //! --server-side`, Helm or the original operator. No pod is restarted, what is no longer wanted goes, and the end is that of a fresh
 //! installation. And who keeps which field afterwards. On a real control plane.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::print_stdout, reason = "tests")]
 
 mod fields;
+mod followed;
 mod handed_back;
 mod installers;
+mod lost;
 pub mod moving;
 mod release;
 mod settings;
 mod upstream;
 
-use crate::common::{Bed, PATIENCE, name};
+use crate::common::{Bed, PATIENCE, name, sample};
 use crate::fixture::OPERATOR;
 use crate::page::open;
 use anyhow::{Context, Result, ensure};
@@ -91,21 +94,32 @@ fn adopted_as_it_runs(tool: Tool) -> Result<()> {
 }
 
 #[test]
+#[ignore = "long"]
 fn adoption_after_kubectl_apply_keeps_every_pod() -> Result<()> {
     adopted_as_it_runs(Tool::Kubectl)
 }
 
 #[test]
+#[ignore = "long"]
 fn adoption_after_kubectl_server_side_apply_keeps_every_pod() -> Result<()> {
     adopted_as_it_runs(Tool::KubectlServerSide)
 }
 
+/// The API server names who wrote an object before it kept a record: `before-first-apply`.
 #[test]
+#[ignore = "long"]
+fn adoption_without_a_record_of_managers_keeps_every_pod() -> Result<()> {
+    adopted_as_it_runs(Tool::Unrecorded)
+}
+
+#[test]
+#[ignore = "long"]
 fn adoption_after_original_operator_keeps_every_pod() -> Result<()> {
     adopted_as_it_runs(Tool::Original)
 }
 
 #[test]
+#[ignore = "long"]
 fn adoption_after_helm_keeps_every_pod_and_helm_may_upgrade_and_uninstall() -> Result<()> {
     OPERATOR.run(async |bed| {
         let reference = reference(bed).await?;
@@ -121,6 +135,8 @@ enum Tool {
     Kubectl,
     KubectlServerSide,
     Helm,
+    /// A client of before the API server kept a record of field managers.
+    Unrecorded,
     /// The operator of vmware-tanzu: it created what it read, as its binary is named, and left no mark.
     Original,
 }
@@ -140,6 +156,12 @@ impl Tool {
             Self::KubectlServerSide => kubectl(bed, &["apply", "--server-side", "-f", "-"], manifests)?,
             Self::Helm => release::install(bed, manifests).await?,
             Self::Original => create(bed, "manager", manifests).await?,
+            Self::Unrecorded => {
+                create(bed, "old-client", manifests).await?;
+                for manifest in manifests {
+                    forget_managers(bed, manifest).await?;
+                }
+            }
         }
         until_running(bed, &["DaemonSet", "Deployment"]).await
     }
@@ -165,6 +187,24 @@ async fn until_running(bed: &Bed, kinds: &[&str]) -> Result<()> {
         Ok(Probe::when(lacking.is_empty(), lacking.join(", ")))
     })
     .await
+}
+
+/// The objects of files below the folder with the manifests of drivers and installers.
+fn manifests_of_others(files: &[impl AsRef<str>]) -> Result<Vec<Value>> {
+    let root = sample::upstream().context("VDO_UPSTREAM_DIR is not set")?;
+    let mut all = Vec::new();
+    for file in files {
+        let path = root.join(file.as_ref());
+        let text = std::fs::read_to_string(&path).with_context(|| path.display().to_string())?;
+        for mut object in vdo_api::yaml::load_all(&text)? {
+            match object.get_mut("items").map(Value::take) {
+                Some(Value::Array(items)) => all.extend(items),
+                _ => all.push(object),
+            }
+        }
+    }
+    all.retain(|object| !object.is_null());
+    Ok(all)
 }
 
 pub fn kubectl(bed: &Bed, args: &[&str], manifests: &[Value]) -> Result<()> {
@@ -201,6 +241,20 @@ async fn create(bed: &Bed, manager: &str, manifests: &[Value]) -> Result<()> {
         created.with_context(|| name(manifest))?;
     }
     Ok(())
+}
+
+/// Takes the record of field managers off an object.
+async fn forget_managers(bed: &Bed, manifest: &Value) -> Result<()> {
+    let text = |pointer: &str| manifest.pointer(pointer).and_then(Value::as_str).unwrap_or_default();
+    let none = json!({"metadata": {"managedFields": [{}]}});
+    bed.merge(
+        text("/apiVersion"),
+        text("/kind"),
+        text("/metadata/namespace"),
+        text("/metadata/name"),
+        none,
+    )
+    .await
 }
 
 /// Fields that are not wanted after the adoption.
@@ -296,6 +350,7 @@ async fn managed_by_us_alone(bed: &Bed, tool: Tool) -> Result<()> {
 
 /// Volumes are registered in vCenter under the identity that the old configuration has.
 #[test]
+#[ignore = "long"]
 fn adoption_keeps_the_cluster_id_of_the_old_configuration() -> Result<()> {
     OPERATOR.run(async |bed| {
         let uid = bed.get("v1", "Namespace", "", "kube-system").await?["metadata"]["uid"]

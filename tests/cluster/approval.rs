@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! `spec.approval: Manual`: nothing changes until a person has approved the plan, what was approved is kept, and a restart needs no
 //! second approval. The operator makes no dry runs here.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "tests")]
@@ -82,6 +83,7 @@ async fn approved(bed: &Bed, spec: Value) -> Result<String> {
 
 /// Another plan needs another approval: the person looks at the first one and approves it too late.
 #[test]
+#[ignore = "long"]
 fn approval_manual_plan_waits_and_stale_hash_is_rejected() -> Result<()> {
     OPERATOR.run(async |bed| {
         bed.apply(&bed.secret(bed.vcenter.password())).await?;
@@ -117,6 +119,7 @@ fn approval_manual_plan_waits_and_stale_hash_is_rejected() -> Result<()> {
 
 /// The operator is killed in the middle of what was approved: the next one goes on without asking.
 #[test]
+#[ignore = "long"]
 fn approval_given_survives_operator_restart() -> Result<()> {
     OPERATOR.run(async |bed| {
         bed.apply(&bed.secret(bed.vcenter.password())).await?;
@@ -180,6 +183,7 @@ fn approval_waiting_plan_leaves_approved_state_repaired() -> Result<()> {
 
 /// Another version waits, and `kubectl annotate` approves as well. The way back needs an approval of its own.
 #[test]
+#[ignore = "long"]
 fn approval_of_another_version_by_annotation_is_carried_out() -> Result<()> {
     INSTALLED.run(async |bed| {
         let old = approved(bed, manual_with_level("3.8.0", 4)).await?;
@@ -209,6 +213,7 @@ fn approval_of_another_version_by_annotation_is_carried_out() -> Result<()> {
 /// The webhook's certificate is drawn by chance: every look at the plan gives the same hash, which is the operator's own, and a new
 /// certificate of an approved state needs no approval.
 #[test]
+#[ignore = "long"]
 fn approval_drawn_certificate_is_no_other_plan() -> Result<()> {
     const SECRET: &str = "vdo-webhook-certificate";
     let spec = |storage: Value| json!({"approval": "Manual", "cloudProvider": {}, "storageProvider": storage});

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Volumes of another cluster under the cluster id: nothing of the CSI driver is written until the id is another one.
 #![allow(clippy::unwrap_used, clippy::panic, reason = "tests")]
 
@@ -58,6 +59,7 @@ async fn until_csi(bed: &Bed) -> Result<String> {
 /// Two clusters with a copied specification. The id can be changed as long as it is not used, and not any more afterwards. All of it
 /// costs one login.
 #[test]
+#[ignore = "long"]
 fn cluster_id_of_another_cluster_stops_csi_until_it_is_changed() -> Result<()> {
     OPERATOR.run(async |bed| {
         // What the last test let the operator ask for is no matter of this one.
@@ -148,6 +150,7 @@ async fn volumes(bed: &Bed) -> Result<Value> {
 /// A volume with a PersistentVolume is the cluster's own. When that is deleted it looks like one of another cluster, and stops the
 /// installation until an administrator says whose it is.
 #[test]
+#[ignore = "long"]
 fn reinstallation_goes_on_with_own_volumes_and_stops_without_their_persistent_volumes() -> Result<()> {
     INSTALLED.run(async |bed| {
         let mark = bed.cluster.audit().mark().await?;
@@ -200,6 +203,7 @@ fn volume_of_driver(name: &str, handle: &str) -> Value {
 
 /// The driver that made the volumes is gone with its configuration; the vCenter knows under which id they are registered.
 #[test]
+#[ignore = "long"]
 fn cluster_id_of_former_installation_is_found_by_its_volumes() -> Result<()> {
     OPERATOR.run(async |bed| {
         let handle = bed.vcenter.register_volume("prod-7", "pvc-kept").await?;
@@ -218,6 +222,7 @@ fn cluster_id_of_former_installation_is_found_by_its_volumes() -> Result<()> {
 
 /// A cluster with volumes is never given an id that they do not have.
 #[test]
+#[ignore = "long"]
 fn cluster_id_that_no_place_has_is_asked_for() -> Result<()> {
     OPERATOR.run(async |bed| {
         bed.apply(&volume_of_driver("pvc-restored", "6e2ee0d4-0000-4000-8000-000000000001"))
@@ -241,6 +246,7 @@ fn cluster_id_that_no_place_has_is_asked_for() -> Result<()> {
 
 /// Charts of distributions keep the configuration in kube-system. Two installations with different ids are a question to a person.
 #[test]
+#[ignore = "long"]
 fn cluster_id_in_kube_system_counts_and_two_of_them_stop_csi() -> Result<()> {
     OPERATOR.run(async |bed| {
         let mark = bed.cluster.audit().mark().await?;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Several clusters at once: a control plane with the drivers, one without anything, and addresses at which no API server answers.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "tests")]
 
@@ -85,6 +86,7 @@ fn first_words(text: &str) -> Vec<&str> {
 }
 
 #[test]
+#[ignore = "long"]
 fn status_of_several_clusters_is_one_table_with_problems_first() -> Result<()> {
     with_two(EMPTY, async |east, west| {
         let desk = Desk::of(east, west, 0)?;
@@ -169,6 +171,7 @@ fn status_of_several_clusters_is_one_table_with_problems_first() -> Result<()> {
 
 /// Five of them take no longer than one.
 #[test]
+#[ignore = "long"]
 fn status_of_several_clusters_waits_for_silent_ones_together() -> Result<()> {
     with_two(EMPTY, async |east, west| {
         let desk = Desk::of(east, west, 5)?;
@@ -183,6 +186,7 @@ fn status_of_several_clusters_waits_for_silent_ones_together() -> Result<()> {
 }
 
 #[test]
+#[ignore = "long"]
 fn report_of_several_clusters_is_one_page_with_what_answered() -> Result<()> {
     with_two(EMPTY, async |east, west| {
         let desk = Desk::of(east, west, 0)?;
@@ -209,6 +213,7 @@ fn report_of_several_clusters_is_one_page_with_what_answered() -> Result<()> {
 }
 
 #[test]
+#[ignore = "long"]
 fn page_fleets_works_as_written() -> Result<()> {
     with_two(INSTALLED, async |east, west| {
         let desk = Desk::of(east, west, 0)?;

@@ -1,12 +1,15 @@
+// SPDX-License-Identifier: Apache-2.0
 //! A choice of the faults that a connection can have, as an administrator makes them: objects in a real cluster, the operator as a
 //! process, and its conditions.
 #![allow(clippy::unwrap_used, clippy::panic, clippy::print_stdout, reason = "tests")]
 
 use crate::common::{Bed, NS, PATIENCE, condition};
 use crate::fixture::EMPTY;
+use crate::operation::private;
 use anyhow::{Context, Result, ensure};
 use kube::api::{Patch, PatchParams};
 use serde_json::{Value, json};
+use std::collections::BTreeMap;
 use std::process::Command;
 use std::sync::Arc;
 use vdo_api::facts::Node;
@@ -127,6 +130,12 @@ fn cases() -> Vec<Case> {
             "SecretIncomplete",
             json!({"type": "kubernetes.io/basic-auth", "stringData": {"username": "u", "password": ""}}),
         ),
+        Case {
+            secret: Some(
+                json!({"type": "kubernetes.io/basic-auth", "servers": "another.example.com", "stringData": {"username": "u", "password": "p"}}),
+            ),
+            ..case("other-server", "CredentialsFound", "ServerNotNamed")
+        },
         login(
             "wrong-password",
             "InvalidCredentials",
@@ -169,6 +178,7 @@ fn cases() -> Vec<Case> {
 
 /// The connections are there when the operator starts, which asks each vCenter once.
 #[test]
+#[ignore = "long"]
 fn connection_fault_is_reported_at_its_stage_and_shown_by_kubectl() -> Result<()> {
     EMPTY.run(async |bed| {
         let cases = cases();
@@ -184,7 +194,9 @@ fn connection_fault_is_reported_at_its_stage_and_shown_by_kubectl() -> Result<()
             if let Some(fields) = secret.as_object_mut() {
                 fields.insert("apiVersion".into(), "v1".into());
                 fields.insert("kind".into(), "Secret".into());
-                fields.insert("metadata".into(), json!({"name": case.name, "namespace": NS}));
+                let servers = fields.shift_remove("servers");
+                let annotations: BTreeMap<_, _> = servers.map(|servers| ("vdo.vmware.com/servers", servers)).into_iter().collect();
+                fields.insert("metadata".into(), json!({"name": case.name, "namespace": NS, "annotations": annotations}));
                 bed.apply(&secret).await?;
             }
             let mut connection = bed.connection(case.name);
@@ -211,7 +223,7 @@ fn connection_fault_is_reported_at_its_stage_and_shown_by_kubectl() -> Result<()
                 let object = bed.get("vdo.vmware.com/v1alpha1", "VsphereCloudConfig", NS, case.name).await?;
                 let stage = condition(&object, case.stage);
                 Ok(
-                    if object["status"]["observedGeneration"].is_number() && stage["reason"] != "NotChecked" {
+                    if object["status"]["observedGeneration"] == object["metadata"]["generation"] && stage["reason"] != "NotChecked" {
                         Probe::Ready(object)
                     } else {
                         Probe::not_yet(stage)
@@ -241,8 +253,61 @@ fn connection_fault_is_reported_at_its_stage_and_shown_by_kubectl() -> Result<()
             let failed: u64 = proxy.logins().values().map(|logins| logins.failed).sum();
             ensure!(failed <= 1, "{}: {failed} logins failed", case.name);
         }
-        shown_by_kubectl(bed, &cases)
+        shown_by_kubectl(bed, &cases)?;
+        removed_by_the_command_that_is_shown(bed, &cases, &proxies).await
     })
+}
+
+/// What a person adds to the command that `vdoctl doctor` shows: the answers that a terminal would be asked for.
+fn answer(reason: &str) -> Option<Answer> {
+    Some(match reason {
+        "ThumbprintMismatch" | "CertificateUntrusted" | "CertificateNameMismatch" | "CaBundleInvalid" => Answer::Certificate,
+        "SecretNotFound" | "SecretWrongType" | "SecretIncomplete" | "ServerNotNamed" | "InvalidCredentials" | "PasswordExpired" => {
+            Answer::Account
+        }
+        _ => return None,
+    })
+}
+
+#[derive(Clone, Copy, PartialEq)]
+enum Answer {
+    Certificate,
+    Account,
+}
+
+/// The command below the cross is pasted, and the cross is gone.
+async fn removed_by_the_command_that_is_shown(bed: &Bed, cases: &[Case], proxies: &[SoapProxy]) -> Result<()> {
+    let quiet = json!({"managementState": "Paused", "cloudProvider": {"vsphereCloudConfigs": ["well"]}});
+    bed.apply(&bed.config(quiet)).await?;
+    let folder = tempfile::tempdir()?;
+    let file = private(folder.path(), "password", bed.vcenter.password())?;
+    let mut pasted = 0;
+    for (case, proxy) in cases.iter().zip(proxies) {
+        let Some(answer) = answer(case.reason) else { continue };
+        // A new password was set in the vCenter.
+        if case.reason == "PasswordExpired" {
+            proxy.no_more_rules();
+        }
+        let expected = match answer {
+            Answer::Certificate => format!("vdoctl configure connection {} --fetch-certificate", case.name),
+            Answer::Account => format!("vdoctl secrets set {}", case.name),
+        };
+        let (_, shown, _) = bed.vdoctl(&["doctor", "connection", case.name])?;
+        let command = shown.lines().map(str::trim).find(|line| *line == expected);
+        let command = command.with_context(|| format!("{expected} is not in:\n{shown}"))?;
+        let more = match answer {
+            Answer::Certificate => "--yes".to_owned(),
+            Answer::Account => format!("--user {} --password-file {}", bed.vcenter.user(), shlex::try_quote(&file)?),
+        };
+        let words = shlex::split(&format!("{command} {more}")).context("a command line")?;
+        let words: Vec<&str> = words.iter().skip(1).map(String::as_str).collect();
+        let (code, out, said) = bed.vdoctl(&words)?;
+        ensure!(code == 0, "{command}: {code}\n{out}{said}");
+        bed.until_condition("VsphereCloudConfig", case.name, "Ready", "Healthy").await?;
+        pasted += 1;
+    }
+    ensure!(pasted >= 10, "{pasted} commands were pasted");
+    Ok(())
 }
 
 /// `kubectl get vsc`: a line for each connection, with its reason.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! `vdoctl delete` on a real control plane: with an operator, without one, after the wrong uninstall, and interrupted.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::print_stdout, reason = "tests")]
 
@@ -205,6 +206,7 @@ fn delete_without_rights_names_all_that_are_missing() -> Result<()> {
 }
 
 #[test]
+#[ignore = "long"]
 fn delete_drivers_only_leaves_operator_and_connections() -> Result<()> {
     INSTALLED.run(async |bed| {
         let (code, out, err) = delete(bed, &["--yes", "--drivers-only", "-o", "json"])?;

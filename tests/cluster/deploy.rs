@@ -1,12 +1,15 @@
+// SPDX-License-Identifier: Apache-2.0
 //! `vdoctl deploy` into an empty cluster: what it refuses before it writes, what it writes, that it can be killed and run again.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "tests")]
 
 mod asked;
 mod bootstrap;
+mod builds;
 mod image;
 mod killed;
 mod matrix;
 mod preflight;
+mod published;
 mod recording;
 mod refused;
 mod streams;
@@ -22,7 +25,7 @@ use anyhow::{Context, Result, ensure};
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::os::unix::fs::PermissionsExt as _;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 use vdo_testbed::{Probe, Proxy, until};
 
@@ -100,7 +103,12 @@ fn command(bed: &Bed, args: &[String], more: &[&str]) -> Command {
 }
 
 fn vdoctl(bed: &Bed, args: &[String]) -> Command {
-    let mut command = Command::new(vdo_testbed::vdoctl());
+    vdoctl_of(Path::new(vdo_testbed::vdoctl()), bed, args)
+}
+
+/// The same of another build.
+fn vdoctl_of(program: &Path, bed: &Bed, args: &[String]) -> Command {
+    let mut command = Command::new(program);
     command.args(args).env("VDO_KUBECONFIG", bed.cluster.kubeconfig());
     command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
     command

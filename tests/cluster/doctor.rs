@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! `vdoctl doctor` as its users meet it: as a process, before an installation and after it, with what is wrong made wrong.
 #![allow(clippy::unwrap_used, clippy::panic, reason = "tests")]
 

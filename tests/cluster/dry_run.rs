@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The dry run of the whole plan before its first write: whatever the API server refuses is a condition, and nothing is half-done.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::print_stdout, reason = "tests")]
 
@@ -102,6 +103,7 @@ fn agent(labels: Value) -> Value {
 }
 
 #[test]
+#[ignore = "long"]
 fn dry_run_policy_denies_object_writes_nothing() -> Result<()> {
     OPERATOR.run(async |bed| {
         connect(bed).await?;
@@ -133,6 +135,7 @@ fn dry_run_policy_denies_object_writes_nothing() -> Result<()> {
 
 /// Each further attempt writes the status once.
 #[test]
+#[ignore = "long"]
 fn dry_run_missing_right_writes_nothing() -> Result<()> {
     OPERATOR.run(async |bed| {
         // What the server accepted for another test is remembered by the process.
@@ -186,6 +189,7 @@ fn dry_run_missing_right_writes_nothing() -> Result<()> {
 
 /// What is refused keeps the whole of its driver from being installed, and nothing of the other one.
 #[test]
+#[ignore = "long"]
 fn dry_run_refused_driver_waits_while_other_is_installed() -> Result<()> {
     const REFUSED: &str = "csi.vsphere.vmware.com";
     OPERATOR.run(async |bed| {
@@ -244,6 +248,7 @@ fn dry_run_refused_driver_waits_while_other_is_installed() -> Result<()> {
 
 /// When both drivers are changed, nothing of the refused one is written, and the other one is changed.
 #[test]
+#[ignore = "long"]
 fn dry_run_change_refused_for_one_driver_reaches_the_other() -> Result<()> {
     INSTALLED.run(async |bed| {
         let labels = json!({"vdo.vmware.com/driver": "vsphere-cpi"});
@@ -318,6 +323,7 @@ async fn nothing_of_the_storage_driver(bed: &Bed) -> Result<()> {
 /// A namespace that admits no such pods does not refuse the workload; its pods would just never come. Without the label the installation
 /// goes on by itself.
 #[test]
+#[ignore = "long"]
 fn dry_run_pod_security_violation_is_refused_until_label_goes() -> Result<()> {
     OPERATOR.run(async |bed| {
         connect(bed).await?;
@@ -357,6 +363,7 @@ fn dry_run_pod_security_violation_is_refused_until_label_goes() -> Result<()> {
 
 /// The parameters of a StorageClass: nothing of the plan is carried out, and the StorageClass stays.
 #[test]
+#[ignore = "long"]
 fn dry_run_immutable_field_is_refused_and_drift_still_repaired() -> Result<()> {
     INSTALLED.run(async |bed| {
         let class = |policy: &str, windows: bool| {

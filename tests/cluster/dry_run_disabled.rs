@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! `--server-dry-run=false`: an installation sends half as many requests, and a refusal shows when the object is written.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::print_stdout, reason = "tests")]
 
@@ -37,6 +38,7 @@ fn dry_run_disabled_installation_sends_half_the_requests() -> Result<()> {
 /// A policy is against configuration of the CSI driver: the cloud provider is installed anyway, and of the CSI driver nothing that
 /// needs what was refused.
 #[test]
+#[ignore = "long"]
 fn dry_run_disabled_refused_configuration_stops_its_workloads_only() -> Result<()> {
     OPERATOR.flags(FLAGS).run(async |bed| {
         connect(bed).await?;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The control planes that the tests of this binary share: some with the drivers installed, some without, each used by one test at a time.
 //!
 //! A test says what it needs: [`EMPTY`], [`OPERATOR`], [`INSTALLED`], or [`BARE`] and [`IMAGES`] where it installs VDO itself. The fixture

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! A foreign driver or operator in the cluster: seen before the first write, named, and left as it is.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::print_stdout, reason = "tests")]
 
@@ -73,12 +74,26 @@ pub fn csi_workload(kind: &str, namespace: &str, name: &str) -> Value {
     value
 }
 
+/// A cloud provider that the kubelet of a node runs from a file, as it is seen in the cluster.
+pub async fn static_pod(bed: &Bed) -> Result<Value> {
+    let node = bed.list("v1", "Node", "").await?[0]["metadata"]["name"].clone();
+    let mut pod = workload("DaemonSet", "kube-system", "ccm")["spec"]["template"].clone();
+    pod["apiVersion"] = "v1".into();
+    pod["kind"] = "Pod".into();
+    pod["metadata"] = json!({"name": "vsphere-ccm-cp", "namespace": "kube-system",
+        "annotations": {"kubernetes.io/config.mirror": "hash", "kubernetes.io/config.source": "file"}});
+    pod["spec"]["nodeName"] = node;
+    pod["spec"]["containers"][0]["args"] = json!(["--cloud-provider=vsphere"]);
+    Ok(pod)
+}
+
 async fn scale_to_zero(bed: &Bed, namespace: &str, name: &str) -> Result<()> {
     let zero = json!({"spec": {"replicas": 0}});
     bed.merge("apps/v1", "Deployment", namespace, name, zero).await
 }
 
 #[test]
+#[ignore = "long"]
 fn foreign_csi_driver_of_openshift_is_named_before_the_first_write() -> Result<()> {
     OPERATOR.run(async |bed| {
         let csi_driver = json!({"apiVersion": "storage.k8s.io/v1", "kind": "CSIDriver",
@@ -119,8 +134,23 @@ fn foreign_driver_in_another_namespace_blocks_until_it_has_no_replicas() -> Resu
     })
 }
 
+#[test]
+#[ignore = "long"]
+fn foreign_static_pod_is_named_before_the_first_write() -> Result<()> {
+    OPERATOR.run(async |bed| {
+        bed.apply(&static_pod(bed).await?).await?;
+        until_installation_is_refused(bed, &["Pod kube-system/vsphere-ccm-cp", "argument --cloud-provider=vsphere"]).await?;
+        bed.delete("v1", "Pod", "kube-system", "vsphere-ccm-cp").await?;
+        // No watch tells of the pod: what is in the way is looked at again within a minute.
+        until_clear(bed).await?;
+        bed.until_ready().await?;
+        Ok(())
+    })
+}
+
 /// A tenant may give a workload any name, and label it as anyone's.
 #[test]
+#[ignore = "long"]
 fn foreign_name_alone_is_mentioned_and_blocks_nothing() -> Result<()> {
     OPERATOR.run(async |bed| {
         let names = ["vsphere-csi-controller", "vdo-controller-manager"];

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Drivers that the operator does not know by name, requested by `spec.drivers`, from a matrix in a folder: installed once their rights
 //! are granted, repaired, upgraded, kept when they are no longer named, and removed when that is asked for.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "tests")]
@@ -6,7 +7,7 @@ mod antrea;
 mod manifests;
 mod shelf;
 
-use crate::common::{Bed, NS, PATIENCE, condition, sample};
+use crate::common::{Bed, NS, PATIENCE, condition};
 use crate::fixture::{EMPTY, INSTALLED};
 use crate::install::{ensure_nothing_was_forbidden, until_at_rest};
 use crate::page::open;
@@ -21,6 +22,7 @@ const DEFINITIONS: (&str, &str) = ("apiextensions.k8s.io/v1", "CustomResourceDef
 
 /// A driver from an empty folder to its rights and to a cluster, by hand.
 #[test]
+#[ignore = "long"]
 fn page_new_driver_works_as_written() -> Result<()> {
     EMPTY.run(async |bed| open(bed, "new-driver.md")?.run_all())
 }
@@ -206,19 +208,10 @@ async fn live(bed: &mut Bed, life: &Life<'_>, each: impl AsyncFn(&Bed) -> Result
     ensure_nothing_was_forbidden(bed, mark).await
 }
 
-const LIVES: [&str; 4] = [
-    "further driver with templates",
-    "further driver from manifests",
-    "snapshot controller",
-    "Antrea",
-];
-
 /// A driver with templates of its own: three objects, in a namespace that the administrator brings.
 #[test]
+#[ignore = "long"]
 fn further_driver_with_own_templates_lives_its_whole_life() -> Result<()> {
-    if !sample::is_drawn(&LIVES, 0, 2) {
-        return Ok(());
-    }
     INSTALLED.run(async |bed| {
         let life = Life {
             name: "lamp",
@@ -236,10 +229,8 @@ fn further_driver_with_own_templates_lives_its_whole_life() -> Result<()> {
 
 /// A driver of role network that was imported from manifests: definitions, a webhook, a budget, jobs, rights of every kind.
 #[test]
+#[ignore = "long"]
 fn further_driver_from_manifests_lives_its_whole_life() -> Result<()> {
-    if !sample::is_drawn(&LIVES, 1, 2) {
-        return Ok(());
-    }
     INSTALLED.run(async |bed| {
         let life = Life {
             name: "mesh",
@@ -257,10 +248,8 @@ fn further_driver_from_manifests_lives_its_whole_life() -> Result<()> {
 
 /// The driver of the embedded matrix that a VDOConfig gets only when it names it: without a network, from the binary alone.
 #[test]
+#[ignore = "long"]
 fn further_driver_snapshot_controller_lives_its_whole_life() -> Result<()> {
-    if !sample::is_drawn(&LIVES, 2, 2) {
-        return Ok(());
-    }
     INSTALLED.run(async |bed| {
         ensure!(of_driver(bed, "snapshot-controller").await? == Value::Null, "no one asked for it");
         let (_, text, talk) = bed.vdoctl(&["rights", "--missing"])?;
@@ -279,10 +268,8 @@ fn further_driver_snapshot_controller_lives_its_whole_life() -> Result<()> {
 /// The pod network of the embedded matrix, of which not even the operator has rights before it is named. Its controller adds its authority to
 /// objects that the operator has written, and keeps objects of its own definitions.
 #[test]
+#[ignore = "long"]
 fn further_driver_antrea_lives_its_whole_life() -> Result<()> {
-    if !sample::is_drawn(&LIVES, 3, 2) {
-        return Ok(());
-    }
     INSTALLED.run(async |bed| {
         ensure!(of_driver(bed, drivers::ANTREA).await? == Value::Null, "no one asked for it");
         let (_, text, talk) = bed.vdoctl(&["rights", "--missing"])?;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Health: what the status says of drivers that fail after they worked, and of what they need, on a real control plane.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::print_stdout, reason = "tests")]
 

@@ -1,9 +1,10 @@
+// SPDX-License-Identifier: Apache-2.0
 //! What vdoctl says when all is not well: no operator, a workload that is missing, a node without a machine, management that is paused.
 #![allow(clippy::unwrap_used, clippy::panic, clippy::print_stdout, reason = "tests")]
 
 use crate::common::{Bed, NODES, NS, PATIENCE, condition, logged, now};
 use crate::fixture::INSTALLED;
-use anyhow::{Result, ensure};
+use anyhow::{Context as _, Result, ensure};
 use k8s_openapi::jiff::{SignedDuration, Timestamp};
 use serde_json::{Value, json};
 use std::process::Command;
@@ -33,6 +34,18 @@ fn ensure_says(text: &str, words: &[&str]) -> Result<()> {
         ensure!(text.contains(word), "{word:?} is not in:\n{text}");
         Ok(())
     })
+}
+
+/// Pastes the command that this verb shows on a line of its own.
+fn paste(bed: &Bed, verb: &str, begin: &str) -> Result<()> {
+    let (_, shown, _) = bed.vdoctl(&[verb])?;
+    let command = shown.lines().map(str::trim).find(|line| line.starts_with(begin));
+    let words = command.and_then(shlex::split);
+    let words = words.with_context(|| format!("{verb} shows no line {begin:?}:\n{shown}"))?;
+    let words: Vec<&str> = words.iter().skip(1).map(String::as_str).collect();
+    let (code, out, said) = bed.vdoctl(&words)?;
+    ensure!(code == 0, "{words:?}: {code}\n{out}{said}");
+    Ok(())
 }
 
 /// The Lease as an operator leaves it that ended three minutes ago.
@@ -122,7 +135,7 @@ fn status_of_missing_controller_while_paused_names_it_and_exits_with_1() -> Resu
             "{ready}"
         );
 
-        bed.apply(&bed.config(json!({"managementState": "Managed"}))).await?;
+        paste(bed, "status", "vdoctl resume")?;
         until_shown(bed, 0, &["healthy"]).await?;
         Ok(())
     })
@@ -261,6 +274,21 @@ fn status_of_unknown_pin_has_one_cross() -> Result<()> {
             code == 1 && crosses(&out) == 2 && out.contains("✗ Upgradeable"),
             "exit {code}: {out}"
         );
+        paste(bed, "status", "vdoctl configure drivers --set storageProvider.version=null")?;
+        until_shown(bed, 0, &["healthy"]).await?;
+
+        // One that the matrix lists and that does not fit: the consequence is below the cause.
+        let pinned = json!({"cloudProvider": {}, "storageProvider": {"version": "3.0.0"}});
+        bed.apply(&bed.config(pinned)).await?;
+        let shown = until_shown(
+            bed,
+            1,
+            &["(IncompatiblePin)", "follows from it: CSI 3.0.0", "vdoctl explain IncompatiblePin"],
+        )
+        .await?;
+        ensure!(crosses(&shown) == 1, "{shown}");
+        paste(bed, "status", "vdoctl configure drivers --set storageProvider.version=null")?;
+        until_shown(bed, 0, &["healthy"]).await?;
         bed.apply(&bed.config(json!({}))).await?;
         until_shown(bed, 0, &["healthy"]).await?;
         Ok(())
@@ -276,6 +304,8 @@ fn doctor_with_plan_that_waits_for_approval_reports_it() -> Result<()> {
         let (code, out, _) = bed.vdoctl(&["doctor"])?;
         ensure_says(&out, &["✗ Approved", "waits for approval", "vdoctl approve"])?;
         ensure!(code == 1, "exit {code}: {out}");
+        paste(bed, "status", "vdoctl approve ")?;
+        bed.until_ready().await?;
         bed.apply(&bed.config(json!({}))).await?;
         bed.until_ready().await?;
         Ok(())
@@ -284,6 +314,7 @@ fn doctor_with_plan_that_waits_for_approval_reports_it() -> Result<()> {
 
 /// A restart would bring neither back.
 #[test]
+#[ignore = "long"]
 fn liveness_of_operator_without_api_server_and_vcenter_holds() -> Result<()> {
     INSTALLED.run(async |bed| {
         bed.kill_operator();

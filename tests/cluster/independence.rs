@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Drivers fail one by one: what is wrong with one of them stops neither the repair of what is installed nor the upgrade of the other;
 //! and a driver that is no longer named is not removed.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::print_stdout, reason = "tests")]
@@ -99,6 +100,7 @@ async fn back_to_the_newest(bed: &Bed) -> Result<()> {
 /// A pin that does not exist, a value that the schema refuses, a connection that does not exist: of one driver each, with an upgrade of
 /// the other in the same change.
 #[test]
+#[ignore = "long"]
 fn driver_with_invalid_request_is_kept_repaired_and_the_other_is_upgraded() -> Result<()> {
     INSTALLED.run(async |bed| {
         let mark = bed.cluster.audit().mark().await?;
@@ -135,6 +137,7 @@ fn driver_with_invalid_request_is_kept_repaired_and_the_other_is_upgraded() -> R
 
 /// A chart that cannot be had, of the version that one driver is asked to become.
 #[test]
+#[ignore = "long"]
 fn driver_with_unavailable_chart_is_kept_repaired_and_the_other_is_changed() -> Result<()> {
     INSTALLED.run(async |bed| {
         until_at_rest(bed).await?;
@@ -163,6 +166,7 @@ fn driver_with_unavailable_chart_is_kept_repaired_and_the_other_is_changed() -> 
 
 /// One planner makes the whole plan, and everything else reads it.
 #[test]
+#[ignore = "long"]
 fn plan_is_made_once_in_every_run_that_learns_nothing_new() -> Result<()> {
     INSTALLED.run(async |bed| {
         bed.kill_operator();
@@ -201,6 +205,7 @@ fn plan_is_made_once_in_every_run_that_learns_nothing_new() -> Result<()> {
 
 /// A connection with a wrong address, which both drivers would use, and then only one of them.
 #[test]
+#[ignore = "long"]
 fn stray_connection_stops_no_repair_and_only_drivers_that_use_it() -> Result<()> {
     INSTALLED.run(async |bed| {
         until_at_rest(bed).await?;
@@ -220,6 +225,7 @@ fn stray_connection_stops_no_repair_and_only_drivers_that_use_it() -> Result<()>
 
 /// A policy against the next version of one driver.
 #[test]
+#[ignore = "long"]
 fn driver_refused_by_policy_is_kept_repaired() -> Result<()> {
     INSTALLED.run(async |bed| {
         until_at_rest(bed).await?;
@@ -242,6 +248,7 @@ fn driver_refused_by_policy_is_kept_repaired() -> Result<()> {
 
 /// Naming one driver is no way to remove the other: it stays, is repaired, and both ways out are said.
 #[test]
+#[ignore = "long"]
 fn driver_no_longer_named_stays_and_is_removed_by_its_management_state() -> Result<()> {
     INSTALLED.run(async |bed| {
         until_at_rest(bed).await?;

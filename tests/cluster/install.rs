@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The installation, from an empty cluster to healthy drivers, on a real control plane with the real cloud provider.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::print_stdout, reason = "tests")]
 
@@ -110,6 +111,7 @@ async fn tolerates_uninitialised(bed: &Bed) -> Result<bool> {
 
 /// Its workloads are the only ones that wait. All others are applied at once, as the test below shows.
 #[test]
+#[ignore = "long"]
 fn install_of_version_that_needs_provider_ids_begins_it_when_nodes_are_initialised() -> Result<()> {
     OPERATOR.run(async |bed| {
         let mark = bed.cluster.audit().mark().await?;

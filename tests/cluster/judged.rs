@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! One judgement: what `status` knows, every verb that waits or hands something to the operator knows, too.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "tests")]
 
@@ -50,6 +51,7 @@ const START: &str = "kubectl -n vmware-system-vdo scale deployment vdo-operator 
 
 /// The operator is scaled to 0 and the CSI controller deleted: the last status says that all is well, and nothing believes it.
 #[test]
+#[ignore = "long"]
 fn verbs_without_an_operator_say_so_and_how_to_start_it() -> Result<()> {
     INSTALLED.run(async |bed| {
         bed.kill_operator();
@@ -107,6 +109,7 @@ async fn until_reported(bed: &Bed, reason: &str) -> Result<Value> {
 }
 
 #[test]
+#[ignore = "long"]
 fn waits_end_early_where_management_is_paused() -> Result<()> {
     INSTALLED.run(async |bed| {
         says(bed, 0, &["pause"], &["is paused"])?;
@@ -144,6 +147,7 @@ fn waits_end_early_where_management_is_paused() -> Result<()> {
 }
 
 #[test]
+#[ignore = "long"]
 fn waits_end_early_where_a_plan_waits_for_approval() -> Result<()> {
     INSTALLED.run(async |bed| {
         bed.merge(
@@ -168,6 +172,7 @@ fn waits_end_early_where_a_plan_waits_for_approval() -> Result<()> {
 }
 
 #[test]
+#[ignore = "long"]
 fn waits_end_early_where_a_pin_does_not_fit() -> Result<()> {
     INSTALLED.run(async |bed| {
         for (version, reason) in [("2.7.0", "IncompatiblePin"), ("9.9.9", "UnknownVersion")] {
@@ -199,6 +204,7 @@ fn waits_end_early_where_a_pin_does_not_fit() -> Result<()> {
 
 /// What `--wait` waits for has happened when the verb ends.
 #[test]
+#[ignore = "long"]
 fn verbs_with_wait_end_when_the_operator_has_acted() -> Result<()> {
     INSTALLED.run(async |bed| {
         let health = async || anyhow::Ok(bed.get(VDO, "VDOConfig", NS, "vdo").await?["status"].clone());

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Leader election: two operators in one cluster, a stopped leader, a leader that ends, and a Lease that cannot be renewed.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::print_stdout, reason = "tests")]
 
@@ -55,6 +56,7 @@ async fn until_ended(process: &mut Process) -> Result<std::process::ExitStatus> 
 
 /// In the middle of an installation: the writes in hand are finished, none begins, the Lease is free, and all of it in time.
 #[test]
+#[ignore = "long"]
 fn leader_on_sigterm_finishes_its_writes_and_frees_the_lease() -> Result<()> {
     EMPTY.run(async |bed| {
         bed.flags.clear();
@@ -89,6 +91,7 @@ fn leader_on_sigterm_finishes_its_writes_and_frees_the_lease() -> Result<()> {
 
 /// The leader is stopped in the middle of an installation, and goes on when the other operator has finished it.
 #[test]
+#[ignore = "long"]
 fn leader_stopped_and_continued_writes_nothing() -> Result<()> {
     EMPTY.run(async |bed| {
         bed.flags.clear();
@@ -189,6 +192,7 @@ async fn until_repaired(bed: &Bed) -> Result<()> {
 
 /// As in a rolling update: the new operator is ready, the old one gets SIGTERM, and the new one need not wait until the Lease runs out.
 #[test]
+#[ignore = "long"]
 fn leader_on_sigterm_hands_over_to_a_ready_follower() -> Result<()> {
     INSTALLED.run(async |bed| {
         bed.kill_operator();
@@ -211,6 +215,7 @@ fn leader_on_sigterm_hands_over_to_a_ready_follower() -> Result<()> {
 
 /// The API server refuses every renewal: writes stop before the Lease runs out, and go on when it is renewed again.
 #[test]
+#[ignore = "long"]
 fn leader_without_renewal_stops_writing_until_renewed() -> Result<()> {
     INSTALLED.run(async |bed| {
         const ADMISSION: &str = "admissionregistration.k8s.io/v1";
@@ -274,6 +279,7 @@ async fn behind_slow_api_server(bed: &mut Bed, identity: &str, judge: fn(bool) -
 
 /// Each answer takes 3 s, and then only those to writes take longer than is waited for them.
 #[test]
+#[ignore = "long"]
 fn leader_behind_slow_api_server_takes_the_lease_once_and_leads() -> Result<()> {
     EMPTY.run(async |bed| {
         let slow: [fn(bool) -> Act; 2] = [
@@ -305,6 +311,7 @@ fn leader_behind_slow_api_server_takes_the_lease_once_and_leads() -> Result<()> 
 
 /// No answer about the Lease comes in time: that is logged, counted, and keeps the operator from being ready.
 #[test]
+#[ignore = "long"]
 fn leader_election_without_answers_is_logged_and_not_ready() -> Result<()> {
     EMPTY.run(async |bed| {
         let (mut operator, _proxy) = behind_slow_api_server(bed, "slow", |_| Act::Late(Duration::from_secs(9))).await?;
@@ -332,6 +339,7 @@ fn leader_election_without_answers_is_logged_and_not_ready() -> Result<()> {
 
 /// A write to the Lease arrives after its operator has given it up: it must not hold what it cannot use.
 #[test]
+#[ignore = "long"]
 fn leader_that_cannot_lead_leaves_the_lease_to_a_healthy_operator() -> Result<()> {
     EMPTY.run(async |bed| {
         let (mut slow, _proxy) = behind_slow_api_server(bed, "slow", |writes| match writes {

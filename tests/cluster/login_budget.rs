@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! However often the operator starts and however many connections share it, a wrong password is sent once.
 #![allow(clippy::unwrap_used, clippy::panic, reason = "tests")]
 
@@ -129,6 +130,7 @@ impl<'a> Shared<'a> {
 }
 
 #[test]
+#[ignore = "long"]
 fn wrong_password_is_sent_once_in_many_restarts() -> Result<()> {
     EMPTY.run(async |bed| {
         let (shared, restarts) = (Shared::start(bed, "wrong", CONNECTIONS).await?, of_many(100));
@@ -172,6 +174,7 @@ fn wrong_password_is_sent_once_in_many_restarts() -> Result<()> {
 
 /// It is tried at once, and all connections that share it share the session.
 #[test]
+#[ignore = "long"]
 fn right_password_after_a_wrong_one_is_sent_once_for_all_connections() -> Result<()> {
     EMPTY.run(async |bed| {
         let shared = Shared::start(bed, "wrong", CONNECTIONS).await?;
@@ -219,12 +222,14 @@ async fn killed_during_the_attempt(bed: &mut Bed, act: Act, failed: u64) -> Resu
 
 /// The vCenter has counted the attempt, and its answer was lost.
 #[test]
+#[ignore = "long"]
 fn login_without_answer_is_not_repeated_after_restart() -> Result<()> {
     EMPTY.run(async |bed| killed_during_the_attempt(bed, Act::Late(FOREVER), 1).await)
 }
 
 /// The attempt was written down, and the vCenter has not even heard of it.
 #[test]
+#[ignore = "long"]
 fn login_that_never_arrived_is_not_repeated_after_restart() -> Result<()> {
     EMPTY.run(async |bed| killed_during_the_attempt(bed, Act::Stall(FOREVER), 0).await)
 }
@@ -232,6 +237,7 @@ fn login_that_never_arrived_is_not_repeated_after_restart() -> Result<()> {
 /// The service for tags takes the same password and counts on its own: it refuses once, and is not asked again before the Secret
 /// changes, however often the operator starts. What needs no tags is reported as ever.
 #[test]
+#[ignore = "long"]
 fn tag_login_refused_is_sent_once_in_five_restarts() -> Result<()> {
     EMPTY.run(async |bed| {
         const LOGIN: &str = "POST /rest/com/vmware/cis/session";
@@ -283,6 +289,7 @@ fn tag_login_refused_is_sent_once_in_five_restarts() -> Result<()> {
 
 /// One for all connections and looks, and one more each time that the vCenter ends it. With more connections the looks are made sooner.
 #[test]
+#[ignore = "long"]
 fn session_is_shared_by_many_inspections() -> Result<()> {
     EMPTY.run(async |bed| {
         let shared = Shared::start(bed, NEXT_PASSWORD, CONNECTIONS).await?;
@@ -316,6 +323,7 @@ fn session_is_shared_by_many_inspections() -> Result<()> {
 
 /// Stopped with SIGTERM, the operator logs out. Killed, it leaves one session behind each time, which the vCenter ends by itself.
 #[test]
+#[ignore = "long"]
 fn session_is_closed_on_stop_and_left_behind_on_kill() -> Result<()> {
     EMPTY.run(async |bed| {
         let mut shared = Shared::start(bed, NEXT_PASSWORD, CONNECTIONS).await?;

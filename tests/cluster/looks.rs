@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! `vdoctl events` and `vdoctl logs` against an installation.
 
 use crate::common::Bed;
@@ -63,6 +64,7 @@ fn events_are_those_of_the_operator_and_its_drivers() -> Result<()> {
 
 /// The next steps follow from what is in the cluster.
 #[test]
+#[ignore = "long"]
 fn vdoctl_without_a_verb_names_steps_that_suit_the_cluster() -> Result<()> {
     let shows = |bed: &Bed, says: &[&str]| {
         let (code, out, err) = bed.vdoctl(&[])?;

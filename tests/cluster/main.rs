@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The operator and vdoctl against a real control plane with simulated nodes and a simulated vCenter.
 #![allow(missing_docs, reason = "tests")]
 
@@ -5,6 +6,7 @@ mod adoption;
 mod approval;
 #[path = "../common/attacks.rs"]
 mod attacks;
+mod cloud_provider_metrics;
 mod cluster_id;
 mod clusters;
 #[path = "../common/mod.rs"]
@@ -24,6 +26,7 @@ mod fixture;
 mod follow;
 mod foreign_driver;
 mod further_drivers;
+mod gitops;
 mod health;
 mod honest;
 mod independence;
@@ -60,6 +63,7 @@ mod operator_image;
 mod operator_upgrade;
 mod operators_matrix;
 mod page;
+mod patches;
 mod platform;
 mod preconditions;
 mod privileges;
@@ -92,6 +96,7 @@ mod uninstall;
 mod users;
 mod values_from;
 mod volume_guard;
+mod volume_readers;
 mod volumes;
 mod webhook;
 mod windows;

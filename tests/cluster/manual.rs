@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! docs/manual.md: the drivers without the operator.
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a failing test should stop where it fails")]
 
@@ -7,6 +8,7 @@ use anyhow::{Result, ensure};
 use std::path::Path;
 
 #[test]
+#[ignore = "long"]
 fn page_manual_works_as_written() -> Result<()> {
     BARE.run(async |bed| open(bed, "manual.md")?.run_all())
 }

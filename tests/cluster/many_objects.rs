@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Far more VDOConfigs and connections than anyone has: all are answered, one that comes last does not wait for the others to end, and
 //! memory stays bounded.
 #![allow(clippy::unwrap_used, clippy::panic, clippy::print_stdout, reason = "tests")]
@@ -44,6 +45,7 @@ async fn until_answered(bed: &Bed, kind: &str) -> Result<()> {
 }
 
 #[test]
+#[ignore = "long"]
 fn hundreds_of_configs_and_connections_are_answered_in_bounded_memory() -> Result<()> {
     let (configs, connections) = if all_wanted() {
         (5 * CONFIGS, 5 * CONNECTIONS)

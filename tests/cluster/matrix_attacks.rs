@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The attacks that consist of files, against an operator that runs.
 
 use crate::attacks::{Victim, attacks};

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! A matrix in ConfigMaps: loaded, followed at once, damaged, refused elsewhere, and replaced without leftovers.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::print_stdout, reason = "tests")]
 
@@ -69,6 +70,7 @@ async fn parts(bed: &Bed) -> Result<Vec<Value>> {
 }
 
 #[test]
+#[ignore = "long"]
 fn matrix_in_config_maps_is_followed_at_once_and_survives_damage() -> Result<()> {
     INSTALLED.run(async |bed| {
         until_at_rest(bed).await?;
@@ -184,6 +186,7 @@ fn matrix_named_by_a_compatibility_config_is_followed_at_once() -> Result<()> {
 
 /// A cluster that has never seen the original operator's kind loses nothing.
 #[test]
+#[ignore = "long"]
 fn matrix_without_the_kind_compatibility_config_is_the_operators_own() -> Result<()> {
     BARE.run(async |bed| {
         bed.apply_deploy().await?;

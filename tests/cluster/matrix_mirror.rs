@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! A matrix behind nginx with a certificate of a private authority and a password, reached through squid with another one: published, followed,
 //! withdrawn, cut off and attacked.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::print_stdout, reason = "tests")]

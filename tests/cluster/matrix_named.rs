@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The source of the matrix is named by a Secret, by the original operator's objects, and by its ConfigMaps as far as they may.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "tests")]
 
@@ -31,6 +32,7 @@ fn counting(bed: &Bed) -> Result<String> {
 }
 
 #[test]
+#[ignore = "long"]
 fn matrix_source_is_followed_at_once_and_config_maps_only_name_it() -> Result<()> {
     INSTALLED.run(async |bed| {
         until_at_rest(bed).await?;
@@ -130,6 +132,7 @@ fn matrix_source_is_followed_at_once_and_config_maps_only_name_it() -> Result<()
 
 /// The operator asks once an hour, and at once when a person wants it to.
 #[test]
+#[ignore = "long"]
 fn matrix_on_a_web_server_is_asked_at_once_by_annotation() -> Result<()> {
     INSTALLED.run(async |bed| {
         until_at_rest(bed).await?;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! What a new index does under the policy Compatible: a newer version is reported, and what runs changes only when it is withdrawn or does
 //! not fit any more.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "tests")]
@@ -54,6 +55,7 @@ async fn until_available(bed: &Bed, version: &str) -> Result<()> {
 const PLACE: &str = "configmap://vmware-system-vdo/policy";
 
 #[test]
+#[ignore = "long"]
 fn matrix_under_policy_compatible_reports_newer_and_leaves_what_is_withdrawn_or_does_not_fit() -> Result<()> {
     INSTALLED.run(async |bed| {
         until_at_rest(bed).await?;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! A matrix in a registry, published there by `vdoctl`, to the pods: polled, upgraded, kept when the registry is gone, withdrawn and attacked.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::print_stdout, reason = "tests")]
 
@@ -98,6 +99,7 @@ impl Site {
 }
 
 #[test]
+#[ignore = "long"]
 fn matrix_in_a_registry_upgrades_and_survives_its_registry() -> Result<()> {
     INSTALLED.run(async |bed| {
         until_at_rest(bed).await?;

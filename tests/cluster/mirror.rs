@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! A site without internet: an empty cluster, its vCenter and a mirror in a network that leads nowhere else.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::print_stdout, reason = "tests")]
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! What is measured, reported and logged of an installation: metrics against their page, dashboard and alerts; events; and the log
 //! as an audit trail against the API server's own.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::print_stdout, reason = "tests")]
@@ -131,6 +132,7 @@ fn metrics_match_their_page_dashboard_and_alerts() -> Result<()> {
 /// Each write that the API server has seen is in the log with its object and the resource version that it led to, and the other
 /// way round.
 #[test]
+#[ignore = "long"]
 fn log_of_installation_names_every_write() -> Result<()> {
     EMPTY.run(async |bed| {
         bed.flags.clear();
@@ -218,6 +220,7 @@ fn events_of_a_repeated_failure_are_one_series() -> Result<()> {
 
 /// Changes that come at the same time are carried out together, and the last one wins.
 #[test]
+#[ignore = "long"]
 fn hundred_edits_are_carried_out_with_few_writes() -> Result<()> {
     INSTALLED.run(async |bed| {
         const LAST: &str = "the last of them";

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The operator reads its own namespace and no other, and sends a Secret only where it is meant to go.
 #![allow(clippy::unwrap_used, clippy::panic, reason = "tests")]
 
@@ -25,6 +26,15 @@ fn moved(mut object: Value, name: &str, namespace: &str) -> Value {
 async fn namespace(bed: &Bed, name: &str) -> Result<()> {
     bed.apply(&json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}}))
         .await
+}
+
+/// No operator has written a status: it is what the definition has as the default.
+fn unread(name: &str, status: &Value) -> Result<()> {
+    ensure!(
+        *status == json!({"observedGeneration": -1, "conditions": []}),
+        "{name} has the status {status}"
+    );
+    Ok(())
 }
 
 /// A connection to a vCenter that writes down what it is sent, trusting it as an attacker would.
@@ -65,7 +75,7 @@ fn connection_in_another_namespace_is_not_read_and_gets_no_password() -> Result<
         );
         for name in ["operators", "own", "default"] {
             let connection = bed.get(VDO, "VsphereCloudConfig", TENANT, name).await?;
-            ensure!(connection["status"].is_null(), "{name}: {}", connection["status"]);
+            unread(name, &connection["status"])?;
         }
         Ok(())
     })
@@ -97,6 +107,7 @@ fn connection_naming_secret_of_another_namespace_is_refused_unread() -> Result<(
 
 /// Where the original operator keeps it. The shipped role reads no Secret there, so the administrator allows this one, as the message says.
 #[test]
+#[ignore = "long"]
 fn secret_in_kube_system_is_read_when_that_one_is_allowed() -> Result<()> {
     OPERATOR.flags(SECOND).run(async |bed| {
         bed.apply(&moved(bed.secret(bed.vcenter.password()), "vc-creds", "kube-system"))
@@ -172,7 +183,7 @@ fn vdoconfig_in_another_namespace_never_acts() -> Result<()> {
         .await?;
         bed.until_reason("Ready", "NoConnections").await?;
         let status = bed.get(VDO, "VDOConfig", TENANT, "seat").await?["status"].clone();
-        ensure!(status.is_null(), "{status}");
+        unread("seat", &status)?;
         let (code, out, talk) = bed.vdoctl(&["status", "-n", "default"])?;
         ensure!(
             code != 0 && talk.contains("tenant/seat") && talk.contains("only its own namespace"),
@@ -184,6 +195,7 @@ fn vdoconfig_in_another_namespace_never_acts() -> Result<()> {
 
 /// Whichever of the two is deleted, as the message asks for, the other one acts at once.
 #[test]
+#[ignore = "long"]
 fn vdoconfig_acts_when_the_older_one_is_deleted() -> Result<()> {
     INSTALLED.run(async |bed| {
         bed.merge(VDO, "VDOConfig", NS, "vdo", json!({"spec": {"deletionPolicy": "Orphan"}}))
@@ -232,7 +244,7 @@ fn operator_of_another_namespace_reads_that_one_alone() -> Result<()> {
         })
         .await?;
         let other = bed.status().await?;
-        ensure!(other.is_null(), "{other}");
+        unread("vdo", &other)?;
         Ok(())
     })
 }

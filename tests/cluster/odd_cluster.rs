@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! A cluster that behaves oddly: something refuses or swallows every write, definitions come and go, the clock jumps. The operator lives
 //! on, the drivers stay as they are, and when it is over all goes on by itself.
 #![allow(clippy::unwrap_used, clippy::panic, clippy::print_stdout, reason = "tests")]
@@ -63,6 +64,7 @@ async fn lives(bed: &mut Bed) -> Result<()> {
 
 /// Not even its Lease can be written. The log names the webhook, and the installation begins when it is gone.
 #[test]
+#[ignore = "long"]
 fn webhook_refusing_every_write_is_named_and_install_follows_when_it_is_gone() -> Result<()> {
     EMPTY.run(async |bed| {
         let closed = std::net::TcpListener::bind("127.0.0.1:0")?.local_addr()?.port();
@@ -81,6 +83,7 @@ fn webhook_refusing_every_write_is_named_and_install_follows_when_it_is_gone() -
 
 /// It takes every connection and says nothing, while drivers run: their repair waits, and they stay as they are.
 #[test]
+#[ignore = "long"]
 fn webhook_hanging_on_every_write_stops_no_driver_and_repair_follows() -> Result<()> {
     INSTALLED.run(async |bed| {
         let hangs = std::net::TcpListener::bind("127.0.0.1:0")?;
@@ -106,6 +109,7 @@ fn webhook_hanging_on_every_write_stops_no_driver_and_repair_follows() -> Result
 /// The definition of connections goes and comes again, and so does that of VDOConfigs, with which the drivers are uninstalled. The
 /// operator is not restarted.
 #[test]
+#[ignore = "long"]
 fn definitions_deleted_and_recreated_are_watched_again() -> Result<()> {
     const CRD: &str = "apiextensions.k8s.io/v1";
     BARE.run(async |bed| {
@@ -167,6 +171,7 @@ fn clock_of(bed: &Bed) -> Result<Timestamp> {
 
 /// A day later and a day earlier than it was: nothing is recreated, and what is broken is repaired as soon as ever.
 #[test]
+#[ignore = "long"]
 fn clock_jumping_by_a_day_delays_no_repair() -> Result<()> {
     INSTALLED.run(async |bed| {
         let clock = Clock::in_folder(bed.cluster.dir())?;

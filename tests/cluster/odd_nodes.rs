@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Nodes that are not alive, that the drivers are not meant for, or that are of another provider: they are named, and nothing waits for them.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::print_stdout, reason = "tests")]
 
@@ -99,6 +100,7 @@ fn says(config: &Value, kind: &str, part: &str) -> Result<()> {
 
 /// The drivers are installed, in time, where one node is not ready; the node gets them when it is back.
 #[test]
+#[ignore = "long"]
 fn install_beside_a_node_that_is_not_ready_is_ready_and_names_it() -> Result<()> {
     OPERATOR.run(async |bed| {
         let dead = dead(bed).await?;
@@ -119,6 +121,7 @@ fn install_beside_a_node_that_is_not_ready_is_ready_and_names_it() -> Result<()>
 /// A change of a driver, a cordoned node and one that is not ready, which uses up `maxUnavailable`: the change is not rolled back, and the
 /// driver is ready.
 #[test]
+#[ignore = "long"]
 fn upgrade_beside_nodes_that_are_not_alive_is_not_rolled_back() -> Result<()> {
     INSTALLED.run(async |bed| {
         let dead = dead(bed).await?;
@@ -126,7 +129,7 @@ fn upgrade_beside_nodes_that_are_not_alive_is_not_rolled_back() -> Result<()> {
         let version = driver(&before, "vsphere-csi")["version"].clone();
         ensure!(version != "3.7.3", "the test has no other version");
         bed.merge("v1", "Node", "", "w-1", json!({"spec": {"unschedulable": true}})).await?;
-        bed.apply(&bed.config(json!({"progressDeadline": "5s", "cloudProvider": {}, "storageProvider": {"version": "3.7.3"}})))
+        bed.apply(&bed.config(json!({"progressDeadline": "1m", "cloudProvider": {}, "storageProvider": {"version": "3.7.3"}})))
             .await?;
         let found = until_apart(bed, "w-1", "is cordoned", |config| {
             driver(config, "vsphere-csi")["running"] == "3.7.3"
@@ -145,6 +148,7 @@ fn upgrade_beside_nodes_that_are_not_alive_is_not_rolled_back() -> Result<()> {
 
 /// The node plugin on some nodes: the others are not waited for.
 #[test]
+#[ignore = "long"]
 fn node_plugin_on_some_nodes_is_ready_there() -> Result<()> {
     const LABEL: &str = "storage";
     INSTALLED.run(async |bed| {
@@ -190,6 +194,7 @@ fn node_plugin_on_some_nodes_is_ready_there() -> Result<()> {
 /// A node of another provider: the cloud provider would delete it, so nothing is installed before a decision, and afterwards the node stays
 /// even when it is not ready.
 #[test]
+#[ignore = "long"]
 fn node_of_another_provider_holds_the_first_cloud_provider_and_survives_it() -> Result<()> {
     OPERATOR.run(async |bed| {
         join(bed, "m-1", json!({"providerID": "metal3://ns/host/m-1"})).await?;

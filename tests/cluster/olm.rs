@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! What OLM changes for the operator: the rights that it cannot bring, its OperatorCondition, and its objects, which no one else keeps.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::print_stdout, reason = "tests")]
 
@@ -15,6 +16,7 @@ const CONDITION: &str = "vdo.v0.1.0";
 /// The rights in other namespaces are not there, as after an installation by OLM: the status has the command that brings them, and with that all
 /// goes on by itself.
 #[test]
+#[ignore = "long"]
 fn operator_without_rights_on_its_lease_names_the_command_and_goes_on_with_it() -> Result<()> {
     OPERATOR.run(async |bed| {
         bed.kill_operator();
@@ -107,6 +109,7 @@ async fn until_condition(bed: &Bed, status: &str) -> Result<Value> {
 /// The condition is False while drivers change or a pin keeps them from the next minor of Kubernetes, and is written on change only. Without
 /// rights on the object the drivers are still looked after.
 #[test]
+#[ignore = "long"]
 fn operator_condition_of_olm_follows_the_drivers() -> Result<()> {
     alone(async || {
         let mut bed = Bed::start().await?;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! OpenShift, played with its own definitions: what it runs itself is left to it, and what it asks of pods is given to the drivers.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::print_stdout, reason = "tests")]
 
@@ -124,6 +125,7 @@ async fn constraint(bed: &Bed, kind: &str, name: &str) -> Result<Value> {
 /// OpenShift's storage driver is there: nothing is written, until it is switched off and gone. Then VDO's is installed, with the constraints that
 /// its pods need; a binding that is taken away is named, and tears nothing down.
 #[test]
+#[ignore = "long"]
 fn openshift_storage_driver_is_left_alone_until_it_is_removed_and_gone() -> Result<()> {
     alone(async || {
         let mut bed = cluster().await?;
@@ -199,6 +201,7 @@ fn openshift_storage_driver_is_left_alone_until_it_is_removed_and_gone() -> Resu
 
 /// The cloud provider is OpenShift's on vSphere, and is not asked on most other platforms.
 #[test]
+#[ignore = "long"]
 fn openshift_cloud_provider_is_installed_only_where_one_is_expected() -> Result<()> {
     alone(async || {
         let mut bed = cluster().await?;
@@ -237,6 +240,7 @@ fn openshift_cloud_provider_is_installed_only_where_one_is_expected() -> Result<
 /// Pods that the API server refuses, as one of OpenShift does without a constraint, are reported in its words: also those of a DaemonSet, which has
 /// no condition that has the cause.
 #[test]
+#[ignore = "long"]
 fn pods_that_are_refused_are_reported_in_the_words_of_the_api_server() -> Result<()> {
     const ADMISSION: &str = "admissionregistration.k8s.io/v1";
     INSTALLED.run(async |bed| {
@@ -282,6 +286,7 @@ fn pods_that_are_refused_are_reported_in_the_words_of_the_api_server() -> Result
 
 /// A version of OpenShift means the Kubernetes in it.
 #[test]
+#[ignore = "long"]
 fn upgrade_plan_for_openshift_is_that_of_its_kubernetes() -> Result<()> {
     INSTALLED.run(async |bed| {
         let (openshift, kubernetes) = (

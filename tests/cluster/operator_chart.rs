@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The operator's Helm chart and the overlays of deploy/ on a real control plane: what its API server says of them, and the life of a
 //! release. No operator runs; kwok plays its pods.
 
@@ -130,6 +131,7 @@ async fn variants(kubectl: &Kubectl, helm: &Helm) -> Result<Vec<(String, Vec<Val
 }
 
 #[test]
+#[ignore = "long"]
 fn operator_chart_listed_values_and_overlays_are_valid_for_the_api_server() -> Result<()> {
     BARE.run(async |bed| {
         let cluster = &bed.cluster;
@@ -194,6 +196,7 @@ fn definition(kind: &str, plural: &str) -> Value {
 
 /// One release from its first day to its second installation, with a VDOConfig all the time.
 #[test]
+#[ignore = "long"]
 fn operator_chart_uninstall_keeps_vdoconfig_and_next_install_continues() -> Result<()> {
     BARE.run(async |bed| {
         let cluster = &bed.cluster;
@@ -297,6 +300,7 @@ fn column(kubectl: &Kubectl) -> Result<Value> {
 }
 
 #[test]
+#[ignore = "long"]
 fn operator_chart_takes_over_what_kubectl_applied_when_asked_to() -> Result<()> {
     BARE.run(async |bed| {
         let cluster = &bed.cluster;

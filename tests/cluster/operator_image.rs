@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The operator from its image, with what deploy/ gives it: file system, user, service account, probes, restarts and end.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::print_stdout, reason = "tests")]
 
@@ -82,6 +83,7 @@ fn ensure_is_confined(run: &ContainerRun) -> Result<()> {
 }
 
 #[test]
+#[ignore = "long"]
 fn operator_image_with_deployed_manifests_runs_confined_and_survives_a_kill() -> Result<()> {
     IMAGES.run(async |bed| {
         bed.deploy().await?;
@@ -125,6 +127,7 @@ fn operator_image_with_deployed_manifests_runs_confined_and_survives_a_kill() ->
 }
 
 #[test]
+#[ignore = "long"]
 fn operator_image_that_cannot_be_pulled_is_reported_until_it_can() -> Result<()> {
     IMAGES.run(async |bed| {
         let reference = image::reference()?;
@@ -146,6 +149,7 @@ fn operator_image_that_cannot_be_pulled_is_reported_until_it_can() -> Result<()>
 
 /// A pod is ready when the operator reports readiness, and restarted when it does not answer.
 #[test]
+#[ignore = "long"]
 fn operator_image_probes_decide_about_readiness_and_restarts() -> Result<()> {
     IMAGES.run(async |bed| {
         bed.deploy().await?;
@@ -189,6 +193,7 @@ fn operator_image_probes_decide_about_readiness_and_restarts() -> Result<()> {
 
 /// Where a machine permits no namespaces, everything but the confinement is still shown.
 #[test]
+#[ignore = "long"]
 fn operator_image_without_namespaces_runs_with_the_account_of_its_pod() -> Result<()> {
     alone(async || {
         let bed = Bed::start_for_images().await?;

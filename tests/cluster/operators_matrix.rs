@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Every verb decides with the matrix that the operator decides with, whose source is not named at the desk; what it refuses is not written.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "tests")]
 
@@ -80,6 +81,7 @@ async fn follow(bed: &Bed, folder: &mut Folder, place: &str, version: u64) -> Re
 }
 
 #[test]
+#[ignore = "long"]
 fn verbs_decide_with_the_matrix_of_the_operator() -> Result<()> {
     INSTALLED.run(async |bed| {
         until_at_rest(bed).await?;
@@ -211,6 +213,7 @@ fn verbs_decide_with_the_matrix_of_the_operator() -> Result<()> {
 
 /// A pin that the operator refuses because its matrix has changed since: it is taken back. And no operator, no pin.
 #[test]
+#[ignore = "long"]
 fn upgrade_apply_takes_back_what_the_operator_refuses() -> Result<()> {
     INSTALLED.run(async |bed| {
         until_at_rest(bed).await?;

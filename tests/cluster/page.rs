@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Parts of pages that people follow: what stands below a heading, the commands and the manifests in it.
 
 use crate::common::Bed;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! What the stages of a connection do to drivers: nothing to those that run.
 #![allow(clippy::unwrap_used, clippy::panic, reason = "tests")]
 

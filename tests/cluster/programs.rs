@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! What programs read: every verb that has `-o json` and every pipe is free of styles, whatever the verb.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "tests")]
 
@@ -147,6 +148,7 @@ fn run(bed: &Bed, verb: &str, args: &[String], more: &[&str]) -> Result<(i32, St
 
 /// With `-o json`, with `-o yaml`, and as text in a pipe.
 #[test]
+#[ignore = "long"]
 fn every_output_in_a_pipe_and_for_programs_has_no_styles() -> Result<()> {
     INSTALLED.run(async |bed| {
         let folder = tempfile::tempdir()?;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The ways to an API server that kubectl knows, too: proxies, other names, other users, deadlines of requests.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::print_stdout, reason = "tests")]
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The real CSI driver: installed by the operator, run from the operator's own objects, with volumes of a vCenter.
 
 mod conformance;
@@ -7,7 +8,10 @@ mod minors;
 mod moving;
 mod rights;
 mod selftest;
+mod selftest_classes;
+mod selftest_places;
 mod syncer;
+mod troubles;
 mod upgrade;
 
 use crate::common::{Bed, NODES, NS, condition};
@@ -24,9 +28,6 @@ const VOLUME: &str = "PersistentVolume";
 const SNAPSHOTS: &str = "snapshot.storage.k8s.io/v1";
 /// The account that the chart gives to everything in the controller's pod.
 const ACCOUNT: &str = "system:serviceaccount:vmware-system-csi:vsphere-csi-controller";
-
-/// Long lives, which begin in the same way.
-const LIVES: [&str; 3] = ["CSI selftest", "CSI moved from kube-system", "CSI upgraded under a volume"];
 
 /// How the driver shall know its vCenter.
 #[derive(Clone, Copy, Debug)]
@@ -47,12 +48,23 @@ fn with_driver_on(
     trust: Trust,
     test: impl AsyncFnOnce(&mut Bed) -> Result<()>,
 ) -> Result<()> {
+    with_driver_in(cluster, VcenterOptions::with_vms(NODES), versions, trust, test)
+}
+
+/// The same with another vCenter.
+fn with_driver_in(
+    cluster: ClusterOptions,
+    vcenter: VcenterOptions,
+    versions: &[CsiVersion],
+    trust: Trust,
+    test: impl AsyncFnOnce(&mut Bed) -> Result<()>,
+) -> Result<()> {
     alone(async || {
         let cluster = ClusterOptions {
             images: vec![CSI_IMAGES.into()],
             ..cluster
         };
-        let mut bed = Bed::start_on(cluster, VcenterOptions::with_vms(NODES)).await?;
+        let mut bed = Bed::start_on(cluster, vcenter).await?;
         if let Isolation::None(problem) = bed.agent.isolation() {
             let line = format!("SKIPPED: needs user and mount namespaces for the CSI driver's containers ({problem})\n");
             // Past the harness, which captures what tests print.

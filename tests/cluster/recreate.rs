@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Objects of the operator with a wrong value in a field that Kubernetes does not let change: they are deleted and created again, and
 //! what holds the data of users is not touched.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::print_stdout, reason = "tests")]
@@ -63,6 +64,7 @@ fn volume() -> [Value; 3] {
 
 /// Workloads with other selectors and a CSIDriver with another specification, as a release before this one could have made them.
 #[test]
+#[ignore = "long"]
 fn recreate_workloads_and_csi_driver_leaves_volumes_untouched() -> Result<()> {
     INSTALLED.run(async |bed| {
         const CSI_NS: &str = "vmware-system-csi";
@@ -183,8 +185,10 @@ fn recreate_of_daemon_set_takes_over_its_pods_and_replaces_them_one_by_one() -> 
         bed.apply(&json!({"apiVersion": "apps/v1", "kind": kind, "metadata": metadata, "spec": spec}))
             .await?;
         until("the pods of before to be ready", PATIENCE, async || {
-            let ready = number(&get(bed).await?, "numberReady");
-            Ok(Probe::when(ready == all, format!("{ready} of {all}")))
+            // A node that an earlier test has added may still be on its way out.
+            let set = get(bed).await?;
+            let (ready, all) = (number(&set, "numberReady"), number(&set, "desiredNumberScheduled"));
+            Ok(Probe::when(all > 2 && ready == all, format!("{ready} of {all}")))
         })
         .await?;
         let earlier: Vec<Value> = pods(bed).await?.iter().map(|pod| pod["metadata"]["uid"].clone()).collect();

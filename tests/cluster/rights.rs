@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The operator's rights: narrow as written, all used in a whole life, and sufficient for it; and what a missing one does to an
 //! installation, a repair, the sight of what is there, and an uninstall.
 //!

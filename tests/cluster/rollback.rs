@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Changes that fail: they are rolled back to the last revision that worked, once, with everything as it was.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::print_stdout, reason = "tests")]
 
@@ -128,7 +129,8 @@ fn change_that_never_becomes_healthy_is_rolled_back_once_and_retried_when_asked(
         }
         assert_eq!(config["status"]["drivers"][1]["version"], "3.8.0");
         let (code, text, _) = bed.vdoctl(&["status"])?;
-        ensure!(code == 1 && text.contains("RolledBack"), "{code}\n{text}");
+        let command = text.lines().any(|line| line.trim() == "vdoctl upgrade retry");
+        ensure!(code == 1 && text.contains("RolledBack") && command, "{code}\n{text}");
         until("an event that reports that", PATIENCE, async || {
             let events = bed.list("events.k8s.io/v1", "Event", "").await?;
             Ok(Probe::when(

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! `vdoctl` on a terminal of 80 columns: what a person sees, and what a person types.
 
 use crate::pty::on_terminal;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! `vdoctl selftest` where it cannot begin, and the objects that it would make. Whole runs are in `real_csi`.
 
 use crate::common::Bed;
@@ -46,6 +47,7 @@ fn selftest_refuses_a_namespace_that_others_made() -> Result<()> {
 }
 
 #[test]
+#[ignore = "long"]
 fn selftest_names_a_class_that_does_not_exist() -> Result<()> {
     INSTALLED.run(async |bed| {
         let (code, out, err) = bed.vdoctl(&["selftest", "--storage-class", "gone"])?;
@@ -58,6 +60,7 @@ fn selftest_names_a_class_that_does_not_exist() -> Result<()> {
 
 /// The right that is missing is named, and nothing is made before all are there.
 #[test]
+#[ignore = "long"]
 fn selftest_names_the_right_that_its_user_lacks() -> Result<()> {
     INSTALLED.run(async |bed| {
         class(bed, "Immediate").await?;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! What the operator acts upon is what operators and administrators wrote: a ConfigMap that someone else makes changes nothing, and another
 //! cluster id waits for a person.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "tests")]
@@ -298,6 +299,7 @@ fn matrix_in_config_maps_of_a_tenant_is_not_followed() -> Result<()> {
 
 /// The same key, another spelling of the place: still an old index.
 #[test]
+#[ignore = "long"]
 fn matrix_of_the_same_key_from_another_place_is_no_older() -> Result<()> {
     INSTALLED.run(async |bed| {
         until_at_rest(bed).await?;

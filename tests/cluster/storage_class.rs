@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! StorageClasses of a specification: refused when they contradict themselves, created when they are asked for.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "tests")]
 

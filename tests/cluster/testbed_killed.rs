@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! A process that holds a cluster is killed: nothing of the cluster is left.
 #![allow(clippy::disallowed_methods, reason = "a test has no arguments of its own")]
 

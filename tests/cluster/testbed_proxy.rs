@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The proxy does to a client what a test asks for, and what it says of requests is what the API server did.
 
 #![allow(clippy::panic, reason = "tests")]

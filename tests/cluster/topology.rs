@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Topology is switched on in a cluster that runs: nothing is changed for categories that the vCenter does not have, the node plugins
 //! register after the controller, and CSINodes are held against the categories.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::print_stdout, reason = "tests")]

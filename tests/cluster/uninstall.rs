@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The uninstall on a real control plane: what is kept, what is waited for, and what it costs.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::print_stdout, reason = "tests")]
 

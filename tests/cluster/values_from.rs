@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Values that ConfigMaps and Secrets bring.
 
 use crate::common::{Bed, NS, PATIENCE};
@@ -28,6 +29,7 @@ async fn until_level(bed: &Bed, level: &str) -> Result<()> {
 
 /// A change is followed at once, the specification has precedence, and what vanishes changes nothing.
 #[test]
+#[ignore = "long"]
 fn values_from_objects_are_followed_and_their_loss_changes_nothing() -> Result<()> {
     INSTALLED.run(async |bed| {
         bed.apply(&source(

@@ -1,8 +1,9 @@
+// SPDX-License-Identifier: Apache-2.0
 //! `vdoctl doctor volumes`: what keeps volumes from working, each made on a real API server, with the objects and events as Kubernetes and the
 //! driver write them. What the driver itself produces is in `real_csi`.
 #![allow(clippy::unwrap_used, clippy::panic, reason = "tests")]
 
-use crate::common::{Bed, PATIENCE};
+use crate::common::{Bed, NS, PATIENCE};
 use crate::fixture::INSTALLED;
 use crate::page::open;
 use crate::uninstall::volumes::volume;
@@ -10,6 +11,7 @@ use anyhow::{Context, Result, ensure};
 use kube::api::{Patch, PatchParams};
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
+use vdo_testbed::soap::{Act, Rule, SoapOptions, SoapProxy};
 use vdo_testbed::{Cluster, Probe, until};
 
 const CLAIM: &str = "PersistentVolumeClaim";
@@ -35,7 +37,7 @@ pub fn found(document: &Value) -> BTreeSet<String> {
     .collect()
 }
 
-fn claim(name: &str, class: Option<&str>) -> Value {
+pub fn claim(name: &str, class: Option<&str>) -> Value {
     let mut claim = json!({"apiVersion": "v1", "kind": CLAIM, "metadata": {"name": name, "namespace": "default"},
         "spec": {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}}});
     if let Some(class) = class {
@@ -250,7 +252,15 @@ fn volumes_without_a_right_are_judged_by_what_is_read() -> Result<()> {
 fn volumes_are_looked_at_with_few_requests_that_only_read() -> Result<()> {
     INSTALLED.run(async |bed| {
         let mark = bed.cluster.audit().mark().await?;
+        // Both programs have one name there, so the operator is ended meanwhile.
+        bed.kill_operator();
+        bed.vcenter.forget_calls("vdo").await?;
         document(bed, 0, &[])?;
+        // 5,000 volumes are one page more.
+        let calls = bed.vcenter.calls("vdo").await?;
+        bed.start_operator().await?;
+        let count: u64 = calls.values().sum();
+        ensure!(count > 0 && count < 6, "{count} requests to the vCenter: {calls:?}");
         let requests = bed.cluster.audit().since(mark).await?;
         let own = requests.of(Cluster::ADMIN).only(|request| !request.uri.starts_with("/livez"));
         let own = &own.0;
@@ -259,5 +269,115 @@ fn volumes_are_looked_at_with_few_requests_that_only_read() -> Result<()> {
         // 5,000 claims, volumes and attachments are two pages more of each.
         ensure!(!own.is_empty() && own.len() + 6 <= 25, "{} requests: {own:#?}", own.len());
         Ok(())
+    })
+}
+
+/// Without the password of a connection its volumes are named as not read, and what the cluster has is judged.
+#[test]
+fn volumes_without_the_secret_of_a_connection_are_judged_and_not_compared() -> Result<()> {
+    INSTALLED.run(async |bed| {
+        let listed = |seen: &Value| seen["read"].to_string().contains("volumes in vCenter");
+        let before = document(bed, 0, &[])?;
+        ensure!(listed(&before) && before["notRead"] == json!([]), "{before:#}");
+        bed.apply(&claim("gone-class", Some("gone"))).await?;
+        bed.delete("v1", "Secret", NS, "vc1-credentials").await?;
+        let seen = document(bed, 1, &[])?;
+        bed.apply(&bed.secret(bed.vcenter.password())).await?;
+        ensure!(!listed(&seen), "{seen:#}");
+        let unread = seen["notRead"].to_string();
+        ensure!(unread.contains("vSphere connection vc1") && unread.contains("Secret"), "{unread}");
+        let shown = found(&seen);
+        ensure!(shown.contains("ClassNotFound PersistentVolumeClaim default/gone-class"), "{seen:#}");
+        bed.delete("v1", CLAIM, "default", "gone-class").await?;
+        bed.until_ready().await?;
+        until("the volumes to be compared again", PATIENCE, async || {
+            let after = document(bed, 0, &[])?;
+            Ok(Probe::when(listed(&after), after))
+        })
+        .await
+        .map(|_| ())
+    })
+}
+
+/// The drivers, the operator and vdoctl reach the vCenter through a proxy, which answers in its place where the simulator does not answer as a
+/// vCenter does.
+pub async fn through_a_proxy(bed: &Bed) -> Result<SoapProxy> {
+    let proxy = SoapProxy::start(&bed.vcenter, SoapOptions::default()).await?;
+    let mut connection = bed.connection("vc1");
+    connection["spec"]["port"] = proxy.port().into();
+    connection["spec"]["thumbprint"] = proxy.thumbprint_sha256().into();
+    bed.apply(&connection).await?;
+    Ok(proxy)
+}
+
+/// A vCenter without the service for container volumes, or with one that is stopped: that is named, and what the cluster has is judged.
+#[test]
+#[ignore = "long"]
+fn volumes_of_a_vcenter_without_cns_are_judged_by_what_the_cluster_has() -> Result<()> {
+    INSTALLED.run(async |bed| {
+        let proxy = through_a_proxy(bed).await?;
+        bed.apply(&claim("gone-class", Some("gone"))).await?;
+        let listed = |seen: &Value| seen["read"].to_string().contains("volumes in vCenter");
+        let whole = until("the volumes to be listed through the proxy", PATIENCE, async || {
+            let seen = document(bed, 1, &[])?;
+            Ok(match listed(&seen) && seen["notRead"] == json!([]) {
+                true => Probe::Ready(seen),
+                false => Probe::not_yet(seen),
+            })
+        })
+        .await?;
+        for status in [404, 503] {
+            proxy.rule(Rule::on("CnsQueryVolume", Act::Status(status, Vec::new(), String::new())));
+            let seen = document(bed, 1, &[])?;
+            let unread = &seen["notRead"][0];
+            let message = unread["message"].as_str().unwrap_or_default();
+            ensure!(
+                unread["what"] == "vSphere connection vc1" && message.contains("(CNS)") && message.contains(&status.to_string()),
+                "{seen:#}"
+            );
+            ensure!(
+                unread["remedy"].as_str().is_some_and(|remedy| remedy.contains("vsan-health")),
+                "{unread}"
+            );
+            ensure!(!listed(&seen) && found(&seen) == found(&whole), "{seen:#} {whole:#}");
+            let (code, out, err) = bed.vdoctl(&["doctor", "volumes"])?;
+            ensure!(code == 1 && out.contains("? vSphere connection vc1 not read"), "{code}\n{out}{err}");
+            proxy.no_more_rules();
+        }
+        bed.delete("v1", CLAIM, "default", "gone-class").await?;
+        bed.apply(&bed.connection("vc1")).await?;
+        bed.until_ready().await?;
+        Ok(())
+    })
+}
+
+/// Anyone who may write events writes any text there. No terminal, no document and no page obeys it.
+#[test]
+fn volumes_texts_of_others_command_neither_terminal_nor_page() -> Result<()> {
+    INSTALLED.run(async |bed| {
+        bed.apply(&class("gold", "csi.vsphere.vmware.com", "Immediate")).await?;
+        bed.apply(&claim("policy", Some("gold"))).await?;
+        let hostile = "failed: \u{1b}[2J\u{1b}]0;title\u{7}\u{202e} <b>x</b> no pbm profile found with name: \"gold\"\r";
+        warned(bed, (CLAIM, "default", "policy"), "ProvisioningFailed", hostile).await?;
+        until_found(bed, &["PolicyNotFound PersistentVolumeClaim default/policy"]).await?;
+        let folder = tempfile::tempdir()?;
+        let [bundle, page] = ["bundle.tar.gz", "page.html"].map(|name| folder.path().join(name).display().to_string());
+        let (_, table, _) = bed.vdoctl(&["doctor", "volumes"])?;
+        let (_, json, _) = bed.vdoctl(&["doctor", "volumes", "-o", "json"])?;
+        let (code, _, err) = bed.vdoctl(&["support-bundle", "-o", &bundle])?;
+        ensure!(code == 0, "{err}");
+        let (_, _, err) = bed.vdoctl(&["report", "--html", &page, "--from", &bundle])?;
+        let html = std::fs::read_to_string(&page).context(err)?;
+        for (what, text) in [("table", &table), ("json", &json), ("page", &html)] {
+            ensure!(text.contains("no pbm profile found"), "{what}: {text}");
+            let obeyed = text.chars().find(|c| c.is_control() && *c != '\n' && *c != '\t');
+            ensure!(obeyed.is_none(), "{what} has {obeyed:?}");
+        }
+        ensure!(!html.contains("<b>x"), "the page has the markup of an event");
+        let condition = bed.until_reason("VolumesHealthy", "VolumesFailing").await?;
+        let message = condition["message"].as_str().unwrap_or_default();
+        ensure!(!message.chars().any(char::is_control), "{message:?}");
+        clean(bed).await?;
+        bed.until_reason("VolumesHealthy", "Healthy").await.map(|_| ())
     })
 }

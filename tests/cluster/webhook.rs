@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The certificate of the CSI webhook on a real API server: made, trusted, renewed without a gap, with the time moved in the
 //! Secret that holds its state.
 #![allow(

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The attacks that consist of files, by the names that the specification of TUF gives them (theupdateframework.github.io/specification, section
 //! 1.5.2): what a mirror, or someone on the way, has in the place of the index that is in use.
 

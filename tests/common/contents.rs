@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Contents that no chart of the drivers has, for objects that the operator may write.
 
 use serde_json::{Value, json};

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Pages that people follow word by word are followed here: every `sh` block is run as it stands, in one folder, and what the `text` block
 //! after it shows has to be in its output.
 #![allow(dead_code, reason = "every binary uses a part of it")]

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The operator as its users get it: the image that `make operator-image` packs, deployed by deploy/, run by the node agent.
 
 use super::{Bed, NODES, NS};

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Objects as large as an API server takes them, of every kind that the operator watches, and what the operator needs for them.
 
 use super::{Bed, NS, PATIENCE, condition};
@@ -234,14 +235,20 @@ pub fn limit() -> Result<u64> {
     Ok(mebibytes << 20)
 }
 
+/// What the kernel says of the memory of a process under this name, in KiB; none where the process is gone.
+pub fn memory(process: u32, name: &str) -> Result<Option<u64>> {
+    let status = std::fs::read_to_string(format!("/proc/{process}/status")).unwrap_or_default();
+    let line = status.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':'));
+    Ok(line.map(|line| line.trim().trim_end_matches(" kB").parse()).transpose()?)
+}
+
 /// The most memory that any process of the operator ever had, in bytes.
 pub fn peak(bed: &Bed) -> Result<u64> {
     let operator = bed.operator.as_ref().context("no operator")?;
     let mut most = 0;
     for process in operator.family()? {
-        let status = std::fs::read_to_string(format!("/proc/{process}/status")).unwrap_or_default();
-        if let Some(line) = status.lines().find_map(|line| line.strip_prefix("VmHWM:")) {
-            most = most.max(line.trim().trim_end_matches(" kB").parse::<u64>()? << 10);
+        if let Some(kibibytes) = memory(process, "VmHWM")? {
+            most = most.max(kibibytes << 10);
         }
     }
     ensure!(most > 10 << 20, "no operator was measured");

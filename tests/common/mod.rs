@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! A cluster with a vCenter, as an administrator would find it, and the operator running in it under its own account.
 #![allow(dead_code, reason = "every test uses a part of it")]
 

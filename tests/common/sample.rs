@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! A few of many, chosen by the seed `VDO_SEED`. `make test` prints it, and the same seed chooses the same again.
 #![allow(
     clippy::print_stdout,
@@ -7,27 +8,18 @@
 
 use std::collections::hash_map::RandomState;
 use std::hash::BuildHasher;
-use std::io::Write;
 use std::sync::LazyLock;
 
 /// One seed for all tests of a run.
-static SEED: LazyLock<u64> = LazyLock::new(|| {
+pub static SEED: LazyLock<u64> = LazyLock::new(|| {
     let given = setting("VDO_SEED").and_then(|text| text.parse().ok());
     given.unwrap_or_else(|| RandomState::new().hash_one(std::process::id()) % 1_000_000)
 });
 
-/// Long tests that kill a process at several of its writes.
-pub const KILLS: [&str; 4] = [
-    "kills of deploy",
-    "kills of deploy on a terminal",
-    "kills of delete",
-    "kills of a rollback",
-];
-
 /// A setting of a test run.
 #[expect(clippy::disallowed_methods, reason = "a test has no arguments of its own")]
 pub fn setting(name: &str) -> Option<String> {
-    std::env::var(name).ok()
+    std::env::var(name).ok().filter(|value| !value.is_empty())
 }
 
 /// Whether all of what is repeated is wanted, and not a part of it: `VDO_FAULTS=all`.
@@ -47,17 +39,6 @@ pub fn some<T: Clone>(what: &str, from: &[T], count: usize) -> Vec<T> {
         .into_iter()
         .filter_map(|at| from.get(at).cloned())
         .collect()
-}
-
-/// Whether the long test at this place of its group is one of the `count` that a run draws. A run with `VDO_FAULTS=all` takes all of them. What
-/// is not drawn is printed past the harness, which shows no output of a test that passes.
-pub fn is_drawn(group: &[&str], at: usize, count: usize) -> bool {
-    let drawn = all_wanted() || chosen(*SEED, &group.join(" "), group.len(), count).contains(&at);
-    if !drawn {
-        let line = format!("NOT DRAWN: {} (VDO_SEED={}; make test-all runs it)\n", group[at], *SEED);
-        let _ = std::io::stderr().write_all(line.as_bytes());
-    }
-    drawn
 }
 
 /// `count` of the numbers below `all`, in their order.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! What vdoctl prints for programs, against the published schema of its kind.
 
 use serde_json::Value;

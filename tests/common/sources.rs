@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The sources of the repository as texts, for tests that hold them to a rule.
 #![allow(dead_code, reason = "each test binary uses a part of it")]
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The state that the operator keeps in a Secret, as the tests read and change it.
 
 use super::{Bed, NS};

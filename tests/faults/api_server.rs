@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! An API server that refuses, forgets, looks back and dies: the drivers stay as they are, and the end is the same.
 
 use crate::common::{NS, PATIENCE, condition};
@@ -19,21 +20,21 @@ fn unlucky(call: &Call) -> bool {
 }
 
 /// 429, 500 and 503 with Retry-After for three in ten of all requests.
+pub fn refusing(call: &Call) -> Act {
+    let code = [429, 500, 503][call.number % 3];
+    let retry_after = Some(Duration::from_secs(1));
+    if unlucky(call) {
+        Act::Answer { code, retry_after }
+    } else {
+        Act::Pass
+    }
+}
+
 #[test]
 fn api_server_refusing_requests_delays_install_without_hot_loop() -> Result<()> {
     run(false, true, async |lab, fresh| {
         let undisturbed = fresh.requests;
-        let run = lab
-            .run_judged(Scenario::Install, |call| {
-                let code = [429, 500, 503][call.number % 3];
-                let retry_after = Some(Duration::from_secs(1));
-                if unlucky(call) {
-                    Act::Answer { code, retry_after }
-                } else {
-                    Act::Pass
-                }
-            })
-            .await?;
+        let run = lab.run_judged(Scenario::Install, refusing).await?;
         fresh.state.same(&run.state)?;
         println!(
             "3 in 10 requests refused: same end in {:.1} s, {} requests instead of {undisturbed}",

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Killed at every write in every mode: the end is that of the undisturbed run, and nothing was made or removed twice.
 
 use crate::common::sample;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! A cluster, the operator behind the proxy, and one undisturbed or disturbed run of a scenario.
 
 use crate::common::{Bed, GUEST, NS, PATIENCE, condition, name};
@@ -75,8 +76,8 @@ impl Lab {
     /// # Errors
     /// When it does not come to its end, or something was created or deleted twice.
     pub async fn run(&mut self, scenario: Scenario, point: Option<Point>) -> Result<Run> {
-        let what = || format!("{scenario:?} {point:?}");
-        self.run_inner(scenario, point).await.with_context(what)
+        let done = self.run_inner(scenario, point).await;
+        done.with_context(|| format!("{scenario:?} {point:?}; {}", self.last_words()))
     }
 
     async fn run_inner(&mut self, scenario: Scenario, point: Option<Point>) -> Result<Run> {
@@ -257,6 +258,13 @@ impl Lab {
             ))
         })
         .await
+    }
+
+    /// The end of the operator's log, for messages: what went wrong once may not go wrong again.
+    fn last_words(&self) -> String {
+        let log = std::fs::read_to_string(self.bed.operator_log()).unwrap_or_default();
+        let lines: Vec<&str> = log.lines().collect();
+        format!("the operator said last:\n{}", lines[lines.len().saturating_sub(80)..].join("\n"))
     }
 
     /// The writes of the last run, for messages.

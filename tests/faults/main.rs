@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The operator behind a proxy that kills it, loses its answers and shows it the past, in front of the real API server.
 //!
 //! `make test-all` (`VDO_FAULTS=all`) kills every scenario at every write in every mode, and `VDO_FAULTS=Join,Leave` those that it names.
@@ -13,4 +14,5 @@ mod migration;
 mod oracle;
 mod points;
 mod shared;
+mod soak;
 mod stale_reads;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! An operator that takes over what its predecessor kept in a ConfigMap, killed at every write: the end is the same, and nothing is lost.
 
 use crate::common::{NS, PATIENCE};

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! What must be the same however an end was reached, and what must not have happened on the way.
 
 use crate::common::state::unpacked;

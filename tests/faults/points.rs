@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Where a scenario is disturbed, and how.
 
 use crate::common::sample::{all_wanted, setting};

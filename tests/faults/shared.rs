@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Two clusters for the tests of this binary, each with the operator behind a proxy. A kill runs in both, half of its points in each.
 //!
 //! A test begins with or without the drivers installed, whatever the one before left. After a test that failed its cluster is not used again.

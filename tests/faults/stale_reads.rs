@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! A watch that begins in the past: the operator deletes nothing for it.
 
 use crate::common::PATIENCE;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! OpenShift's own admission code lets the pods of every version in with exactly the rights that VDO asks for, and the operator's without any.
 #![allow(clippy::unwrap_used, reason = "a failing test should stop where it fails")]
 

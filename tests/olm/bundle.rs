@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The bundle is fresh, and what the operator framework's own validators say of it is known, line by line.
 #![allow(clippy::panic, clippy::expect_used, reason = "a failing test should stop where it fails")]
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The catalog and the images that `make catalog` makes, judged by opm.
 #![allow(clippy::expect_used, reason = "tests")]
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! From a catalog to healthy drivers.
 #![allow(clippy::expect_used, reason = "tests")]
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The bundle, judged by the programs of the operator framework, and the operator installed, upgraded and removed by a real OLM.
 #![allow(missing_docs, reason = "tests")]
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! A cluster with OLM, in which the node agent runs the operator's image, and bundles of several versions.
 #![allow(clippy::expect_used, reason = "tests")]
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The page about OLM, followed as it is written.
 
 use crate::common::{NS, PATIENCE};

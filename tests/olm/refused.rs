@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! What OLM refuses, in its own words, which docs/openshift.md explains.
 
 use crate::common::{NS, PATIENCE};

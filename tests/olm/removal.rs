@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The operator removed: too early, and in the right order.
 
 use crate::common::{Bed, NS, PATIENCE};

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! What kubectl shows while OLM works, word for word: the record of a test, held against a file.
 
 use crate::common::Bed;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! From one version to the next through a channel: at once, when someone approves, and not while the operator says that it must not be.
 
 use crate::common::{Bed, NS, OPERATOR, PATIENCE};

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The operator as OLM v1 installs, upgrades and removes it: a ClusterExtension, and images that its programs pull themselves.
 
 use crate::catalog::{release, text};

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! How answers of the API server are sorted. Most of it goes by code and causes; where those do not tell, it goes by words of the API
 //! server, so real ones are kept here.
 //!

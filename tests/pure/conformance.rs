@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Every case of csi-sanity that does not pass has a reason, and every reason has such a case. Whether the cases still end in this way is what
 //! `real_csi_conformance_ends_as_the_page_shows` finds out.
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Who may use whom is what the lists of dependencies say. docs/architecture.md shows them, and the pure parts reach neither clock,
 //! environment, files, network nor runtime.
 
@@ -62,7 +63,7 @@ fn crates_operator_is_built_without_administration_authoring_and_command_line() 
     let all = dependencies();
     let operator = reached("vdo", &all);
     assert!(operator.contains("vdo-vsphere"), "{operator:?}");
-    for other in ["vdo-admin", "vdo-adopt", "vdo-author", "vdoctl"] {
+    for other in ["vdo-admin", "vdo-author", "vdoctl"] {
         assert!(
             all.contains_key(other) && !operator.contains(other),
             "the operator depends on {other}"
@@ -115,4 +116,53 @@ fn crates_every_file_is_within_line_limit() {
     let long = all.filter(|(_, (_, text))| text.lines().count() > LONGEST);
     let names: Vec<String> = long.map(|(folder, (path, _))| format!("{folder}/{}", path.display())).collect();
     assert!(names.is_empty(), "more than {LONGEST} lines; split them: {names:?}");
+}
+
+/// Scanners read the licence in each file. Not in what is generated or rendered, and not in the Go programs of the test bed: their text decides
+/// whether they are built again.
+#[test]
+fn crates_every_source_file_names_the_licence() {
+    const ROOT: [&str; 7] = [
+        "build.rs",
+        "Cargo.toml",
+        "Makefile",
+        "clippy.toml",
+        "deny.toml",
+        "rust-toolchain.toml",
+        "rustfmt.toml",
+    ];
+    const FOLDERS: [&str; 10] = [
+        ".cargo",
+        "benches",
+        "crates",
+        "deploy",
+        "docs",
+        "examples",
+        "fuzz/fuzz_targets",
+        "fuzz/src",
+        "src",
+        "tests",
+    ];
+    const SINGLE: [&str; 4] = [".ci/run", "deploy/Containerfile", "fuzz/Cargo.toml", ".github/workflows/ci.yaml"];
+    let read = |file: &str| (file.to_owned(), fs::read_to_string(root().join(file)).expect("a source file"));
+    let manifest = fs::read_to_string(root().join("Cargo.toml")).expect("a manifest");
+    let licence = manifest
+        .split("\nlicense = \"")
+        .nth(1)
+        .and_then(|rest| rest.split('"').next())
+        .expect("a licence");
+    let below = FOLDERS.into_iter().flat_map(|folder| {
+        let texts = texts_of(folder, &["rs", "sh", "toml"]).into_iter();
+        texts.map(move |(path, text)| (format!("{folder}/{}", path.display()), text))
+    });
+    let all: Vec<(String, String)> = ROOT.into_iter().chain(SINGLE).map(read).chain(below).collect();
+    assert!(all.len() > 1000, "only {} files", all.len());
+    let header = |mark: &str| format!("{mark} SPDX-License-Identifier: {licence}");
+    let lacks = |(file, text): &(String, String)| {
+        let header = header(if file.ends_with(".rs") { "//" } else { "#" });
+        // A script begins with its interpreter.
+        (!text.lines().take(2).any(|line| line == header)).then(|| file.clone())
+    };
+    let without: Vec<String> = all.iter().filter_map(lacks).collect();
+    assert!(without.is_empty(), "the first line names no licence: {without:?}");
 }

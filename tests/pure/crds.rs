@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The definitions in deploy/crds are what the Rust types say, and objects made for the original operator stay valid.
 
 use crate::generate::crds;
@@ -156,6 +157,50 @@ fn crd_original_fields_keep_type_and_requirement() {
             }
         }
     }
+}
+
+/// Every field that a definition of this project ever had: kind and path, type, and whether it is required. Lines are only added.
+const RECORD: &str = include_str!("../fixtures/fields.txt");
+
+/// Lines as [`RECORD`] has them.
+fn fields_now() -> BTreeSet<String> {
+    let mut now = BTreeSet::new();
+    for (kind, schema) in [
+        ("VDOConfig", schema::<VDOConfig>()),
+        ("VsphereCloudConfig", schema::<VsphereCloudConfig>()),
+        ("CompatibilityConfig", schema::<CompatibilityConfig>()),
+    ] {
+        let mut required = BTreeSet::new();
+        each("", &schema, &mut |path, node| {
+            let names = node.get("required").and_then(Value::as_array).into_iter().flatten();
+            required.extend(names.filter_map(Value::as_str).map(|name| format!("{path}.{name}")));
+            let kind_of = node["type"].as_str().unwrap_or("any");
+            let needed = if required.contains(path) { " required" } else { "" };
+            if !path.is_empty() {
+                now.insert(format!("{kind}{path} {kind_of}{needed}"));
+            }
+        });
+    }
+    now
+}
+
+#[test]
+fn crd_fields_of_every_build_stay_as_they_were() {
+    let now = fields_now();
+    for line in RECORD.lines().filter(|line| !line.starts_with('#')) {
+        // What is no longer required is taken from everyone who wrote it.
+        let relaxed = line.trim_end_matches(" required");
+        assert!(
+            now.contains(line) || now.contains(relaxed),
+            "{line}: the field has gone, has another type or has become required, which v1alpha1 promises not to do (docs/upgrade.md)"
+        );
+    }
+    let new: Vec<&str> = now
+        .iter()
+        .map(String::as_str)
+        .filter(|field| !RECORD.lines().any(|line| line == *field))
+        .collect();
+    assert!(new.is_empty(), "add these lines to tests/fixtures/fields.txt:\n{}", new.join("\n"));
 }
 
 #[test]

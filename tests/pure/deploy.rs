@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! What `kubectl apply -k deploy` applies.
 
 use std::path::Path;
@@ -46,4 +47,53 @@ fn kustomization_lists_every_manifest_but_the_namespaces() {
 fn read(file: &Path) -> Vec<Value> {
     let text = std::fs::read_to_string(file).expect("a manifest");
     vdo_api::yaml::load_all(&text).expect("YAML")
+}
+
+/// A reader who cannot pull the project's image finds on the spot how to get it.
+#[test]
+fn image_is_named_with_the_way_to_it() {
+    let mut named = 0;
+    let readme = (
+        Path::new("README.md").to_owned(),
+        std::fs::read_to_string(crate::sources::root().join("README.md")).expect("the page"),
+    );
+    for (path, text) in crate::sources::texts_of("deploy", &["yaml", "md", "sh"])
+        .into_iter()
+        .chain([readme])
+    {
+        if text.contains("ghcr.io/vdo-project/") {
+            named += 1;
+            assert!(
+                text.contains("install.md#from-the-sources"),
+                "{} names the image, and not how to get it: docs/install.md#from-the-sources",
+                path.display()
+            );
+        }
+    }
+    assert!(named >= 4, "the image is named in {named} files");
+}
+
+/// Who changes a type or a chart runs one target, and everything that is deployed is up to date.
+#[test]
+fn manifests_target_writes_every_generated_file_that_is_deployed() {
+    let makefile = std::fs::read_to_string(crate::sources::root().join("Makefile")).expect("the Makefile");
+    let (_, recipe) = makefile.split_once("\nmanifests:").expect("the target");
+    let recipe = recipe.split("\n\n").next().unwrap_or_default();
+    let steps: Vec<&str> = recipe.lines().skip(1).map(str::trim).collect();
+    let generate = "@$(CARGO) run --quiet --package vdo --example generate -- crds rbac chart";
+    assert_eq!(steps, [generate, "@$(MAKE) bundle"], "the recipe of `make manifests`");
+    let mut generated = 0;
+    for (folder, target) in [("deploy", "manifests"), ("bundle", "bundle")] {
+        for (path, text) in crate::sources::texts_of(folder, &["yaml", "md"]) {
+            for line in text.lines().filter(|line| line.contains("enerated") && line.contains(" by `make ")) {
+                generated += 1;
+                assert!(
+                    line.contains(&format!(" by `make {target}`")),
+                    "{folder}/{}: {line}",
+                    path.display()
+                );
+            }
+        }
+    }
+    assert!(generated > 10, "only {generated} generated files were found");
 }

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! What the drivers read is what was meant: files are read back by readers that share no code with the writers.
 #![allow(clippy::unwrap_used, clippy::panic, reason = "tests")]
 
@@ -227,8 +228,10 @@ fn csi_config_all_options_renders_expected_file() {
     assert_eq!(ignored.len(), 1);
     assert_eq!(ignored[0].option, "fileVolumes.vsanDataStoreUrl");
     assert!(csi::ignored(&version("3.1.2"), &options).is_empty());
-    let of =
-        |at: &str, options: &csi::CsiOptions| -> Vec<&str> { csi::ignored(&version(at), options).iter().map(|one| one.option).collect() };
+    let of = |at: &str, options: &csi::CsiOptions| -> Vec<String> {
+        let ignored = csi::ignored(&version(at), options);
+        ignored.into_iter().map(|one| one.option).collect()
+    };
     let tuning_2_6 = [
         "tuning.queryLimit",
         "tuning.listVolumeThreshold",

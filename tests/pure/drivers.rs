@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! From a specification with everything in it to what is asked of the matrix, to the values of the charts and to the drivers' configuration.
 #![allow(clippy::unwrap_used, clippy::panic, reason = "tests")]
 

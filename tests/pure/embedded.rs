@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! What the binary carries: an index that is fresh and complete, and charts that are the promised bytes.
 #![allow(
     clippy::unwrap_used,

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! What is done about a driver that does not get well.
 
 use serde_json::json;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! How much room the history takes.
 
 use vdo_core::chart::{self, Context};

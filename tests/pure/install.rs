@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The objects of an installation are those of deploy/.
 
 use serde_json::Value;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Log lines of the operator: one span for each reconcile and for each inspection of a vCenter, and one name for one thing in all fields.
 
 use crate::sources::product_texts;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The pure core and what is generated from it: no process, cluster or network.
 #![allow(missing_docs, reason = "tests")]
 mod adopt;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The matrix: what is refused, what is chosen, and why not the others.
 #![allow(
     clippy::unwrap_used,

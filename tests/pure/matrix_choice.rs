@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! What the resolver makes of the facts: every platform, old vCenters, features, steps, and a look ahead.
 #![allow(clippy::unwrap_used, missing_docs, reason = "a failing test should stop where it fails")]
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Every class of mistake in an index is found, with its place; and the published schema describes the index that is published.
 #![allow(clippy::unwrap_used, missing_docs, reason = "a failing test should stop where it fails")]
 

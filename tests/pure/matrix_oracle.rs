@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The resolver against an oracle that tries everything: 10,000 small matrices, each asked with its parts in another order.
 #![allow(clippy::unwrap_used, missing_docs, reason = "a failing test should stop where it fails")]
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! What is given to Prometheus and kube-state-metrics, against the pages and the definitions.
 
 #![allow(clippy::panic, reason = "a failing test should stop where it fails")]
@@ -83,4 +84,40 @@ fn kube_state_metrics_reads_fields_that_exist() {
         }
     }
     assert!(followed > 20, "only {followed} paths");
+}
+
+/// Grafana adds the filter `cluster = east` to each query of the data source that the filter names, and to no other.
+#[test]
+fn dashboard_filter_reaches_every_panel() {
+    let dashboard: Value = serde_json::from_str(&read("deploy/monitoring/dashboard.json")).expect("JSON");
+    let variables = dashboard["templating"]["list"].as_array().expect("variables");
+    let filters: Vec<&Value> = variables.iter().filter(|variable| variable["type"] == "adhoc").collect();
+    let [filter] = filters.as_slice() else {
+        panic!("one filter above the panels, not {filters:?}");
+    };
+    let source = &filter["datasource"];
+    let chosen = variables
+        .iter()
+        .find(|variable| variable["type"] == "datasource")
+        .expect("a data source to choose");
+    let name = chosen["name"].as_str().expect("a name");
+    assert_eq!(
+        source["uid"],
+        format!("${{{name}}}"),
+        "the filter is for the data source that is chosen"
+    );
+    assert_eq!(filter["filters"], serde_json::json!([]), "every cluster is shown at first");
+    let rows = dashboard["panels"].as_array().expect("panels").iter();
+    let panels = rows.flat_map(|panel| std::iter::once(panel).chain(panel["panels"].as_array().into_iter().flatten()));
+    let mut queries = 0;
+    for panel in panels {
+        for target in panel["targets"].as_array().into_iter().flatten() {
+            let own = target.get("datasource").or_else(|| panel.get("datasource"));
+            assert_eq!(own, Some(source), "{}: the filter does not reach it", panel["title"]);
+            let query = target["expr"].as_str().expect("a query");
+            assert!(!query.contains("cluster="), "{}: {query} has a cluster of its own", panel["title"]);
+            queries += 1;
+        }
+    }
+    assert!(queries > 20, "only {queries} queries");
 }

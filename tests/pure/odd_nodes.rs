@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Nodes that are not alive, or of another provider, are never the only reason why a driver is not ready or why a change of it is given up,
 //! and they are always named.
 

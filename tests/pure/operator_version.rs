@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! An operator of another version that renders the same writes nothing, and shares the Lease with this one: what is rendered, planned and
 //! elected does not know the version.
 

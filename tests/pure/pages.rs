@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The pages of the documentation: those that are made from code are up to date, links lead somewhere, none is left out, and each names the
 //! test that follows it.
 
@@ -178,6 +179,45 @@ fn page_list_of_decisions_has_each_once_with_its_title() {
         rows.remove(found.unwrap_or_else(|| panic!("docs/decisions/README.md has no row {row}")));
     }
     assert!(rows.is_empty(), "twice, or of no decision: {rows:?}");
+}
+
+/// The first claim that a reader sees is the one of docs/install.md, which a test binds, and it has no class.
+#[test]
+fn page_readme_has_the_first_claim_of_the_install_page() {
+    let claim = |page: &str| {
+        let text = read(page);
+        let block = text
+            .split("```yaml\n")
+            .find(|block| block.contains("kind: PersistentVolumeClaim"))
+            .expect("a claim");
+        block
+            .split("```")
+            .next()
+            .unwrap_or_default()
+            .split("---\n")
+            .next()
+            .unwrap_or_default()
+            .to_owned()
+    };
+    let (first, readme) = (claim("docs/install.md"), claim("README.md"));
+    assert!(first.contains("accessModes") && !first.contains("storageClassName"), "{first}");
+    assert_eq!(readme, first);
+}
+
+/// What a hosted forge asks of who brings something is there, and its automation is the same as everywhere else.
+#[test]
+fn page_templates_exist_and_the_workflow_runs_what_every_machine_runs() {
+    for path in [
+        "PULL_REQUEST_TEMPLATE.md",
+        "ISSUE_TEMPLATE/defect.yml",
+        "ISSUE_TEMPLATE/proposal.yml",
+        "ISSUE_TEMPLATE/config.yml",
+    ] {
+        assert!(read(&format!(".github/{path}")).lines().count() > 3, "{path}");
+    }
+    let workflow = vdo_api::yaml::load_all(&read(".github/workflows/ci.yaml")).expect("YAML");
+    let steps = workflow[0]["jobs"]["run"]["steps"].as_array().expect("steps");
+    assert!(steps.iter().any(|step| step["run"] == ".ci/run"), "{steps:?}");
 }
 
 /// A placeholder is code in angle brackets.

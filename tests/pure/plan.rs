@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The promises of the planner, held against a small simulated cluster: plain data in which an apply inserts, a delete marks
 //! and a tick removes what is marked.
 #![allow(clippy::expect_used, clippy::panic, reason = "tests")]

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Every reason is produced by a test: a scan over the tests proves it, and the tables here produce what no other test does.
 
 use crate::sources::{product, product_texts, texts_of};
@@ -272,6 +273,13 @@ fn reasons_hosts_without_shared_datastore_are_reported() {
     };
     let found = vdo_vsphere::vsphere::no_shared_datastore(&[none]).expect("a finding");
     assert_eq!(found.reason.as_str(), "NoSharedDatastore");
+}
+
+/// File volumes without the service that makes them.
+#[test]
+fn reasons_missing_file_service_is_reported() {
+    let found = vdo_vsphere::vsphere::no_file_service(&Default::default(), Some(&Ok(Some(false)))).expect("a finding");
+    assert_eq!(found.reason.as_str(), "NoFileService");
 }
 
 fn object(value: serde_json::Value) -> Object {

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Every error that a person can do something about says what, apart from what happened.
 
 use std::borrow::Cow;
@@ -13,6 +14,7 @@ use vdo_core::chart::values::ValuesError;
 use vdo_core::chart::{ArchiveError, ChartError, DocumentError, PackageError, RenderError};
 use vdo_core::driverconfig::ConfigError;
 use vdo_core::matrix::{Cause, IndexError, NoFit, PartsError};
+use vdo_core::patches::PatchRefused;
 use vdo_source::fetch::{ConfigMaps, ConfigMapsError, FetchError, Led, RepositoryError, RolledBack, WebError};
 
 fn text() -> String {
@@ -341,6 +343,14 @@ fn specification() -> Vec<Box<dyn Remedy>> {
             found: text(),
         }),
         Box::new(ReconcileError::NoClusterId),
+        Box::new(ReconcileError::Patch {
+            namespace: text(),
+            refused: Box::new(PatchRefused {
+                patch: text(),
+                subject: text(),
+                problem: text(),
+            }),
+        }),
         Box::new(ReconcileError::NewerDefinition {
             definition: text(),
             versions: text(),
@@ -365,9 +375,10 @@ fn remedy_every_error_that_can_be_fixed_has_one() {
 #[test]
 fn remedy_errors_that_time_or_others_fix_have_none() {
     let id = ObjectId::new("", "Secret", "n", "s");
-    let none: [Box<dyn Remedy>; 6] = [
+    let none: [Box<dyn Remedy>; 7] = [
         Box::new(ClusterError::Refused { id, source: said() }),
         Box::new(ClusterError::NotLeading { what: text() }),
+        Box::new(ClusterError::Unfinished { what: text(), why: text() }),
         Box::new(ClusterError::TimedOut {
             verb: text(),
             what: text(),

@@ -1,7 +1,19 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Rules of the code that no list of dependencies can say.
 
 use crate::sources::{product_code, product_texts, texts_of};
 use std::collections::BTreeSet;
+
+/// A stranger finds the place for a change by the first lines of files.
+#[test]
+fn rules_every_file_begins_with_what_it_does() {
+    let without: Vec<String> = product_texts()
+        .into_iter()
+        .filter(|(file, text)| !file.ends_with("/tests.rs") && !text.lines().take(3).any(|line| line.starts_with("//!")))
+        .map(|(file, _)| file)
+        .collect();
+    assert!(without.is_empty(), "no line begins with //! in: {without:#?}");
+}
 
 /// Text that others have written takes up to a hundred times its bytes in memory: `types::from_json` counts before anything is built, and so does
 /// `yaml`. What else reads JSON or YAML has a limit of its own, or reads what was counted before.
@@ -137,7 +149,7 @@ fn rules_only_apply_writes_to_the_cluster() {
 #[test]
 fn rules_tests_start_programs_that_every_machine_has() {
     const EVERY_MACHINE: [&str; 8] = ["bash", "cc", "cp", "go", "make", "setsid", "sh", "unshare"];
-    const LOOKED_FOR: [&str; 5] = ["chromium", "cosign", "fish", "openssl", "zsh"];
+    const LOOKED_FOR: [&str; 6] = ["chromium", "cosign", "fish", "openssl", "wine", "zsh"];
     let mut started = BTreeSet::new();
     for (file, text) in texts_of("tests", &["rs"]) {
         let after = text.split("Command::new(\"").skip(1);

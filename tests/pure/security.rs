@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! docs/security.md names a test for every attack, and each of them exists.
 
 use crate::sources::{root, texts_of};

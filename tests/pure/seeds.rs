@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The seeds of the fuzzer through what the fuzzer does with them. Those whose names begin with `good` are what is meant; the others
 //! are refused.
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Signatures of the matrix: what openssl and cosign write is accepted, and nothing else is.
 
 mod attached;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! What a VDOConfig says of itself in every situation, and that docs/errors.md explains every reason.
 
 mod failures;
@@ -115,11 +116,7 @@ fn wait(driver: &str, reason: Reason, message: &str) -> Wait {
 }
 
 fn failure(class: Class, reason: Reason, message: &str) -> Failure {
-    Failure {
-        reason,
-        class,
-        message: message.into(),
-    }
+    Failure::new(reason, class, message)
 }
 
 fn healthy() -> Report {

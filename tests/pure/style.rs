@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The words that docs/style.md has in bold are refused in every text of the repository.
 
 use crate::sources::texts_of;

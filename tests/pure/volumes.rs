@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! docs/volumes.md shows the table of causes, row by row.
 
 use crate::sources::root;

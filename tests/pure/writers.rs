@@ -1,6 +1,8 @@
-//! Files are written in one place, which follows no link and closes what is secret: the crate `vdo-files`. No other code writes one.
+// SPDX-License-Identifier: Apache-2.0
+//! Files are written in one place, which follows no link and closes what is secret: the crate `vdo-files`. No other code writes one. What an
+//! operating system does differently is in one place, too: the crate `vdo-system`.
 
-use crate::sources::{code, product, root, texts_of};
+use crate::sources::{code, product, product_code, root, texts_of};
 use std::path::Path;
 
 /// What writes a file, or leads others to one.
@@ -18,8 +20,26 @@ const WRITERS: [&str; 11] = [
     "set_permissions",
 ];
 
-/// The one place; and the root of an image, which `release` builds in a folder of its own with the modes that the image has.
-const MAY: [&str; 2] = ["crates/vdo-files/src/lib.rs", "crates/release/src/rootfs.rs"];
+/// The one place, with what it asks of the system; and the root of an image, which `release` builds in a folder of its own with the modes that the
+/// image has.
+const MAY: [&str; 4] = [
+    "crates/vdo-files/src/lib.rs",
+    "crates/vdo-system/src/unix.rs",
+    "crates/vdo-system/src/windows.rs",
+    "crates/release/src/rootfs.rs",
+];
+
+/// What only some systems have, and the questions which system this is.
+const OF_A_SYSTEM: [&str; 8] = [
+    "std::os::",
+    "rustix::",
+    "nix::",
+    "signal::unix",
+    "cfg(unix",
+    "cfg(windows",
+    "target_os",
+    "\"/dev/",
+];
 
 /// Registries and bundles name sizes up to the largest number there is: their sum is computed by `types::total`, which cannot overflow. Sums of
 /// times are kept by clippy, which each `lib.rs` asks for all of them.
@@ -73,4 +93,28 @@ fn files_are_written_in_one_place() {
     }
     assert!(seen > 300, "the sources were not found");
     assert!(found.is_empty(), "write it with vdo_files, which follows no link: {found:#?}");
+}
+
+/// `vdoctl` and what it is built of run on each system; the operator, which is the rest of `src`, runs on Linux.
+#[test]
+fn what_systems_do_differently_is_in_one_place() {
+    let of_the_operator = |path: &str| {
+        let own = ["src/lib.rs", "src/bin/", "src/controller", "src/runtime"];
+        own.iter().any(|start| path.starts_with(start))
+    };
+    let files = product_code().filter(|(path, _)| !path.starts_with("crates/vdo-system/") && !of_the_operator(path));
+    let (mut seen, mut found) = (0, Vec::new());
+    for (path, code) in files {
+        seen += 1;
+        // What a text in JSON has is of a cluster.
+        let code = code.replace("\\\"", "'");
+        found.extend(
+            OF_A_SYSTEM
+                .iter()
+                .filter(|word| code.contains(**word))
+                .map(|word| format!("{path}: {word}")),
+        );
+    }
+    assert!(seen > 300, "the sources were not found");
+    assert!(found.is_empty(), "ask vdo_system, which does it on every system: {found:#?}");
 }

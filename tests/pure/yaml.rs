@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! YAML means here what it means to kubectl, and what is written is read back unchanged.
 #![allow(
     clippy::unwrap_used,

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Servers that answer slowly, without end, or with what takes a thousand times its size: each ends its own inspection, in time, within its
 //! memory, and delays no other work.
 #![allow(clippy::unwrap_used, clippy::panic, clippy::print_stdout, reason = "tests")]

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Volumes that a simulated vCenter has registered under a cluster id, held against those that the cluster knows.
 #![allow(clippy::unwrap_used, clippy::panic, reason = "tests")]
 
@@ -11,11 +12,11 @@ use vdo_api::types::{Secret, Trust};
 use vdo_testbed::soap::{Act, Rule, SoapOptions, SoapProxy};
 use vdo_testbed::{Logins, Vcenter, VcenterOptions};
 use vdo_vsphere::vcenter::{Budget, Endpoint, Session};
-use vdo_vsphere::vsphere::{Claim, ConnectionReport, InspectionRequest};
+use vdo_vsphere::vsphere::{Claim, ConnectionReport, InspectionRequest, reached_datastores};
 
 const ID: &str = "demo & <test>";
 
-fn endpoint(proxy: &SoapProxy) -> Endpoint {
+pub fn endpoint(proxy: &SoapProxy) -> Endpoint {
     let _ = rustls::crypto::ring::default_provider().install_default();
     Endpoint {
         server: proxy.host().into(),
@@ -24,7 +25,7 @@ fn endpoint(proxy: &SoapProxy) -> Endpoint {
     }
 }
 
-fn credentials(vcenter: &Vcenter) -> Credentials {
+pub fn credentials(vcenter: &Vcenter) -> Credentials {
     Credentials {
         user: vcenter.user().into(),
         password: Secret::new(vcenter.password()),
@@ -39,7 +40,7 @@ fn claim(cluster_id: &str, handles: &[&str]) -> Arc<Claim> {
     })
 }
 
-async fn start() -> Result<(Vcenter, SoapProxy)> {
+pub async fn start() -> Result<(Vcenter, SoapProxy)> {
     let vcenter = Vcenter::start(VcenterOptions::with_vms([("vm-1", "10.0.0.1")])).await?;
     let proxy = SoapProxy::start(&vcenter, SoapOptions::default()).await?;
     Ok((vcenter, proxy))
@@ -172,5 +173,52 @@ async fn cluster_id_check_of_no_claim_asks_nothing() -> Result<()> {
     );
     ensure!(report.check(ConditionType::ClusterIdAvailable).is_none());
     ensure!(!proxy.calls().contains_key("CnsQueryVolume"), "{:?}", proxy.calls());
+    Ok(())
+}
+
+/// Hosts and datastores are those of the whole inventory, and one request is enough for them.
+#[tokio::test(flavor = "multi_thread")]
+async fn hosts_and_datastores_are_read_with_one_request() -> Result<()> {
+    let (vcenter, proxy) = start().await?;
+    let session = Session::open(endpoint(&proxy), credentials(&vcenter), &Budget::default()).await?;
+    let found = session.hosts_and_datastores(&Budget::default()).await?;
+    let calls = proxy.calls();
+    let whole = session.inventory(&Budget::default()).await?;
+    session.close().await;
+    ensure!(!found.hosts.is_empty() && found.hosts == whole.hosts, "{found:?}\n{whole:?}");
+    ensure!(
+        !found.datastores.is_empty() && found.datastores == whole.datastores,
+        "{found:?}\n{whole:?}"
+    );
+    ensure!(found.machines.is_empty() && !whole.machines.is_empty(), "{found:?}");
+    ensure!(
+        calls.get("RetrievePropertiesEx") == Some(&1) && !calls.contains_key("CreateContainerView"),
+        "{calls:?}"
+    );
+    let reached = reached_datastores(&found);
+    let is_reached =
+        |(name, hosts): &(String, _)| name == "LocalDS_0" && *hosts == found.hosts.values().map(|host| host.name.clone()).collect();
+    ensure!(reached.iter().any(is_reached), "{reached:?}");
+    Ok(())
+}
+
+/// What `vdoctl doctor volumes` then names as not read, and compares nothing with.
+#[tokio::test(flavor = "multi_thread")]
+async fn volumes_without_service_or_privilege_are_not_an_empty_list() -> Result<()> {
+    let (vcenter, proxy) = start().await?;
+    let session = Session::open(endpoint(&proxy), credentials(&vcenter), &Budget::default()).await?;
+    for (act, says) in [
+        (Act::Status(404, vec![], "none".into()), "404"),
+        (Act::Fault("NoPermission", "Permission was denied.", ""), "CnsQueryVolume"),
+    ] {
+        proxy.rule(Rule::on("CnsQueryVolume", act));
+        let found = session.volumes(ID, &Budget::default()).await;
+        proxy.no_more_rules();
+        let error = found.err().context("a list")?;
+        ensure!(vdo_api::api::chain(&error).contains(says), "{error:?}");
+    }
+    let volumes = session.volumes(ID, &Budget::default()).await?;
+    session.close().await;
+    ensure!(volumes.is_empty(), "{volumes:?}");
     Ok(())
 }

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Every way in which a connection can be wrong has one name: each fault, injected alone, gives exactly its reason at its stage, through
 //! the look that the operator and `vdoctl` take. The table is printed.
 #![allow(clippy::unwrap_used, clippy::panic, reason = "tests")]

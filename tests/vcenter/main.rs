@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! What is asked of a vCenter, against sockets that misbehave and a simulated vCenter.
 #![allow(missing_docs, reason = "tests")]
 
@@ -5,6 +6,7 @@ mod accounts;
 mod budget;
 mod cluster_id;
 mod connection_faults;
+mod file_service;
 mod fixes;
 mod probe;
 mod real_vcenter;

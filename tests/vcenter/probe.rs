@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Asking a vCenter who it is, against real sockets with real certificates that are right or wrong in one way each.
 #![allow(clippy::unwrap_used, clippy::panic, reason = "tests")]
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The same checks of a real vCenter, for what a simulated one cannot prove. Environment variables name it; docs/testing-real-vcenter.md
 //! lists them and what to prepare there. Without them the tests are skipped and listed as such.
 #![allow(clippy::unwrap_used, clippy::print_stdout, reason = "tests")]

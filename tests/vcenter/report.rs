@@ -1,7 +1,9 @@
+// SPDX-License-Identifier: Apache-2.0
 //! A vCenter is held against what a cluster needs: each fault gives its reason, and no other.
 #![allow(clippy::unwrap_used, clippy::panic, reason = "tests")]
 
 mod privileges;
+mod supervisor;
 
 use anyhow::{Context, Result, ensure};
 use jiff::Timestamp;
@@ -36,11 +38,16 @@ struct Bed {
 impl Bed {
     /// Everything that is asked for is there.
     async fn start() -> Result<Self> {
+        Self::start_beside(&[]).await
+    }
+
+    /// The same, with machines of others.
+    async fn start_beside(others: &[(&str, &str)]) -> Result<Self> {
         let _ = rustls::crypto::ring::default_provider().install_default();
         let vcenter = Vcenter::start(VcenterOptions {
             hosts: 2,
             datastores: 2,
-            ..VcenterOptions::with_vms(NODES)
+            ..VcenterOptions::with_vms(NODES.into_iter().chain(others.iter().copied()))
         })
         .await?;
         for (name, host) in [("cp-1", HOST), ("w-1", HOST), ("w-2", OTHER_HOST)] {

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Logging in to a simulated vCenter and reading what is in it.
 #![allow(clippy::unwrap_used, clippy::panic, reason = "tests")]
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The drivers' parsers say what the facts say.
 
 use anyhow::Result;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The proxy does what a real vCenter does and the simulator does not, and counts right.
 
 use anyhow::{Result, ensure};

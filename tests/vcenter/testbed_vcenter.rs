@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The simulated vCenter checks passwords and shows the certificate it was given.
 
 use anyhow::Result;

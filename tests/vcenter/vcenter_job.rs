@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The job for a real vCenter, against a simulated one that enforces privileges: what has its variables is run and passes, the rest is listed,
 //! and nothing is left.
 #![allow(clippy::unwrap_used, clippy::panic, reason = "tests")]

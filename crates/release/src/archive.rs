@@ -1,10 +1,10 @@
-//! `vdo-release archive` and `vdo-release chart`: files as a `.tar.gz` whose bytes depend on nothing but them.
+// SPDX-License-Identifier: Apache-2.0
+//! `vdo-release archive` and `vdo-release chart`: files as a `.tar.gz` or a `.zip` whose bytes depend on nothing but them.
 
 use crate::layer::{self, File};
-use crate::{elf, output};
+use crate::{executable, folder, output, zip};
 use anyhow::{Context, Result, anyhow, bail};
 use std::collections::BTreeMap;
-use std::fs;
 use std::path::{Path, PathBuf};
 use vdo_oci::oci::Platform;
 
@@ -13,14 +13,14 @@ pub struct Args {
     /// The platform of the program
     #[arg(long)]
     platform: Platform,
-    /// The program, linked statically
+    /// The program; for Linux linked statically
     #[arg(long, value_name = "FILE")]
     program: PathBuf,
     /// A text to put beside it
     #[arg(long = "file", value_name = "FILE")]
     files: Vec<PathBuf>,
-    /// The archive to write
-    #[arg(long, value_name = "FILE.tar.gz")]
+    /// The archive to write, as its name ends
+    #[arg(long, value_name = "FILE.tar.gz|FILE.zip")]
     output: PathBuf,
     /// Time stamp of all files, in seconds since 1970
     #[arg(long, value_name = "SECONDS", env = "SOURCE_DATE_EPOCH", default_value_t = 0)]
@@ -29,7 +29,7 @@ pub struct Args {
 
 pub fn run(args: &Args) -> Result<()> {
     let program = output::read(&args.program)?;
-    elf::check(&program, &args.platform, |_| false)
+    executable::check(&program, &args.platform)
         .with_context(|| format!("{} cannot be the program of {}", args.program.display(), args.platform))?;
     let size = program.len() as u64;
     let mut files = BTreeMap::from([(
@@ -61,8 +61,14 @@ fn name(path: &Path) -> Result<String> {
 }
 
 fn write(files: &BTreeMap<String, File>, created: u64, to: &Path) -> Result<u64> {
-    let mut bytes = Vec::new();
-    layer::write(files, created, &mut bytes)?;
+    let bytes = match to.extension().is_some_and(|end| end == "zip") {
+        true => zip::write(files, created)?,
+        false => {
+            let mut bytes = Vec::new();
+            layer::write(files, created, &mut bytes)?;
+            bytes
+        }
+    };
     output::write(to, &bytes)?;
     Ok(bytes.len() as u64)
 }
@@ -75,6 +81,9 @@ pub struct ChartArgs {
     /// The version that its Chart.yaml has to name
     #[arg(long, value_name = "VERSION")]
     version: String,
+    /// The name of the operator's image, where it is another one than in values.yaml
+    #[arg(long, value_name = "NAME")]
+    image: Option<String>,
     /// Folder for NAME-VERSION.tgz
     #[arg(long, value_name = "DIR")]
     output: PathBuf,
@@ -85,13 +94,14 @@ pub struct ChartArgs {
 
 /// Packages a Helm chart, as `helm package` does, but with the same bytes for the same files.
 pub fn chart(args: &ChartArgs) -> Result<()> {
-    let mut sources = BTreeMap::new();
     let ignored = args.source.join(".helmignore");
     let ignored = match ignored.exists() {
         true => patterns(&String::from_utf8_lossy(&output::read(&ignored)?))?,
         false => Vec::new(),
     };
-    collect(&args.source, String::new(), &ignored, &mut sources)?;
+    // Hidden files are for those who write the chart.
+    let is_left_out = |name: &str, is_folder| name.starts_with('.') || ignored.iter().any(|pattern| pattern.matches(name, is_folder));
+    let mut sources = folder::contents(&args.source, |name, is_folder| !is_left_out(name, is_folder))?;
     let metadata = sources
         .get("Chart.yaml")
         .ok_or_else(|| anyhow!("{} has no Chart.yaml", args.source.display()))?;
@@ -104,6 +114,12 @@ pub fn chart(args: &ChartArgs) -> Result<()> {
             args.version
         );
     }
+    if let Some(image) = &args.image {
+        let values = sources
+            .get_mut("values.yaml")
+            .ok_or_else(|| anyhow!("the chart has no values.yaml"))?;
+        *values = with_image(&String::from_utf8_lossy(values), image)?.into_bytes();
+    }
     let files = sources
         .into_iter()
         .map(|(path, bytes)| (format!("{name}/{path}"), File { bytes, executable: false }));
@@ -112,23 +128,14 @@ pub fn chart(args: &ChartArgs) -> Result<()> {
     output::line(&format!("  {name}-{version}.tgz: {}", output::size(packed)))
 }
 
-/// Every file below a folder, by its path there. Hidden files are for those who write the chart.
-fn collect(folder: &Path, prefix: String, ignored: &[Pattern], files: &mut BTreeMap<String, Vec<u8>>) -> Result<()> {
-    let cannot = || format!("cannot read the folder {}", folder.display());
-    for entry in fs::read_dir(folder).with_context(cannot)? {
-        let path = entry.with_context(cannot)?.path();
-        let name = name(&path)?;
-        let is_ignored = ignored.iter().any(|pattern| pattern.matches(&name, path.is_dir()));
-        if name.starts_with('.') || is_ignored {
-            continue;
-        }
-        if path.is_dir() {
-            collect(&path, format!("{prefix}{name}/"), ignored, files)?;
-        } else {
-            files.insert(format!("{prefix}{name}"), output::read(&path)?);
-        }
-    }
-    Ok(())
+/// The default values with another image: the repository below `image`, and every other line as it is.
+fn with_image(values: &str, image: &str) -> Result<String> {
+    let (before, rest) = values
+        .split_once("\n  repository: ")
+        .filter(|(before, _)| before.lines().rfind(|line| !line.trim_start().starts_with('#')) == Some("image:"))
+        .ok_or_else(|| anyhow!("values.yaml does not begin the image with its repository"))?;
+    let (_, after) = rest.split_once('\n').unwrap_or_default();
+    Ok(format!("{before}\n  repository: {image}\n{after}"))
 }
 
 /// A line of `.helmignore`.
@@ -178,6 +185,15 @@ fn patterns(text: &str) -> Result<Vec<Pattern>> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn chart_values_lead_to_another_image_and_say_the_same_otherwise() {
+        let values = "# values\n\nimage:\n  # where\n  repository: ghcr.io/a/b\n  tag: \"\"\nother: 1\n";
+        let changed = with_image(values, "r:5000/x/b").expect("values");
+        assert_eq!(changed, values.replace("ghcr.io/a/b", "r:5000/x/b"));
+        assert!(with_image("image: {}\n", "x").is_err());
+        assert!(with_image("other:\n  repository: a\n", "x").is_err());
+    }
 
     #[test]
     fn helmignore_lines_are_matched_by_name_and_others_are_rejected() {

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! `vdo-release bom`: what cargo-cyclonedx lists of a package, without the folder in which it did so, and with what is in no crate of it.
 
 use crate::output;

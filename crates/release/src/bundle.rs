@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! `vdo-release bundle`: the operator as OLM installs it, from the files of deploy/ and the matrix.
 //!
 //! OLM creates the kinds that a bundle may hold, and moves what has a namespace into the operator's own. The rest is in one more file,
@@ -74,6 +75,7 @@ impl Source {
             objects: files(&[
                 "operator.yaml",
                 "rbac.yaml",
+                "readers-rbac.yaml",
                 "drivers-rbac.yaml",
                 "openshift-rbac.yaml",
                 "openshift-trusted-ca.yaml",

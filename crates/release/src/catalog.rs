@@ -1,8 +1,9 @@
+// SPDX-License-Identifier: Apache-2.0
 //! `vdo-release bundle-image` and `vdo-release catalog`: a bundle as an image, and the file-based catalog of several with its image.
 
 use crate::bundle::{ANNOTATIONS, CHANNELS, PACKAGE, annotations, read_csv};
 use crate::image::{Reference, reference};
-use crate::{data_image, output};
+use crate::{data_image, folder, output};
 use anyhow::{Context, Result, bail, ensure};
 use semver::Version;
 use serde_json::{Value, json};
@@ -65,24 +66,10 @@ pub fn pack_bundle(args: &BundleArgs) -> Result<()> {
     );
     let mut files = BTreeMap::new();
     for part in PARTS {
-        collect(&args.bundle, part, &mut files)?;
+        let below = folder::contents(&args.bundle.join(part), |_, _| true)?.into_iter();
+        files.extend(below.map(|(name, bytes)| (format!("{part}/{name}"), bytes)));
     }
     data_image::pack(&args.output, files, &annotations(), &args.reference, args.created).map(|_| ())
-}
-
-/// The files below a folder, by their paths.
-fn collect(root: &Path, path: &str, files: &mut BTreeMap<String, Vec<u8>>) -> Result<()> {
-    let folder = root.join(path);
-    for entry in std::fs::read_dir(&folder).with_context(|| format!("cannot read {}", folder.display()))? {
-        let entry = entry?;
-        let path = format!("{path}/{}", entry.file_name().to_string_lossy());
-        if entry.path().is_dir() {
-            collect(root, &path, files)?;
-        } else {
-            files.insert(path, output::read(&entry.path())?);
-        }
-    }
-    Ok(())
 }
 
 pub fn run(args: &Args) -> Result<()> {

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Images that hold files and start nothing: bundles, and catalogs of them.
 
 use crate::image::{self, Reference};

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Whether a program can start in an image.
 
 use anyhow::{Result, bail};

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! `vdo-release image`: programs, one for each platform, become an OCI image layout.
 
 use crate::layer::File;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! `vdo-release install-yaml`: what deploy/kustomization.yaml lists, as one file for kubectl, and beside it the namespaces, which no one should
 //! delete with the rest: the storage driver would end under its volumes.
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! `vdo-release krew`: the manifest by which krew installs vdoctl as `kubectl vdo`.
 
 use crate::output;
@@ -30,12 +31,13 @@ pub fn run(args: &Args) -> Result<()> {
             .file_name()
             .and_then(|name| name.to_str())
             .ok_or_else(|| anyhow!("{} has no name", path.display()))?;
+        let program = if platform.os == "windows" { "vdoctl.exe" } else { "vdoctl" };
         platforms.push(json!({
             "selector": {"matchLabels": {"os": platform.os, "arch": platform.architecture}},
             "uri": format!("{}/{name}", args.base.trim_end_matches('/')),
             "sha256": Digest::of(&output::read(path)?).hex(),
-            "bin": "vdoctl",
-            "files": [{"from": "vdoctl", "to": "."}, {"from": "LICENSE", "to": "."}],
+            "bin": program,
+            "files": [{"from": program, "to": "."}, {"from": "LICENSE", "to": "."}],
         }));
     }
     let manifest = json!({

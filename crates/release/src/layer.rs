@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! A layer: a tar archive of files by path whose bytes depend on nothing but them.
 //!
 //! It is written as Go's archive/tar writes it, which is what buildah uses: plain ustar, folders before what they hold, the kind of file

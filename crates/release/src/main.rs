@@ -1,21 +1,29 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Builds what is published of VDO. `make image` and `make release` call it; docs/release.md says what comes out.
 
 mod archive;
 mod bom;
+mod built;
 mod bundle;
 mod catalog;
 mod data_image;
 mod elf;
+mod executable;
+mod folder;
 mod image;
+mod image_archive;
 mod install_yaml;
 mod krew;
 mod layer;
 mod matrix;
 mod notes;
 mod output;
+mod publish;
+mod registry;
 mod rootfs;
 mod sign;
 mod sums;
+mod zip;
 
 use anyhow::Result;
 use clap::{Parser, Subcommand};
@@ -33,6 +41,10 @@ struct Cli {
 enum Command {
     /// Packs the operator into an OCI image layout
     Image(image::Args),
+    /// Writes the image of one platform as a file that kind, k3d, minikube, docker, podman and containerd load
+    ImageArchive(image_archive::Args),
+    /// Pushes the image to a registry, under a tag that says what is in it
+    ImagePush(publish::PushArgs),
     /// Writes the input of deploy/Containerfile, for builds with a container tool
     Context(rootfs::Args),
     /// Packs a program and the texts that belong to it
@@ -55,6 +67,8 @@ enum Command {
     Krew(krew::Args),
     /// Writes the matrix and its charts as a folder, signed with the key in VDO_SIGNING_KEY
     Matrix(matrix::Args),
+    /// Publishes everything of a version in a registry; what is there is not sent again, and nothing is replaced
+    Publish(publish::Args),
     /// Writes SHA256SUMS
     Sums(sums::Args),
     /// Signs files with the key in VDO_SIGNING_KEY
@@ -64,6 +78,8 @@ enum Command {
 fn run(command: &Command) -> Result<()> {
     match command {
         Command::Image(args) => image::run(args),
+        Command::ImageArchive(args) => image_archive::run(args),
+        Command::ImagePush(args) => publish::push(args),
         Command::Context(args) => rootfs::context(args),
         Command::Archive(args) => archive::run(args),
         Command::Chart(args) => archive::chart(args),
@@ -75,6 +91,7 @@ fn run(command: &Command) -> Result<()> {
         Command::Catalog(args) => catalog::run(args),
         Command::Krew(args) => krew::run(args),
         Command::Matrix(args) => matrix::run(args),
+        Command::Publish(args) => publish::run(args),
         Command::Sums(args) => sums::run(args),
         Command::Sign(args) => sign::run(args),
     }

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! `vdo-release matrix`: the matrix and its charts as a folder that a web server can serve, or a mirror copy.
 
 use crate::{output, sign, sums};

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! `vdo-release notes`: what the changelog says of one version.
 
 use crate::output;

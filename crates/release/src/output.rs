@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Where results go: standard output, and folders that are replaced whole.
 
 use anyhow::{Context, Result, anyhow, bail};

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The files of the image: the program, the certificates by which it trusts servers, and a name for its user.
 
 use crate::layer::File;

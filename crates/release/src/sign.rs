@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! `vdo-release sign`: signatures that cosign verifies, made without it and without a network.
 //!
 //! Each is a Sigstore bundle (version 0.3) with a message signature of an ECDSA key on P-256.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The accounts of the drivers in a vCenter: which roles and permissions they need, and the steps from what is there to that.
 //!
 //! ```text

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! What a command can fix in a vCenter so that the drivers can work there: `disk.EnableUUID` and the hardware version of the nodes' machines,
 //! and the tags of zones and regions.
 //!

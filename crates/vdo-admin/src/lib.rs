@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Changes vCenters for a person who asks `vdoctl` to: accounts with least privilege, settings of machines, tags.
 //!
 //! - [`accounts`]: roles and permissions that a driver needs, as a plan of steps.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The VDOConfig of an installation.
 
 use crate::connections::{Connection, of_cpi, of_csi, origin, used};

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The vCenters of both drivers as connections, each with its Secret.
 
 use crate::draft::Draft;
@@ -40,6 +41,11 @@ impl Connection {
     /// The address of its vCenter, as it is written.
     pub(crate) fn address(&self) -> &str {
         &self.server.address
+    }
+
+    /// Where the address is written.
+    pub(crate) const fn origin(&self) -> &Origin {
+        &self.server.origin
     }
 }
 

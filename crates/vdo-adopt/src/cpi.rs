@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The file of the cloud provider as settings: YAML, or the older INI.
 
 mod items;

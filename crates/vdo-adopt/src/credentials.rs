@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The Secret of the cloud provider: the accounts of vCenters by their addresses.
 
 use crate::mounts::{content, keys};

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! `csi-vsphere.conf` as settings.
 
 use crate::error::AdoptError;
@@ -8,7 +9,7 @@ use crate::text::{boolean, list, number, port, thumbprint, wrong};
 use std::collections::BTreeMap;
 use vdo_api::api::{NetPermission, Permission};
 use vdo_api::types::{DriverVersion, Secret};
-use vdo_core::driverconfig::csi;
+use vdo_core::driverconfig::csi::{self, since};
 use vdo_core::driverconfig::gcfg_reader::{Contents, Entry};
 
 /// What the file of the CSI driver says.
@@ -39,13 +40,13 @@ struct Number {
     since: &'static str,
 }
 
-const fn tuning(key: &'static str, field: &'static str, default: &'static [i64], since: &'static str) -> Number {
+const fn tuning(setting: since::Key, default: &'static [i64]) -> Number {
     Number {
-        key,
-        field: ["tuning", field],
+        key: setting.key,
+        field: setting.field,
         default,
         most: i32::MAX,
-        since,
+        since: setting.since,
     }
 }
 
@@ -55,20 +56,15 @@ const fn snapshots(key: &'static str, field: &'static str, default: &'static [i6
         field: ["snapshots", field],
         default,
         most: 32,
-        since: "2.4.0",
+        since: since::SNAPSHOTS,
     }
 }
 
 const TUNING: [Number; 4] = [
-    tuning("query-limit", "queryLimit", &[10_000], "2.6.0"),
-    tuning("list-volume-threshold", "listVolumeThreshold", &[50], "2.6.0"),
-    tuning("csi-auth-check-intervalinmin", "authCheckMinutes", &[5], "2.2.0"),
-    tuning(
-        "csi-fetch-preferred-datastores-intervalinmin",
-        "preferredDatastoresMinutes",
-        &[0, 5],
-        "2.6.0",
-    ),
+    tuning(since::QUERY_LIMIT, &[10_000]),
+    tuning(since::LIST_VOLUME_THRESHOLD, &[50]),
+    tuning(since::AUTH_CHECK, &[5]),
+    tuning(since::PREFERRED_DATASTORES, &[0, 5]),
 ];
 
 const SNAPSHOTS: [Number; 3] = [
@@ -88,12 +84,6 @@ const DEFAULTS: [(&str, &[&str]); 5] = [
 
 pub(crate) const NO_FIELD: &str = "no field has it";
 const UNKNOWN: &str = "the driver does not know it";
-/// The first version that reads the trust of each vCenter from its own section.
-const TRUST_PER_VCENTER: &str = "3.3.0";
-/// The first version that reads the datastore of migrated volumes.
-const MIGRATION: &str = "3.0.0";
-/// The first version that does not read the datastores of file shares any more.
-const WITHOUT_DATASTORES: &str = "3.2.0";
 
 /// One reading of the file.
 struct Reading<'a> {
@@ -230,7 +220,7 @@ impl Reading<'_> {
     fn vcenter(&mut self, name: &str, entry: &Entry, text: &str, origin: &Origin) -> Result<(), AdoptError> {
         match entry.key.as_str() {
             // Older versions have one way of trust for all, in [Global].
-            "ca-file" | "thumbprint" if self.before(TRUST_PER_VCENTER) => {
+            "ca-file" | "thumbprint" if self.before(since::TRUST_PER_VCENTER) => {
                 self.lose(entry, origin, "this version of the driver reads it in [Global] only");
             }
             key if Server::has(key) => {
@@ -239,14 +229,16 @@ impl Reading<'_> {
                     server.set(entry, origin, &trusting)?;
                 }
             }
-            "targetvsanfilesharedatastoreurls" if self.before(WITHOUT_DATASTORES) => self.datastores(entry, text, origin),
+            "targetvsanfilesharedatastoreurls" if self.before(since::WITHOUT_FILE_SHARE_DATASTORES) => self.datastores(entry, text, origin),
             "targetvsanfilesharedatastoreurls" => self.lose(entry, origin, "versions of the driver since 3.2.0 do not read it"),
             "targetvsanfileshareclusters" if list(text).iter().all(|id| is_cluster(id)) => {
                 let clusters = Said::new(list(text), origin.clone());
                 self.found.file_share_clusters.insert(name.to_owned(), clusters);
             }
             "targetvsanfileshareclusters" => self.lose(entry, origin, "the field takes managed object IDs such as domain-c8"),
-            "migration-datastore-url" if self.before(MIGRATION) => self.lose(entry, origin, "the driver reads it from 3.0.0 on"),
+            "migration-datastore-url" if self.before(since::MIGRATION_DATASTORE) => {
+                self.lose(entry, origin, "the driver reads it from 3.0.0 on")
+            }
             "migration-datastore-url" if self.found.servers.len() > 1 => {
                 self.lose(entry, origin, "the driver does not read it with several vCenters");
             }

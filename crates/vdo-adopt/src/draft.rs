@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Objects under construction, with the origin of each field.
 
 use crate::origin::Origin;

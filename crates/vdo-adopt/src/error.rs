@@ -1,7 +1,11 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Why the settings of an installation cannot be adopted, with file, line and remedy, and without any value.
+
 use crate::origin::Origin;
 use std::borrow::Cow;
 use vdo_api::types::Remedy;
 use vdo_core::driverconfig::gcfg_reader::ReadError;
+use vdo_core::drivers::CSI_SECRET;
 
 /// An installation whose settings cannot be read. No value is part of it.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -83,6 +87,12 @@ pub enum AdoptError {
         /// Where they should be.
         origin: Origin,
     },
+    /// Nothing says which vCenter the driver uses.
+    #[error("the driver is there by half, as {workload}: no controller and no Secret {CSI_SECRET} is left that names its vCenter")]
+    Half {
+        /// The workloads that are left.
+        workload: String,
+    },
     /// No vCenter.
     #[error("{origin}: the file names no vCenter")]
     NoServer {
@@ -102,6 +112,11 @@ impl Remedy for AdoptError {
             Self::NoFile { .. } => "Put the file into a Secret or a ConfigMap that is mounted at this path.".into(),
             Self::Missing { .. } => "Create it, or allow yourself to read it.".into(),
             Self::NoCredentials { .. } => "Write both for this address exactly as the file spells it.".into(),
+            Self::Half { .. } => format!(
+                "Apply the manifests of the controller or Secret {CSI_SECRET} again, then vdoctl adopt. Or name the vCenter: vdoctl deploy --vcenter \
+                 HOST --user NAME"
+            )
+            .into(),
             Self::NoServer { .. } => "Name one in the file.".into(),
         })
     }

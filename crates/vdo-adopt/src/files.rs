@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The files of the drivers, found by the paths that their programs read.
 
 use crate::Installation;
@@ -5,20 +6,30 @@ use crate::cpi::{self, CpiFile};
 use crate::credentials::Credentials;
 use crate::csi::{self, CsiFile};
 use crate::error::AdoptError;
-use crate::mounts::{Place, file, folder, mounted};
+use crate::mounts::{Place, content, file, folder, mounted};
 use crate::origin::{Losses, Origin, Said, named};
 use crate::workload::Role;
 use crate::workload::{flags, variables};
 use serde_json::Value;
 use std::collections::BTreeSet;
 use vdo_api::types::{DriverVersion, ObjectId};
-use vdo_core::drivers::{CLOUD_PROVIDER, STORAGE};
+use vdo_core::driverconfig::csi::FILE;
+use vdo_core::drivers::{CLOUD_PROVIDER, CSI_SECRET, STORAGE};
 use vdo_core::installed::Installed;
 
 /// Where the CSI driver looks for its file without a variable that names another.
 const CSI_FILE: &str = "/etc/cloud/csi-vsphere.conf";
 /// Where the CSI driver keeps the identity that it made up itself.
 const GENERATED_ID: &str = "vsphere-csi-cluster-id";
+
+/// How much is read of an installation.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Depth {
+    /// The files, with the accounts, certificates and the identity that other objects have.
+    Everything,
+    /// Only what the files themselves say.
+    Files,
+}
 
 /// A file, and who reads it.
 struct Read<'a> {
@@ -30,7 +41,10 @@ struct Read<'a> {
 
 impl Read<'_> {
     /// The content of another file of the same container, as text.
-    fn beside(&self, installation: &Installation<'_>, path: &str, key: &Origin) -> Result<String, AdoptError> {
+    fn beside(&self, installation: &Installation<'_>, depth: Depth, path: &str, key: &Origin) -> Result<String, AdoptError> {
+        if depth == Depth::Files {
+            return Ok(String::new());
+        }
         let workload = named(self.by.object.identity());
         let nowhere = || AdoptError::NoFile {
             workload: format!("{workload} ({key})"),
@@ -44,27 +58,72 @@ impl Read<'_> {
 }
 
 /// The file of the CSI driver; `None` where the driver does not run.
-pub(crate) fn csi(installation: &Installation<'_>) -> Result<Option<(CsiFile, Losses)>, AdoptError> {
+pub(crate) fn csi(installation: &Installation<'_>, depth: Depth) -> Result<Option<(CsiFile, Losses)>, AdoptError> {
     let workloads = installation.of(STORAGE);
     if workloads.is_empty() {
         return Ok(None);
     }
-    let Some(read) = one_file(installation, &workloads, csi_path)? else {
-        let by = workloads
-            .iter()
-            .map(|one| named(one.object.identity()))
-            .collect::<Vec<_>>()
-            .join(" and ");
-        return Err(AdoptError::NoFile {
-            workload: by,
-            path: CSI_FILE.to_owned(),
-        });
+    let is_half = !workloads.iter().any(|one| is_controller(one));
+    let found = match one_file(installation, &workloads, csi_path)? {
+        None if is_half => left(installation, &workloads),
+        found => found,
+    };
+    let Some(read) = found else {
+        return match depth {
+            Depth::Everything if is_half => Ok(Some(unknown(&workloads))),
+            _ => Err(AdoptError::NoFile {
+                workload: names(&workloads),
+                path: CSI_FILE.to_owned(),
+            }),
+        };
     };
     let origin = read.place.origin();
-    let ca = |path: &str, key: &Origin| read.beside(installation, path, key);
+    let ca = |path: &str, key: &Origin| read.beside(installation, depth, path, key);
     let (mut found, losses) = csi::read(&read.bytes, &origin, version(&workloads), &ca)?;
-    generated_id(installation, read.by, &mut found)?;
+    if depth == Depth::Everything {
+        generated_id(installation, read.by, &mut found)?;
+    }
     Ok(Some((found, losses)))
+}
+
+/// The file that a controller has left behind when it was removed: the node plugin mounts none.
+fn left<'a>(installation: &Installation<'_>, workloads: &[&'a Installed]) -> Option<Read<'a>> {
+    workloads.iter().find_map(|by| {
+        let place = Place {
+            object: configuration(by),
+            key: FILE.to_owned(),
+        };
+        let bytes = content(installation.objects.get(&place.object)?, FILE)?;
+        let container = by.object.pod_spec()?["containers"].get(0)?;
+        Some(Read {
+            place,
+            bytes,
+            by,
+            container,
+        })
+    })
+}
+
+/// The Secret in which the documentation of the driver has people put its file.
+fn configuration(one: &Installed) -> ObjectId {
+    ObjectId::new("", "Secret", one.object.namespace(), CSI_SECRET)
+}
+
+/// What is said of half an installation: that its file is lost, as one setting.
+fn unknown(workloads: &[&Installed]) -> (CsiFile, Losses) {
+    let mut losses = Losses::of("csi");
+    losses.add(
+        "file",
+        Origin::new(names(workloads), ""),
+        format!("no controller and no Secret {CSI_SECRET} is left, so that {FILE} with vCenters, cluster id and all settings is unknown"),
+    );
+    (CsiFile::default(), losses)
+}
+
+/// The names of workloads for people.
+pub(crate) fn names(workloads: &[&Installed]) -> String {
+    let names: Vec<String> = workloads.iter().map(|one| named(one.object.identity())).collect();
+    names.join(" and ")
 }
 
 /// The identity that the driver made up, where its file names none. Both cannot be.
@@ -89,7 +148,7 @@ fn generated_id(installation: &Installation<'_>, by: &Installed, found: &mut Csi
 }
 
 /// The file of the cloud provider, with the accounts of its Secrets; `None` where it does not run.
-pub(crate) fn cpi(installation: &Installation<'_>) -> Result<Option<(CpiFile, Losses)>, AdoptError> {
+pub(crate) fn cpi(installation: &Installation<'_>, depth: Depth) -> Result<Option<(CpiFile, Losses)>, AdoptError> {
     let workloads = installation.of(CLOUD_PROVIDER);
     let Some(first) = workloads.first() else { return Ok(None) };
     let Some(read) = one_file(installation, &workloads, cpi_path)? else {
@@ -98,8 +157,16 @@ pub(crate) fn cpi(installation: &Installation<'_>) -> Result<Option<(CpiFile, Lo
             path: "the file of --cloud-config".to_owned(),
         });
     };
-    let ca = |path: &str, key: &Origin| read.beside(installation, path, key);
+    let ca = |path: &str, key: &Origin| read.beside(installation, depth, path, key);
     let (mut found, mut losses) = cpi::read(&read.bytes, &read.place.origin(), &ca)?;
+    if depth == Depth::Everything {
+        add_accounts(installation, &read, &mut found, &mut losses)?;
+    }
+    Ok(Some((found, losses)))
+}
+
+/// Adds the accounts of the Secrets that the file of the cloud provider names.
+fn add_accounts(installation: &Installation<'_>, read: &Read<'_>, found: &mut CpiFile, losses: &mut Losses) -> Result<(), AdoptError> {
     let by = read.place.origin().to_string();
     let directory = found.secrets_directory.as_ref().map(|said| said.value.clone());
     let pod = read.by.object.pod_spec().cloned().unwrap_or_default();
@@ -119,11 +186,11 @@ pub(crate) fn cpi(installation: &Installation<'_>) -> Result<Option<(CpiFile, Lo
             let Some(secret) = installation.objects.get(&id) else {
                 return Err(AdoptError::Missing { object: named(&id), by });
             };
-            Credentials::read(secret, &mut losses).complete(&mut one.server);
+            Credentials::read(secret, losses).complete(&mut one.server);
         }
         one.server.complete()?;
     }
-    Ok(Some((found, losses)))
+    Ok(())
 }
 
 /// The file that the containers of a driver read; the same for all of them.
@@ -195,6 +262,7 @@ pub fn missing(installation: &Installation<'_>) -> BTreeSet<ObjectId> {
     for one in installation.of(STORAGE) {
         let namespace = one.object.namespace();
         all.insert(ObjectId::new("", "ConfigMap", namespace, GENERATED_ID));
+        all.insert(configuration(one));
         all.extend(states(one));
     }
     all.extend(accounts(installation));
@@ -233,6 +301,9 @@ pub(crate) fn states(one: &Installed) -> Option<ObjectId> {
 
 /// The first workload of the CSI driver that is a controller, else any.
 pub(crate) fn controller<'a>(workloads: &[&'a Installed]) -> Option<&'a Installed> {
-    let is_controller = |one: &&&Installed| Role::of(&one.object, STORAGE.name) == Some(Role::Controller);
-    workloads.iter().find(is_controller).or(workloads.first()).copied()
+    workloads.iter().find(|one| is_controller(one)).or(workloads.first()).copied()
+}
+
+fn is_controller(one: &Installed) -> bool {
+    Role::of(&one.object, STORAGE.name) == Some(Role::Controller)
 }

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! A file in gcfg, held to what an adoption needs: every key once.
 
 use crate::error::AdoptError;

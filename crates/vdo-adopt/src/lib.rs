@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! An installation of the drivers that another tool made, read into the objects of VDO.
 //!
 //! ```text
@@ -20,6 +21,7 @@ mod draft;
 mod error;
 mod files;
 mod ini;
+mod lost;
 mod mounts;
 pub mod moving;
 mod origin;
@@ -32,6 +34,7 @@ pub use connections::Account;
 pub use draft::Draft;
 pub use error::AdoptError;
 pub use files::missing;
+pub use lost::lost;
 pub use mounts::Objects;
 pub use origin::{Loss, Origin};
 
@@ -39,6 +42,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use config::Parts;
 use connections::{Connection, merged};
+use files::Depth;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use vdo_core::chart::Chart;
@@ -144,11 +148,11 @@ pub struct Adoption {
 /// Reads an installation.
 ///
 /// # Errors
-/// When a file cannot be read, when parts of the installation contradict each other, or when something they refer to is not there. An
-/// installation without workloads is one of no driver.
+/// When a file cannot be read, when nothing names a vCenter, when parts of the installation contradict each other, or when something they
+/// refer to is not there. An installation without workloads is one of no driver.
 pub fn adoption(installation: &Installation<'_>) -> Result<Adoption, AdoptError> {
-    let cpi = files::cpi(installation)?;
-    let csi = files::csi(installation)?;
+    let cpi = files::cpi(installation, Depth::Everything)?;
+    let csi = files::csi(installation, Depth::Everything)?;
     let servers = |servers: Option<Vec<server::Server>>| servers.unwrap_or_default();
     let connections = merged(
         servers(
@@ -158,6 +162,10 @@ pub fn adoption(installation: &Installation<'_>) -> Result<Adoption, AdoptError>
         servers(csi.as_ref().map(|(file, _)| file.servers.clone())),
         installation.connections,
     );
+    if csi.is_some() && connections.is_empty() && installation.connections.is_empty() {
+        let workload = files::names(&installation.of(STORAGE));
+        return Err(AdoptError::Half { workload });
+    }
     let mut losses = Vec::new();
     let parts = Parts {
         installation,

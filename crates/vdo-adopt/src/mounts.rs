@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Which key of which object a pod finds at a path.
 
 use crate::error::AdoptError;
@@ -18,6 +19,14 @@ impl Objects {
     #[must_use]
     pub fn new(objects: impl IntoIterator<Item = Object>) -> Self {
         Self(objects.into_iter().map(|object| (object.id(), object)).collect())
+    }
+
+    /// These, and each that is not among them as it is here.
+    #[must_use]
+    pub fn under(&self, others: &Self) -> Self {
+        let mut all = self.clone();
+        all.0.extend(others.0.clone());
+        all
     }
 
     /// One of them.

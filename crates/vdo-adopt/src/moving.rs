@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! A driver of another tool that makes room for the one of the operator, in an order in which volumes stay attached and no two controllers run
 //! at the same time (pure).
 //!
@@ -33,6 +34,9 @@ impl State {
     pub fn next(&self) -> Next {
         if let Some(blocked) = self.blocked() {
             return blocked;
+        }
+        if let Some(first) = self.not_installable() {
+            return first;
         }
         let mut old: Vec<&Old> = self.taken().collect();
         // A node plugin keeps its pods, so it comes last.
@@ -162,6 +166,20 @@ impl State {
             ),
             Config::Managed { .. } => None,
         }
+    }
+
+    /// Why the operator could not install a driver once the old one is stopped; asked before anything is stopped.
+    fn not_installable(&self) -> Option<Next> {
+        let untouched: Vec<&Old> = self.taken().filter(|old| !old.is_marked()).collect();
+        if !untouched.is_empty() && matches!(self.config, Config::Managed { is_observed: false, .. }) {
+            return Some(Next::Wait(Wait::Observed));
+        }
+        let obstacle = |old: &&Old| self.obstacles.get(old.driver.name).map(|why| (old.driver, why));
+        let (driver, why) = untouched.iter().find_map(obstacle)?;
+        Some(Next::Blocked {
+            what: format!("the operator could not install {} when the old one is stopped: {why}", driver.name),
+            remedy: format!("See what is wrong: vdoctl status\nThen repeat: {GO_ON}"),
+        })
     }
 
     /// What is missing of a driver before nodes are moved to it.

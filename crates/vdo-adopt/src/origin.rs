@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Where a setting was found, and what is lost of one.
 
 use std::fmt;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! A vCenter as a driver's file has it.
 
 use crate::error::AdoptError;

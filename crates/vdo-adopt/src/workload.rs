@@ -1,16 +1,17 @@
+// SPDX-License-Identifier: Apache-2.0
 //! What was set on the workloads of a driver: each is compared with the one that the chart renders, a difference is expressed by a field or a
 //! value, and what differs once more afterwards is lost.
 
 mod compare;
-mod containers;
 mod flags;
 mod images;
 mod placement;
+mod programs;
 mod translate;
 
 use crate::origin::{Losses, Origin, named};
-pub(crate) use containers::variables;
 pub(crate) use flags::of as flags;
+pub(crate) use programs::variables;
 
 use crate::draft::Draft;
 use compare::{Aspect, Difference};
@@ -43,11 +44,11 @@ impl Role {
             return Some(Self::Manager);
         }
         let windows =
-            pod["nodeSelector"]["kubernetes.io/os"] == "windows" || containers::has_variable(pod, "X_CSI_MODE", "node") && on_windows(pod);
-        match containers::has_variable(pod, "X_CSI_MODE", "controller") {
+            pod["nodeSelector"]["kubernetes.io/os"] == "windows" || programs::has_variable(pod, "X_CSI_MODE", "node") && on_windows(pod);
+        match programs::has_variable(pod, "X_CSI_MODE", "controller") {
             true => Some(Self::Controller),
             false if windows => Some(Self::Windows),
-            false if containers::has_variable(pod, "X_CSI_MODE", "node") || object.kind() == "DaemonSet" => Some(Self::Node),
+            false if programs::has_variable(pod, "X_CSI_MODE", "node") || object.kind() == "DaemonSet" => Some(Self::Node),
             false => Some(Self::Controller),
         }
     }
@@ -154,7 +155,13 @@ impl<'a> Workloads<'a> {
         let mut all = Vec::new();
         for (role, live) in &self.all {
             if let Some(base) = of(*role) {
-                all.extend(compare::workloads(*role, live, base, &self.chart.release.images));
+                all.extend(compare::workloads(
+                    *role,
+                    live,
+                    base,
+                    &self.chart.release.images,
+                    self.control_planes,
+                ));
             }
         }
         all.extend(self.absent(&rendered));

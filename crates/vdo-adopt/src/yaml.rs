@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Objects as YAML, with a comment at each line that says where its setting was found.
 
 use crate::draft::Draft;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! What users meet in the cluster: the custom resources, their conditions and reasons, and the annotations and labels.
 
 mod compatibility;
@@ -7,6 +8,7 @@ mod connection;
 mod failure;
 mod file_volumes;
 mod maintenance_window;
+mod patch;
 mod reason;
 mod storage_class;
 mod storage_tuning;
@@ -19,12 +21,13 @@ pub use compatibility::{CompatibilityConfig, CompatibilityConfigSpec};
 pub use condition::{ConditionType, Conditions};
 pub use conflict_rule::{ConflictPolicy, ConflictRule};
 pub use connection::{
-    AboutStatus, CaBundle, CertificateStatus, CredentialStatus, MachineStatus, MachinesStatus, PrivilegesStatus, ProbeStatus,
-    RegisteredVolumesStatus, TagCategoryStatus, VsphereCloudConfig, VsphereCloudConfigSpec, VsphereCloudConfigStatus,
+    AboutStatus, CaBundle, CertificateStatus, ConnectionType, CredentialStatus, MachineStatus, MachinesStatus, PrivilegesStatus,
+    ProbeStatus, RegisteredVolumesStatus, TagCategoryStatus, VsphereCloudConfig, VsphereCloudConfigSpec, VsphereCloudConfigStatus,
 };
 pub use failure::{Class, Classify, causes, chain};
 pub use file_volumes::{FileVolumes, NetPermission, Permission, VsanClusters};
 pub use maintenance_window::MaintenanceWindow;
+pub use patch::{JsonOperation, JsonOperationKind, Patch, PatchTarget};
 pub use reason::Reason;
 pub use storage_class::{BindingMode, DefaultClassMode, DefaultStorageClass, FsType, ReclaimPolicy, StorageClass};
 pub use storage_tuning::StorageTuning;
@@ -63,6 +66,14 @@ pub const RETRY_AT: &str = "vdo.vmware.com/retry-at";
 /// Set it on a VDOConfig to the cluster id under which volumes are registered that are of this cluster, although no PersistentVolume here
 /// stands for them.
 pub const TAKE_OVER_CLUSTER_ID: &str = "vdo.vmware.com/take-over-cluster-id";
+
+/// Set it on a VDOConfig to the settings, with blanks between, that drivers of another tool may lose when the operator takes them over.
+pub const ACCEPTED_LOSSES: &str = "vdo.vmware.com/accepted-losses";
+
+/// The settings in the value of [`ACCEPTED_LOSSES`].
+pub fn accepted_losses(annotation: Option<&str>) -> impl Iterator<Item = &str> {
+    annotation.unwrap_or_default().split_whitespace()
+}
 
 /// Set it on a VDOConfig to the version of a matrix that is to be used although a higher one was used before.
 pub const ACCEPT_MATRIX_VERSION: &str = "vdo.vmware.com/accept-matrix-version";

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! What was found out before anything is decided: data only.
 
 mod apart;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The vocabulary that every crate of VDO shares: values that cannot be wrong once they exist.
 //!
 //! - [`types`]: names, versions, ranges, digests, secrets, and errors with a remedy.

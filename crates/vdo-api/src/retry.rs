@@ -1,7 +1,8 @@
+// SPDX-License-Identifier: Apache-2.0
 //! When something that failed is tried again: one table of policies, one jitter, one reading of `Retry-After`.
 //!
 //! The pauses are those of the crate backon. Nothing waits here: who repeats something asks for the pause and waits itself. Time and chance
-//! are arguments.
+//! are arguments. The pauses of a fight with another manager are in `vdo_core::plan::drift`.
 
 use backon::{BackoffBuilder as _, ExponentialBuilder};
 use std::hash::{DefaultHasher, Hash, Hasher as _};

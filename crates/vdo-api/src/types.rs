@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The vocabulary of the project: values that cannot be wrong once they exist.
 //!
 //! Nothing in here knows Kubernetes clients, files or the network; every other room may use it.
@@ -6,6 +7,8 @@ mod chart_ref;
 mod count;
 mod digest;
 mod distance;
+mod in_words;
+mod interval;
 mod json;
 mod number;
 mod object_id;
@@ -23,6 +26,8 @@ pub use chart_ref::ChartRef;
 pub use count::{count, name_list};
 pub use digest::{Digest, Hasher, ParseDigestError};
 pub use distance::{distance, nearest};
+pub use in_words::{in_words, is_of_certificate, without_number};
+pub use interval::interval;
 pub use json::{ELEMENTS, Elements, elements, from_json, from_json_within};
 pub use number::{Later, span, time_after, total};
 pub use object_id::{ById, GroupKind, Ids, ObjectId};

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! YAML, read the way `kubectl` reads it and written so that `kubectl` reads back the same.
 //!
 //! This is the only place that knows the YAML crate. Reading is bounded (depth, nodes, aliases, documents) and refuses duplicate

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! For publishers of matrices and mirrors.
 //!
 //! - [`publish`]: what a published matrix is, and how two of them differ.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! A mirror: a part of a matrix with everything that its versions need, as data.
 //!
 //! ```text

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! A matrix as its publisher changes it: a version is added, deprecated or withdrawn, and the next index is made of the last one.
 //!
 //! ```text

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! What the content of an object may be that the operator writes.
 //!
 //! ```text
@@ -12,6 +13,7 @@ mod cel;
 mod judged;
 mod shape;
 
+pub(crate) use judged::below;
 pub use shape::Violation;
 
 use crate::chart::{self, Chart, Placeholders};

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Certificates: as a server presents one, and the serving certificate of the CSI driver's validating webhook, which is issued, verified and
 //! rotated without a gap in trust.
 //!

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Charts: from a folder or a package to Kubernetes objects.
 //!
 //! ```text

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The configuration files of the drivers, in the drivers' own grammars.
 //!
 //! | driver | file | grammar | where it lives |

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! What the operator knows of single drivers, in one table. Everything else treats drivers alike, or asks this table.
 //!
 //! A driver that is not in the table works from its chart and its matrix entry alone: it has no configuration of the operator's, waits for
@@ -6,6 +7,7 @@
 mod cpi;
 mod csi;
 mod default_class;
+mod feature_states;
 mod request;
 mod resources;
 mod setup;
@@ -15,16 +17,17 @@ mod volume_settings;
 
 pub use crate::driverconfig::csi::reads_file_share_datastores;
 pub use cpi::{CPI, node_addresses};
-pub use csi::{CSI, CSI_DRIVER, Material, SERVED, cluster_id, cluster_id_places, topology_keys};
+pub use csi::{CSI, CSI_DRIVER, CSI_SECRET, Material, SERVED, cluster_id, cluster_id_places, topology_keys};
 pub use default_class::{
     DEFAULT_ANNOTATIONS, DEFAULT_SNAPSHOT_ANNOTATION, default_class, default_snapshot_class, is_default, with_default_class,
     with_default_snapshot_class,
 };
+pub use feature_states::{MIGRATION, ONLINE_EXPANSION, SNAPSHOTS, feature_states};
 pub use request::{Request, Uses, is_requested, requests};
 pub use resources::resources;
 pub use setup::{Setup, connection, values};
 pub use topology::categories;
-pub use values_from::{Unread, values_sources, with_values_from};
+pub use values_from::{Unread, put_over, values_sources, with_values_from};
 pub use volume_settings::VolumeSettings;
 
 use crate::chart::Chart;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Whether an object is as it should be, judged from the object alone (the rules of kstatus), and from there whether a
 //! driver works.
 

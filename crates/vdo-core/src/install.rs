@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The installation as data: the operator's own objects as deploy/ has them, adapted to what was asked for, and whether one version may
 //! replace another.
 
@@ -12,7 +13,7 @@ pub use manager::Manager;
 pub use manifests::{
     EmbeddedError, FILES, HELM_RELEASE, HostNetwork, OPENSHIFT, OPERATOR, REMOVAL_GUARD, Settings, VDOCTL, objects, released_image,
 };
-pub use matrix::{MATRIX_CREDENTIALS, MATRIX_FILES, MATRIX_KEYS, Mounts, companion, companion_secret, matrix_source};
+pub use matrix::{MATRIX, MATRIX_CREDENTIALS, MATRIX_FILES, MATRIX_KEYS, Mounts, companion, companion_secret, matrix_source};
 pub use schema::{Field, FieldError, Place, spec_fields, typed_spec, unknown_field};
 pub use toleration::Toleration;
 pub use version::{Change, change, operator_version};

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Drivers for vSphere that run in a cluster, installed by any tool: recognised by what their pods do, and not by a name, kind or namespace
 //! (pure).
 //!
@@ -39,7 +40,7 @@ impl Installed {
     /// The driver that a workload runs; `None` of all other workloads.
     #[must_use]
     pub fn of(object: &Object) -> Option<Self> {
-        let pod = object.pod_spec()?;
+        let pod = object.pod_spec().or_else(|| static_pod(object))?;
         let (driver, evidence) = KNOWN
             .into_iter()
             .filter_map(|driver| Some((driver, (driver.runs)(pod)?)))
@@ -54,6 +55,12 @@ impl Installed {
             version,
             object: object.clone(),
         })
+    }
+
+    /// Whether it is a pod that a kubelet runs from a file of its node. Nothing in the cluster can change or delete it.
+    #[must_use]
+    pub fn is_static(&self) -> bool {
+        static_pod(&self.object).is_some()
     }
 
     /// Whether it may have pods. People take a Deployment out of the way by scaling it to 0; a DaemonSet without pods gets some with the next
@@ -77,6 +84,12 @@ impl Installed {
         let ids = named.into_iter().map(|(kind, name)| ObjectId::new("", &kind, namespace, name));
         ids.collect()
     }
+}
+
+/// What a kubelet shows of a pod that it runs from a file of its node.
+fn static_pod(object: &Object) -> Option<&Value> {
+    let is_mirror = object.kind() == "Pod" && object.annotation("kubernetes.io/config.mirror").is_some();
+    object.value().get("spec").filter(|_| is_mirror)
 }
 
 /// The words of the command and of the arguments of a container.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The decisions of VDO, as functions of data: the same input gives the same result on every machine.
 //!
 //! ```text
@@ -9,7 +10,7 @@
 //! ```
 //!
 //! The other modules serve these five: [`drivers`] and [`driverconfig`] know the two drivers, [`installed`] those of others, [`manifest`] an object, [`rbac`] and
-//! [`admission`] what an account may write, [`certificate`] the webhook's, [`install`] the operator's own manifests, [`lock`] a mirror's, [`volumes`] why a volume does not work,
+//! [`admission`] what an account may write, [`certificate`] the webhook's, [`install`] the operator's own manifests, [`lock`] a mirror's, [`patches`] what a user changes of charts, [`volumes`] why a volume does not work,
 //! [`windows`] when automatic changes are made.
 //!
 //! There is no client, clock, environment, file or await; who calls brings what was read, and the time.
@@ -27,6 +28,7 @@ pub mod lock;
 pub mod manifest;
 pub mod matrix;
 pub mod openshift;
+pub mod patches;
 pub mod plan;
 pub mod rbac;
 pub mod status;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The lock of a mirror (`mirror.yaml`): which versions and images the mirror holds, and where each image is in its registry.
 //!
 //! The lock can only take away: a version that the lock does not list is not chosen, and an image that the lock lists is pulled by its digest.

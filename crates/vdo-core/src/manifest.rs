@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Kubernetes objects as data: identity, ownership, what they mount, and how a wanted object differs from a live one.
 
 mod diff;
@@ -8,7 +9,7 @@ mod object;
 mod patch;
 mod trial;
 
-pub use diff::{Difference, changes, differences, object_differences};
+pub use diff::{Difference, by_container, changes, differences, object_differences};
 pub use early_start::{UNINITIALIZED, start_early};
 pub use labels::{Owner, apply_set_id, is_owned, is_sealed, remember_configuration, stamp};
 pub(crate) use labels::{consumed_by, reseal};

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The compatibility matrix: which driver version runs on which Kubernetes and vSphere, and which one to choose.
 //!
 //! ```text

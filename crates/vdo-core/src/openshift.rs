@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! OpenShift: what it runs of vSphere's drivers itself, and which constraint the pods of a driver need there (pure).
 //!
 //! Facts from the operators of OpenShift: the cloud provider is theirs on platform VSphere; the storage driver is switched off by

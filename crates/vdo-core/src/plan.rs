@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! What to do, as data: wanted objects × live objects × inventory → steps with what each waits for.
 //!
 //! [`plan`] makes the whole way once. Gates say which steps must not start yet, and why: they never add or reorder a step. [`Plan::run`]
@@ -15,6 +16,7 @@ mod gates;
 mod inventory;
 mod last_applied;
 mod managed_fields;
+mod outline;
 mod outside;
 mod ownership;
 mod packed_objects;
@@ -26,8 +28,8 @@ mod rollback;
 mod run;
 mod schedule;
 mod stored_history;
-mod summary;
 mod termination;
+mod users;
 mod volumes;
 mod waves;
 
@@ -41,6 +43,7 @@ pub use foreign::{Claim, Foreigner, ORIGINAL_OPERATOR, foreigners, moved, rivals
 pub use gates::{Closed, Extent, Gate, Needs};
 pub use inventory::{Entry, Inventory, InventoryError, InventoryTooLarge, Stored, applied};
 pub use managed_fields::is_own_spelling;
+pub use outline::{Action, Because, Item, masked, outline};
 pub use outside::{Kind, images_on, needed_images, needed_kinds, unpullable};
 pub use ownership::{Adoption, Ownership, ownership};
 pub use packed_objects::PackedObjects;
@@ -51,8 +54,8 @@ pub use revision::{About, Failed, Outcome, Revision, RevisionFailure, Rollback};
 pub use rollback::{Sight, brought_back, given_up_at, reopens, verdict, way_back};
 pub use run::Last;
 pub use schedule::Schedule;
-pub use summary::{Action, Because, Item, masked, outline};
 pub use termination::blocker;
+pub use users::users;
 pub use volumes::{REMOVE_DESPITE_VOLUMES, Volumes};
 pub use waves::wave;
 
@@ -91,6 +94,8 @@ pub struct Observed {
     /// Storage classes and definitions that nothing wants any more: what holds each of them, or `None` when it was looked up and
     /// nothing does. One that is not in here is not deleted.
     pub held: BTreeMap<ObjectId, Option<String>>,
+    /// What workloads of others use of configuration and accounts that nothing of ours wants any more, each with one of these workloads.
+    pub used: ById<String>,
     /// The volumes of the storage driver; `None` while they were not looked up, and then the driver is not deleted.
     pub volumes: Option<Volumes>,
     /// When all this was seen.

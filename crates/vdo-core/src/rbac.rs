@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Rights as data: what the administrator brings for the drivers, and whether it is enough.
 //!
 //! The operator writes no Role, binding or Namespace: a process that may grant rights holds them. These objects are installed with it, and it

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The fold that turns whatever a reconcile found, did or failed at into the status of a VDOConfig. It runs on every path.
 //!
 //! Errors of other modules arrive as [`Failure`].

@@ -1,21 +1,29 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Why volumes do not work: from what was read of the cluster, and of its vCenters, to findings with a cause and a remedy.
 //!
 //! A kind of object that could not be read is `None`. Nothing is concluded from its absence, and everything else is still said.
 
 mod attachments;
+mod built_in;
 mod cause;
 mod claims;
 mod concerned;
 mod disks;
 mod index;
+mod meanings;
 mod objects;
+mod places;
+mod quantity;
+mod quotas;
 mod snapshots;
 mod texts;
+mod vsphere;
 
 pub use cause::{ABOUT, About, Cause};
-pub use concerned::concerned;
+pub use concerned::{Named as NamedObject, concerned, of_others};
 pub use objects::{Attachment, Claim, Class, CsiNode, Event, Meta, Named, Pod, Quota, Snapshot, SnapshotClass, Volume};
 pub use texts::{Stage, WORDS, classify, quoted};
+pub use vsphere::{Listed, NodeMachine, Reached, machines};
 
 use index::Index;
 use jiff::Timestamp;
@@ -47,7 +55,7 @@ pub struct Observed {
     pub drivers: Option<Vec<Named>>,
     /// The pods that do not run yet.
     pub pods: Option<Vec<Pod>>,
-    /// The warnings about claims, volumes and pods.
+    /// The warnings about claims, volumes, pods and StatefulSets.
     pub events: Option<Vec<Event>>,
     /// The VolumeSnapshots; none where the API server does not serve them.
     pub snapshots: Option<Vec<Snapshot>>,
@@ -55,21 +63,29 @@ pub struct Observed {
     pub snapshot_classes: Option<Vec<SnapshotClass>>,
     /// The ResourceQuotas.
     pub quotas: Option<Vec<Quota>>,
-    /// The feature states of the driver that the VDOConfig sets.
+    /// The feature states that the VDOConfig sets and the installed version of the driver reads.
     pub features: BTreeMap<String, bool>,
     /// The volumes that the vCenters have registered for this cluster, by identity. `None` where a vCenter was not asked, or has no
     /// service for container volumes.
     pub registered: Option<BTreeMap<String, Listed>>,
+    /// The identity under which they are registered.
+    pub cluster_id: String,
+    /// The machines of nodes that the operator has found, by node.
+    pub machines: BTreeMap<String, NodeMachine>,
+    /// The datastores that can be used. `None` where they were not asked for.
+    pub reached: Option<Vec<Reached>>,
 }
 
-/// A volume as a vCenter has it registered.
-#[derive(Debug, Clone, Default, PartialEq, Eq, serde::Deserialize)]
-#[serde(default, rename_all = "camelCase")]
-pub struct Listed {
-    /// Its name there.
-    pub name: String,
-    /// The PersistentVolumes that it is registered for, by name.
-    pub persistent_volumes: Vec<String>,
+impl Observed {
+    /// Whether the VDOConfig switches a feature of the driver off.
+    fn is_off(&self, feature: &str) -> bool {
+        self.features.get(feature) == Some(&false)
+    }
+
+    /// That it does.
+    fn off(feature: &str) -> String {
+        format!("the VDOConfig switches feature state {feature} off")
+    }
 }
 
 /// What is wrong with an object, why, and what to do.
@@ -123,6 +139,16 @@ impl Finding {
         }
     }
 
+    /// With more of our own to say, of which nothing is cut.
+    fn and(mut self, more: &str) -> Self {
+        if !more.is_empty() {
+            let separator = if self.message == self.cause.about().what { ": " } else { "; " };
+            self.message.push_str(separator);
+            self.message.push_str(more);
+        }
+        self
+    }
+
     /// `PersistentVolumeClaim default/data`.
     #[must_use]
     pub fn object(&self) -> String {
@@ -171,6 +197,7 @@ pub fn findings(observed: &Observed) -> Vec<Finding> {
     all.extend(disks::findings(observed, &index));
     all.extend(attachments::findings(observed, &index));
     all.extend(snapshots::findings(observed, &index));
+    all.extend(quotas::findings(observed, &index));
     all.sort_by(|a, b| {
         let key = |finding: &Finding| (!finding.is_fault, finding.cause);
         key(a)
@@ -180,6 +207,12 @@ pub fn findings(observed: &Observed) -> Vec<Finding> {
     let mut seen = BTreeSet::new();
     all.retain(|finding| seen.insert((finding.cause, finding.kind.clone(), finding.namespace.clone(), finding.name.clone())));
     all
+}
+
+/// Whether a finding depends on which hosts reach which datastores, so that it is worth to ask a vCenter for that.
+#[must_use]
+pub fn needs_datastores(observed: &Observed) -> bool {
+    findings(observed).iter().any(|finding| finding.cause.is_of_places())
 }
 
 /// The object is to be deleted for longer than that takes, and who keeps it.

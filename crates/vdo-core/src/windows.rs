@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Maintenance windows: when the operator may change installed drivers without being asked.
 //!
 //! A schedule is read in the local time of its zone. A time that a zone skips is the instant at which its clocks go forward, and of a time that

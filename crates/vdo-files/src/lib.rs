@@ -1,18 +1,18 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Files that are read and written, for every crate.
 //!
 //! # Guarantees
 //! A file is written whole or not at all: beside its place, under a name that did not exist, and then under its own. A link with that name is
 //! replaced and not followed, so that no one who may write into the same folder chooses which file is changed. What only its owner may read is
-//! never readable by others, whatever the umask. Only regular files are read.
+//! never readable by others, whatever the umask; on Windows it has the access list of its folder. Only regular files are read.
 #![cfg_attr(not(test), warn(clippy::arithmetic_side_effects))]
 
-use rustix::fs::OFlags;
 use std::fs::{self, DirBuilder, File, Metadata, OpenOptions};
 use std::hash::{BuildHasher as _, RandomState};
 use std::io::{self, Read as _, Write as _};
-use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _, OpenOptionsExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
+use vdo_system::{is_ours, is_ours_or_the_systems};
 
 /// How the name of a file ends that is not complete.
 pub const UNFINISHED: &str = ".part";
@@ -195,7 +195,7 @@ pub fn folder_beside(place: &Path) -> io::Result<PathBuf> {
 /// # Errors
 /// When it cannot be made, is a link, or others own it or may write into it.
 pub fn own_folder(place: &Path) -> io::Result<()> {
-    match DirBuilder::new().mode(0o700).create(place) {
+    match vdo_system::create_private_folder(place) {
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
         made => return made,
     }
@@ -206,7 +206,7 @@ pub fn own_folder(place: &Path) -> io::Result<()> {
         "is not a folder"
     } else if !is_ours(&found) {
         "belongs to another user"
-    } else if found.mode() & 0o022 != 0 {
+    } else if vdo_system::writable_by_others(&found) {
         "can be written by other users"
     } else {
         return Ok(());
@@ -223,15 +223,10 @@ pub fn own_folder(place: &Path) -> io::Result<()> {
 /// When it cannot be opened, or is anything else.
 pub fn resume(place: &Path) -> io::Result<File> {
     let mut options = OpenOptions::new();
-    options
-        .read(true)
-        .write(true)
-        .create(true)
-        .truncate(false)
-        .custom_flags(flags(OFlags::NOFOLLOW | OFlags::NONBLOCK));
-    let file = options.open(place)?;
+    options.read(true).write(true).create(true).truncate(false);
+    let file = vdo_system::no_link_no_waiting(&mut options).open(place)?;
     let found = file.metadata()?;
-    match found.is_file() && is_ours(&found) && found.nlink() == 1 {
+    match found.is_file() && is_ours(&found) && !vdo_system::has_other_names(&found) {
         true => Ok(file),
         false => Err(io::Error::new(
             io::ErrorKind::PermissionDenied,
@@ -246,7 +241,7 @@ pub fn resume(place: &Path) -> io::Result<File> {
 /// When it cannot be read or is not a regular file; the kind is `FileTooLarge` when it has more bytes than `limit`.
 pub fn read(place: &Path, limit: usize) -> io::Result<Vec<u8>> {
     // A pipe without a writer would be waited for.
-    let file = OpenOptions::new().read(true).custom_flags(flags(OFlags::NONBLOCK)).open(place)?;
+    let file = vdo_system::no_waiting(OpenOptions::new().read(true)).open(place)?;
     if !file.metadata()?.is_file() {
         return Err(io::Error::new(io::ErrorKind::InvalidInput, "it is not a regular file"));
     }
@@ -298,7 +293,7 @@ fn stream(place: &Path, found: Option<&Metadata>) -> io::Result<Option<File>> {
     if !is_one {
         return Ok(None);
     }
-    if !is_ours(found) && found.uid() != 0 {
+    if !is_ours_or_the_systems(found) {
         return Err(io::Error::new(
             io::ErrorKind::PermissionDenied,
             "it is a pipe, a device or a link of another user",
@@ -307,35 +302,20 @@ fn stream(place: &Path, found: Option<&Metadata>) -> io::Result<Option<File>> {
     let mut options = OpenOptions::new();
     options.write(true);
     if !follows {
-        options.custom_flags(flags(OFlags::NOFOLLOW));
+        vdo_system::no_link(&mut options);
     }
     options.open(place).map(Some)
 }
 
 fn new_file(path: &Path, readers: Readers) -> io::Result<File> {
-    let mut options = OpenOptions::new();
-    options.write(true).create_new(true);
-    if readers == Readers::Owner {
-        options.mode(0o600);
+    match readers {
+        Readers::Owner => vdo_system::create_private(path),
+        Readers::Usual => OpenOptions::new().write(true).create_new(true).open(path),
     }
-    let file = options.open(path)?;
-    if readers == Readers::Owner {
-        // A umask only takes away.
-        file.set_permissions(fs::Permissions::from_mode(0o600))?;
-    }
-    Ok(file)
 }
 
 fn unknown_name(name: &str) -> String {
     format!(".{name}.{:016x}{UNFINISHED}", RandomState::new().hash_one(std::process::id()))
-}
-
-fn is_ours(found: &Metadata) -> bool {
-    found.uid() == rustix::process::geteuid().as_raw()
-}
-
-fn flags(flags: OFlags) -> i32 {
-    i32::try_from(flags.bits()).unwrap_or_default()
 }
 
 #[cfg(test)]

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! A folder with OCI images and artifacts: `oci-layout`, `index.json` and one file for each blob, named by its digest; or a tar archive of it.
 //!
 //! # Guarantees

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Bytes from and to registries, image layouts and web servers.
 //!
 //! - [`oci`]: descriptors, manifests and media types.

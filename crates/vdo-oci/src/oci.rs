@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! OCI images and artifacts as data: descriptors, manifests, indexes and image configurations, as version 1.1 of the image
 //! specification writes them. [`crate::layout`] reads and writes them in a folder.
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Registries of OCI images and artifacts, as version 1.1 of the distribution specification describes them.
 //!
 //! # Guarantees
@@ -5,12 +6,14 @@
 //! header. Credentials are sent to the registry, and to the service that it names for tokens where that is in its domain or allowed, by https
 //! only, unless plain http was asked for. Every answer is bounded in bytes and in time.
 
+mod attempts;
 mod challenge;
 mod chart;
 mod error;
 mod files;
 pub mod fuzz;
 mod helper;
+mod kept;
 mod keychain;
 mod matrix;
 mod pull;
@@ -18,24 +21,24 @@ mod push;
 mod realm;
 mod reference;
 mod referrers;
-mod retry;
 mod session;
 #[cfg(test)]
 mod tests;
 mod token;
 mod upload;
 
-pub use chart::{pull_chart, push_chart};
+pub(crate) use attempts::Attempts;
+pub use attempts::retry;
+pub use chart::{chart_manifest, pull_chart, push_chart};
 pub use error::{Fault, RegistryError};
 pub use files::{Artifact, File, current, layers, pull_files, push_files};
 pub use helper::ask as ask_helper;
+pub use kept::{kept_login, kept_logins};
 pub use keychain::{Keychain, Login};
 pub use matrix::{matrix_artifact, pull_matrix, push_matrix};
 pub use pull::{BlobReader, Fetched, Seen};
 pub use realm::{TOKEN_REALMS, host as realm_host};
 pub use reference::{ParseReferenceError, Reference};
-pub(crate) use retry::Attempts;
-pub use retry::retry;
 pub use upload::Upload;
 
 use crate::web::{Access, Client, Clock, Follow, WebError, refused};

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Images and artifacts on their way: from a registry into a layout, from a layout into a registry, and from one registry into another.
 //!
 //! ```text

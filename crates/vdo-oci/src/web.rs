@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! HTTPS as every port speaks it: whose certificate is believed, what is sent to whom, how much is read and how long it may take (effects).
 //!
 //! # Guarantees
@@ -11,6 +12,7 @@ mod error;
 mod headers;
 
 pub use access::{Access, AccessError};
+pub(crate) use client::shown;
 pub use client::{Client, Follow};
 pub use clock::Clock;
 pub use error::{Led, WebError};

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Where the matrix index and charts come from. Bytes leave here only after their digest was checked.
 //!
 //! [`MatrixSource`] is the one door; each kind of place has a file of its own. A [`ChartRepository`] keeps what was read, by its digest, and decides

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Where a matrix and its charts come from, and who vouches for them.
 //!
 //! - [`fetch`]: embedded, folder, web server, registry or ConfigMaps; the last good matrix is kept where a source fails.

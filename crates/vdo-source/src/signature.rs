@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Detached signatures over exact bytes, as cosign writes and checks them: who signed a matrix index, and signing one (pure).
 //!
 //! Two forms are read: the base64 of a signature alone, and a Sigstore bundle (version 0.3) with a message signature. Keys are ECDSA on

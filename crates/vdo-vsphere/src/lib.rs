@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Reads vCenters, and judges what it reads. Nothing in this crate can change a vCenter: such calls are in `vdo-admin`, which the operator's
 //! package does not depend on.
 //!

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! What a vCenter tells: about itself to anyone who asks, and about its inventory after a login.
 //!
 //! [`Session`] is the part with a login; it can only read. [`raw`] has the calls of the protocol for sessions that can do more.
@@ -15,6 +16,7 @@ mod call;
 mod collect;
 mod connect;
 mod fault;
+mod file_service;
 #[doc(hidden)]
 pub mod fuzz;
 mod http;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! A vCenter as data, and every check of it that needs no connection: what it reports about itself, what is in it, how asking it can
 //! fail, what the drivers require of it, whether a login may be tried, and the next status of a connection.
 //!
@@ -45,7 +46,10 @@ pub use cluster_id::{Claim, RegisteredVolume, RegisteredVolumes, foreign_volumes
 pub use conditions::{credentials_check, fold_status, with_probe_times};
 pub use connection_report::ConnectionReport;
 pub use datacenters::{datacenters_of, find_datacenters};
-pub use datastores::{MissingStorage, SharedDatastores, missing_storage, no_shared_datastore, shared_datastores, storage_findings};
+pub use datastores::{
+    MissingStorage, SharedDatastores, missing_storage, no_file_service, no_shared_datastore, reached_datastores, shared_datastores,
+    storage_findings,
+};
 pub use facts::VcenterFacts;
 pub use figures::{Figures, figures};
 pub use granted::Granted;

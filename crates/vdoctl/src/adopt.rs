@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! `vdoctl adopt`: an installation of another tool as objects of VDO, printed or created.
 //!
 //! ```text
@@ -18,6 +19,7 @@ use super::printer::Printer;
 use super::progress::{Mark, Progress};
 use super::{Answer, CliError, Exit};
 use vdo_adopt::Adoption;
+use vdo_api::api::ACCEPTED_LOSSES;
 use vdo_api::types::count;
 use vdo_core::manifest::Object;
 
@@ -60,7 +62,7 @@ async fn adopt(args: &Args, global: &Global, progress: &mut Progress) -> Result<
         return Ok(next(answer, args, adoption));
     }
     let changes = changes(&context, adoption).await?;
-    confirm::losses(args, adoption)?;
+    confirm::losses(args, &[], adoption)?;
     let new: Vec<&Change> = changes.iter().filter(|change| change.before.is_none()).collect();
     if !new.is_empty() {
         confirm::creation(args, &context, &new)?;
@@ -82,14 +84,20 @@ async fn adopt(args: &Args, global: &Global, progress: &mut Progress) -> Result<
     Ok(show::answer(args, &found, None, true)?.note(said))
 }
 
-/// What is created. Objects that are there already stay as they are.
+/// What is created; the VDOConfig names the losses, each of which a person confirms before anything is written. Objects that are there already
+/// stay as they are.
 ///
 /// # Errors
 /// When one of them is another than that of the adoption: who wrote it had a reason.
 async fn changes(context: &Context, adoption: &Adoption) -> Result<Vec<Change>, CliError> {
     let mut all = Vec::new();
+    let accepted: Vec<&str> = adoption.losses.iter().map(|loss| loss.key.as_str()).collect();
     for document in &adoption.documents {
-        let object = Object::new(document.object()).map_err(|error| CliError::internal(&error))?;
+        let mut document = document.object();
+        if document["kind"] == "VDOConfig" && !accepted.is_empty() {
+            document["metadata"]["annotations"][ACCEPTED_LOSSES] = accepted.join(" ").into();
+        }
+        let object = Object::new(document).map_err(|error| CliError::internal(&error))?;
         let change = Change::apply(context, &object).await?;
         if change.before.is_some() && !change.is_none() {
             return Err(CliError::new(
@@ -109,7 +117,7 @@ fn next(answer: Answer, args: &Args, adoption: &Adoption) -> Answer {
     let answer = match losses {
         0 => answer,
         losses => answer
-            .note(format!("{} would not be taken along.", count(losses, "setting")))
+            .note(format!("{} would be lost.", count(losses, "setting")))
             .exit(Exit::Differences),
     };
     match args.output.format {

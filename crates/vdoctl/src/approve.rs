@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! `vdoctl approve`: lets the operator carry out the plan that it waits with.
 
 use super::args::{Approve as Args, Global};
@@ -19,11 +20,7 @@ pub(super) async fn run(args: &Args, global: &Global) -> Result<Answer, CliError
         .and_then(|status| status.plan.clone())
         .filter(|plan| !plan.approved)
     else {
-        let why = match config.spec.approval {
-            Approval::Automatic => "spec.approval is Automatic, so no plan waits for approval",
-            Approval::Manual => "nothing waits for approval",
-        };
-        return Ok(Answer::text("").note(format!("VDOConfig {name}: {why}")));
+        return none_waits(&name, config.spec.approval, args.hash.as_deref());
     };
     match &args.hash {
         Some(hash) if *hash == plan.hash => {}
@@ -53,4 +50,37 @@ pub(super) async fn run(args: &Args, global: &Global) -> Result<Answer, CliError
     context.ports.writer.merge(API_VERSION, &id, &change, false).await?;
     let done = format!("plan {} of VDOConfig {name} is approved", plan.hash);
     Ok(handed(&done, needed(&context).await, &[Kind::Approval, Kind::Fault]))
+}
+
+/// There is no plan to approve. One that was named is not approved by that.
+fn none_waits(config: &str, approval: Approval, hash: Option<&str>) -> Result<Answer, CliError> {
+    let why = match approval {
+        Approval::Automatic => "spec.approval is Automatic, so no plan waits for approval",
+        Approval::Manual => "nothing waits for approval",
+    };
+    match hash {
+        None => Ok(Answer::text("").note(format!("VDOConfig {config}: {why}"))),
+        Some(hash) => Err(CliError::new(
+            Exit::Refused,
+            format!("plan {hash} of VDOConfig {config} was not approved: {why}"),
+            "`vdoctl plan` shows what the operator would do next.",
+        )),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn plan_that_is_named_where_none_waits_is_refused() {
+        for approval in [Approval::Automatic, Approval::Manual] {
+            assert_eq!(none_waits("n/c", approval, None).map(|answer| answer.exit), Ok(Exit::Ok));
+            let refused = none_waits("n/c", approval, Some("abc")).expect_err("it was not approved");
+            assert!(
+                refused.exit == Exit::Refused && refused.what.starts_with("plan abc of VDOConfig n/c was not approved: "),
+                "{refused}"
+            );
+        }
+    }
 }

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The command line as it is typed.
 //!
 //! What every verb takes, and what holds passwords, keys, logins and the matrix, can be set in the environment, too; the flag wins. A name means
@@ -69,7 +70,7 @@ pub use trust::TypedTrust;
 pub use upgrade::{Manage, Upgrade, UpgradeApply, UpgradePlan, UpgradeVerb, Wait};
 pub use users::{For, Users, UsersAccount, UsersChange, UsersCreate, UsersVcenter, UsersVerb};
 
-/// Chooses, shows and checks the vSphere drivers of a Kubernetes cluster.
+/// Installs, upgrades, checks and removes the vSphere drivers of a Kubernetes cluster.
 ///
 /// Whatever it says comes from the same code as the operator. Results go to stdout, messages to stderr.
 #[derive(Debug, Clone, PartialEq, Parser)]
@@ -167,8 +168,12 @@ pub enum Verb {
     /// an error. Changes nothing. -o wide also lists what is as it should be.
     ///
     /// With -f or --set it is the plan of a change that was not made yet.
+    ///
+    /// Use it when you want to know what happens next, in which order and why. diff shows the fields that differ, render whole objects.
     Plan(Plan),
     /// Approves the plan that waits, where spec.approval is Manual
+    ///
+    /// Use it when status shows a plan that waits for approval: that plan is carried out, and no other. reconcile and resume approve nothing.
     Approve(Approve),
     /// Shows what was applied of the drivers, state by state
     History(History),
@@ -187,10 +192,18 @@ pub enum Verb {
     #[command(subcommand_required = true, arg_required_else_help = true)]
     Secrets(Secrets),
     /// Pauses management: all is reported, and nothing is written
+    ///
+    /// Use it when you change objects of the drivers by hand, which are otherwise repaired. To hold only changes of versions and settings until
+    /// they are approved, set spec.approval to Manual instead.
     Pause(Manage),
     /// Resumes management after a pause
+    ///
+    /// Use it when the pause is over: what was changed by hand is repaired. A plan that waits for approval still waits; see approve.
     Resume(Manage),
     /// Has the operator reconcile now, and ask its matrix source
+    ///
+    /// Use it when something outside of the cluster was fixed, in the vCenter or in the matrix, and the operator is to see it at once. It ends no
+    /// pause and approves no plan.
     Reconcile,
     /// Waits until the drivers are healthy, or a condition holds
     ///
@@ -200,8 +213,12 @@ pub enum Verb {
     ///
     /// Ends with 0 when there is no difference, with 1 when there is, with more than 1 on an error. Changes nothing. With -f or --set it
     /// compares with what would be wanted after a change that was not made yet.
+    ///
+    /// Use it when you want to know which fields differ now. plan shows the order, the reasons and the restarts.
     Diff(Diff),
     /// Prints all objects that the operator would apply
+    ///
+    /// Use it when you want whole objects, for a review or for another tool. plan and diff show only what changes.
     Render(Render),
     /// Hands the drivers over, as manifests or as a chart
     ///
@@ -210,8 +227,8 @@ pub enum Verb {
     Release(Release),
     /// Prints the namespaces, roles and bindings that are needed
     ///
-    /// The operator writes none of them: who installs it applies them. One output is enough for all versions of the matrix, or for
-    /// those that --driver names. Needs a cluster only for --missing.
+    /// The operator writes none of them: an administrator applies them. The output covers all versions of the matrix, or those that
+    /// --driver names. Needs a cluster only for --missing.
     Rights(Rights),
     /// Asks the compatibility matrix
     #[command(subcommand_required = true, arg_required_else_help = true)]
@@ -225,7 +242,7 @@ pub enum Verb {
     /// Makes every check now, and says how to fix what is wrong
     ///
     /// With --pre before anything is installed. Changes nothing. A password that a vCenter has refused is not sent again until the
-    /// Secret changes. Ends with 1 when a check fails, with 6 when it is the vCenter that cannot be reached or refuses.
+    /// Secret changes. Ends with 1 when a check fails, with 6 when a vCenter cannot be reached or refuses the login.
     Doctor(Doctor),
     /// Uses storage as a workload does, and cleans up
     ///
@@ -368,7 +385,10 @@ pub fn command() -> clap::Command {
                 command.help_template(template)
             }
             (_, []) => command.after_help(OPTIONS),
-            (_, lines) => command.after_help(format!("Examples:\n  {}\n\n{OPTIONS}", lines.join("\n  "))),
+            (_, lines) => {
+                let lines: Vec<String> = lines.iter().map(|line| examples::shown(line)).collect();
+                command.after_help(format!("Examples:\n  {}\n\n{OPTIONS}", lines.join("\n  ")))
+            }
         };
         names.iter().fold(command, |command, name| {
             let path = format!("{path} {name}").trim_start().to_owned();
@@ -394,6 +414,8 @@ const OPTIONS: &str = "Every verb takes the global options, too: vdoctl options"
 
 #[cfg(test)]
 mod free_names;
+#[cfg(test)]
+mod guidance;
 #[cfg(test)]
 mod tests {
     use std::collections::BTreeSet;

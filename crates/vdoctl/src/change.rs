@@ -1,14 +1,15 @@
+// SPDX-License-Identifier: Apache-2.0
 //! A change of an object, tried in the API server before it is made: what kubectl would do, and nothing else.
 
-use super::CliError;
 use super::context::{Context, now};
 use super::views::plan::{ChangeView, FieldView, ObjectView};
+use super::{CliError, Exit};
 use serde_json::{Value, json};
 use vdo::cluster::{ClusterError, Writer, get};
 use vdo_api::api::RECONCILE_AT;
 use vdo_api::types::from_json;
 use vdo_core::install::VDOCTL;
-use vdo_core::manifest::{Difference, Object, changes, merge_patch};
+use vdo_core::manifest::{Difference, Object, by_container, changes, merge_patch};
 use vdo_core::plan::masked;
 
 /// Where `kubectl apply` keeps what it applied.
@@ -23,6 +24,8 @@ pub(super) struct Change {
     pub after: Object,
     /// The merge patch of an object that is there.
     patch: Value,
+    /// It is deleted and created with `patch`, because the API server would not let it be changed.
+    recreates: bool,
 }
 
 impl Change {
@@ -60,6 +63,7 @@ impl Change {
             before: Some(live),
             after,
             patch,
+            recreates: false,
         })
     }
 
@@ -73,18 +77,39 @@ impl Change {
             before: None,
             after,
             patch: wanted.value().clone(),
+            recreates: false,
+        })
+    }
+
+    /// The same object with a change that only a new one can have.
+    pub(super) fn recreate(live: Object, change: &Value) -> Result<Self, CliError> {
+        let after = patched(&live, change)?;
+        let of_the_server = ["uid", "resourceVersion", "creationTimestamp", "managedFields", "generation"];
+        let mut patch = after.value().clone();
+        if let Some(metadata) = patch.get_mut("metadata").and_then(Value::as_object_mut) {
+            metadata.retain(|key, _| !of_the_server.contains(&key.as_str()));
+        }
+        Ok(Self {
+            before: Some(live),
+            after,
+            patch,
+            recreates: true,
         })
     }
 
     /// Makes it.
     pub(super) async fn make(&self, context: &Context) -> Result<(), CliError> {
         let writer = writer(context);
+        let whole = || Object::new(self.patch.clone()).map_err(|error| CliError::internal(&error));
         match &self.before {
-            None => drop(
-                writer
-                    .apply(&Object::new(self.patch.clone()).map_err(|error| CliError::internal(&error))?, false)
-                    .await?,
-            ),
+            None => drop(writer.apply(&whole()?, false).await?),
+            Some(live) if self.recreates => {
+                if !writer.delete_as_seen(live.api_version(), live, false).await? {
+                    let what = format!("{} was changed just now", live.identity());
+                    return Err(CliError::new(Exit::Refused, what, "Run it again."));
+                }
+                drop(writer.apply(&whole()?, false).await?);
+            }
             Some(_) if self.fields().is_empty() => {}
             Some(live) => drop(writer.merge(live.api_version(), live.identity(), &self.patch, false).await?),
         }
@@ -96,7 +121,12 @@ impl Change {
         let Some(before) = &self.before else { return Vec::new() };
         let mut fields = changes(&self.after, before);
         fields.retain(|field| !field.path.contains(LAST_APPLIED));
-        masked(before.identity(), &fields)
+        by_container(masked(before.identity(), &fields), &self.after)
+    }
+
+    /// Whether the object is deleted and created again.
+    pub(super) fn recreates(&self) -> bool {
+        self.recreates
     }
 
     /// Whether nothing changes.
@@ -110,6 +140,7 @@ impl Change {
         ChangeView {
             action: match &self.before {
                 None => "create",
+                Some(_) if self.recreates => "recreate",
                 Some(_) if self.is_none() => "keep",
                 Some(_) => "apply",
             }

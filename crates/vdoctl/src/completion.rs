@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Completion of command lines: the scripts of the shells, and what they ask for each word.
 //!
 //! A script asks `vdoctl __complete WORD…`, as kubectl asks `kubectl_complete-vdo`: one value a line, after a tab what it is, and at the end

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! `vdoctl configure`: writes what kubectl would, after everything was checked that can be.
 //!
 //! ```text
@@ -79,6 +80,8 @@ fn line(change: &Change, dry_run: bool) -> String {
         (_, true, _) => "is as it should be",
         (None, _, true) => "would be created",
         (None, _, false) => "was created",
+        (Some(_), _, true) if change.recreates() => "would be deleted and created again",
+        (Some(_), _, false) if change.recreates() => "was deleted and created again",
         (Some(_), _, true) => "would be changed",
         (Some(_), _, false) => "was changed",
     };

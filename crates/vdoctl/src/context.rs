@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The cluster of a command: found as kubectl finds it, and read once.
 
 use super::args::{Global, MatrixFile};
@@ -7,6 +8,7 @@ use super::{CliError, Exit, reach};
 use k8s_openapi::jiff::Timestamp;
 use kube::ResourceExt;
 use std::collections::BTreeSet;
+use std::fmt;
 use std::ops::{Deref, DerefMut};
 use std::sync::{Arc, LazyLock};
 use vdo::cluster::{ClusterError, Reader, Writer, get, server_version};
@@ -14,7 +16,7 @@ use vdo::reconcile::Phase;
 use vdo::reconcile::{
     self, ClusterState, DriverFailure, DryRunCache, Mode, Planned, Ports, ReconcileError, ReconcileInput, acting, configs,
 };
-use vdo_api::api::{API_VERSION, VDOConfig};
+use vdo_api::api::{API_VERSION, Classify as _, Reason, VDOConfig};
 use vdo_api::types::KubernetesVersion;
 use vdo_core::manifest::Object;
 use vdo_core::plan::{Plan, RepairHistory};
@@ -54,7 +56,7 @@ pub(super) struct Decided {
     /// What was found.
     pub state: ClusterState,
     /// Drivers of which it could not be decided what should exist, each with why.
-    pub left: Vec<String>,
+    pub left: Vec<Left>,
     /// Their names.
     pub undecided: BTreeSet<String>,
     /// What was decided.
@@ -190,13 +192,7 @@ impl Context {
     pub(super) async fn acting_object(&self) -> Result<Object, CliError> {
         let id = reconcile::id(&self.acting().await?);
         let found = get(&self.ports.client, API_VERSION, &id).await?;
-        found.ok_or_else(|| {
-            CliError::new(
-                Exit::NotFound,
-                format!("{id} was deleted just now"),
-                "vdoctl status says what is there.",
-            )
-        })
+        found.ok_or_else(|| CliError::new(Exit::NotFound, format!("{id} was deleted just now"), "Run vdoctl status."))
     }
 
     /// Every delete that the removal of the drivers leads to.
@@ -292,20 +288,44 @@ impl Decided {
             config,
             state,
             planned,
-            left: failures.iter().map(left_alone).collect(),
+            left: failures.iter().map(Left::of).collect(),
             undecided: failures.iter().flat_map(|failure| failure.drivers.clone()).collect(),
         }
     }
 }
 
-/// A driver that is left at what was applied last.
-fn left_alone(failure: &DriverFailure) -> String {
-    let drivers: Vec<&str> = failure.drivers.iter().map(String::as_str).collect();
-    format!(
-        "{}: {}; nothing of it was written",
-        drivers.join(" and "),
-        sentence(failure.error.as_ref())
-    )
+/// Drivers that are left at what was applied last.
+pub(super) struct Left {
+    /// Which, and why.
+    pub what: String,
+    /// Whether they wait for the driver of another manager to make room.
+    pub is_kept_out: bool,
+}
+
+impl fmt::Display for Left {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.what)
+    }
+}
+
+impl Left {
+    fn of(failure: &DriverFailure) -> Self {
+        let drivers: Vec<&str> = failure.drivers.iter().map(String::as_str).collect();
+        Self {
+            what: format!(
+                "{}: {}; nothing of it was written",
+                drivers.join(" and "),
+                sentence(failure.error.as_ref())
+            ),
+            is_kept_out: failure.error.reason() == Reason::NotOurs,
+        }
+    }
+}
+
+/// Several of them, as one sentence.
+pub(super) fn joined<'a>(all: impl IntoIterator<Item = &'a Left>) -> String {
+    let all: Vec<&str> = all.into_iter().map(|left| left.what.as_str()).collect();
+    all.join("; ")
 }
 
 /// namespace/name of a VDOConfig.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! `vdoctl delete`: the way back. Drivers first, while something can remove them, then what they were installed with.
 //!
 //! It keeps no state: every run looks at what is there and goes on from it.
@@ -14,10 +15,9 @@ use super::operator::{Installer, Presence};
 use super::printer::Printer;
 use super::progress::{Mark, Progress};
 use super::views::delete::{DataView, DeleteView, StaysView};
-use super::{Answer, CliError, Exit, prompt};
+use super::{Answer, CliError, Exit, prompt, stopping};
 use remove::Stays;
 use std::collections::BTreeSet;
-use std::io::{self, IsTerminal as _};
 use std::time::Duration;
 use target::{Scope, Target};
 use vdo::reconcile;
@@ -55,12 +55,15 @@ pub(super) async fn run(args: &Args, global: &Global, printer: &mut Printer) -> 
             "this was a dry run, and nothing was removed",
         );
     }
+    stopping::when_stopped("nothing was removed", "");
     confirm(args, &context, &target)?;
+    stopping::when_stopped("not everything is removed yet", "Run vdoctl delete again: it continues from there.");
     let carried_out = tokio::time::timeout(timeout, carry_out(&mut context, &target, global, &mut progress)).await;
     let stays = match carried_out {
         Ok(stays) => stays?,
         Err(_) => return Err(timed_out(timeout, &progress)),
     };
+    stopping::forget();
     progress.end();
     let done = match target.scope {
         Scope::Drivers => "the drivers are removed; the operator stays",
@@ -152,18 +155,10 @@ fn confirm(args: &Args, context: &Context, target: &Target) -> Result<(), CliErr
         Scope::Operator => "the operator",
         Scope::Everything => "all of this",
     };
-    if !io::stdin().is_terminal() || !io::stderr().is_terminal() {
-        return Err(CliError::new(
-            Exit::Refused,
-            format!("nothing was removed from cluster {}: there is no terminal to ask on", context.name),
-            "Confirm the deletion with --yes.",
-        ));
-    }
-    match prompt::yes(&format!("Remove {what} from cluster {}?", context.name)) {
-        Ok(true) => Ok(()),
-        Ok(false) => Err(CliError::new(Exit::Refused, "nothing was removed", "")),
-        Err(error) => Err(CliError::internal(&error)),
-    }
+    let cluster = &context.name;
+    let nothing = format!("nothing was removed from cluster {cluster}");
+    let question = format!("Remove {what} from cluster {cluster}?");
+    prompt::confirmed(&question, &nothing, "Confirm the deletion with --yes.", "")
 }
 
 /// Removes it all, in order. What stays, and why.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! `vdoctl deploy`: installs or upgrades the operator, hands it the configuration, and waits until the drivers are healthy.
 //!
 //! ```text
@@ -10,6 +11,7 @@
 pub(super) mod checks;
 pub(super) mod configuration;
 mod default_class;
+mod gitops;
 mod installed;
 pub(super) mod matrix;
 mod network;
@@ -26,24 +28,33 @@ use super::doctor::check::Check;
 use super::matrix::Choice;
 use super::printer::Printer;
 use super::progress::{Mark, Progress};
-use super::{Answer, CliError, Exit, prompt};
+use super::waiting::{After, come_about};
+use super::{Answer, CliError, Exit, prompt, stopping};
 use checks::Asking;
 use configuration::{Configuration, logins};
 use default_class::with_default_class;
 use installed::Installed;
 use matrix::Matrix;
 use openshift::Known;
-use std::io::{IsTerminal as _, Read as _};
+use std::io::Read as _;
 use std::path::Path;
+use std::time::Instant;
 use target::{Served, Target, operator, settings};
 use vdo_api::types::count;
 use vdo_core::drivers::short;
-use vdo_core::install::{Change, HostNetwork};
+use vdo_core::install::{Change, HostNetwork, OPERATOR};
 use vdo_core::manifest::Object;
+use vdo_source::fetch::ConfigMaps;
 use vdo_vsphere::vcenter::Budget;
 use write::Fate;
 
 const VERSION: &str = env!("CARGO_PKG_VERSION");
+
+/// What is said of a deployment that is stopped before it has begun to write, and what to do.
+const NOTHING: &str = "nothing is deployed yet";
+const AGAIN: &str = "Run the same command again.";
+/// What to do where it is stopped after that.
+const WATCH: &str = "`vdoctl wait` waits for the drivers, and `vdoctl status` shows how far they are.";
 
 pub(super) async fn run(args: &Args, global: &Global, printer: &Printer) -> Result<Answer, CliError> {
     let format = args.output.unwrap_or(Format::Table);
@@ -56,30 +67,13 @@ pub(super) async fn run(args: &Args, global: &Global, printer: &Printer) -> Resu
 }
 
 async fn deploy(args: &Args, global: &Global, format: Format, progress: &mut Progress) -> Result<Answer, CliError> {
-    if format == Format::Yaml {
-        if args.vcenter.create_account {
-            return Err(CliError::new(
-                Exit::Usage,
-                "--create-account changes a vCenter, and -o yaml writes nothing",
-                "Make the account first with vdoctl users create, and name its Secret: --credentials-secret NAME.",
-            ));
-        }
-        let matrix = Matrix::of(&args.matrix, &global.namespace, None).await?;
-        let settings = settings(args, global, args.host_network.then(HostNetwork::default), Served::default(), None);
-        let operator = operator(&settings, matrix.mounts)?;
-        let configured = configured(args, global, &Known::default(), None, progress)
-            .await?
-            .unwrap_or_default();
-        let all: Vec<_> = operator
-            .iter()
-            .chain(&matrix.objects)
-            .chain(&configured.objects)
-            .map(|object| object.value().clone())
-            .collect();
-        return Ok(
-            objects_answer(Format::Yaml, &all)?.note("The output has the password, if one was given. Nothing was written to a cluster.")
-        );
+    if let Some(folder) = &args.gitops.folder {
+        return gitops::run(args, global, folder, progress).await;
     }
+    if format == Format::Yaml {
+        return manifests(args, global, progress).await;
+    }
+    stopping::when_stopped(NOTHING, AGAIN);
     // --timeout is for the drivers; a request is answered soon or not at all.
     let requests = Global {
         timeout: None,
@@ -110,6 +104,7 @@ async fn deploy(args: &Args, global: &Global, format: Format, progress: &mut Pro
             Err(answer) => return Ok(answer),
         },
     };
+    stopping::when_stopped(NOTHING, AGAIN);
     vcenter::stored(&context, &args.vcenter.credentials_secret).await?;
     let mut context = deciding(args, &requests, context, &target, progress).await?;
     context.matrix_lines().for_each(|line| progress.step(Mark::Note, &line));
@@ -141,27 +136,88 @@ async fn deploy(args: &Args, global: &Global, format: Format, progress: &mut Pro
         write::shown(&all, &fates, progress);
         return Ok(Answer::text("").note("Nothing was written."));
     }
-    let changing: Vec<Object> = all
-        .iter()
-        .zip(&fates)
-        .filter(|(_, fate)| **fate != Fate::Unchanged)
-        .map(|(object, _)| object.clone())
-        .collect();
-    let kept = all.len() - changing.len();
-    if !changing.is_empty() {
-        write::apply(&context, &changing, matrix.place.as_ref().map(|place| (place, &*all)), progress).await?;
-        // An operator that lacked what was just written may wait minutes for its next attempt.
-        if change == Change::Same && installed.config.is_some() {
-            super::manage::wake(&context).await?;
-        }
-    }
-    progress.step(Mark::Done, &applied(changing.len(), kept));
+    let configured = installed.config.is_some();
+    let replaced = written(&context, &all, &fates, matrix.place.as_ref(), configured, progress).await?;
+    stopping::when_stopped("everything is written, and the operator continues without vdoctl", WATCH);
     if args.no_wait {
         return Ok(Answer::text("").note("vdoctl status --watch shows how far it is."));
     }
-    let summary = wait::until_ready(wait::Watcher::new(&context, true), global.timeout_with_drivers(), progress).await?;
+    let (begun, patience) = (Instant::now(), global.timeout_with_drivers());
+    let mut summary = wait::until_ready(wait::Watcher::new(&context, true), patience, progress).await?;
+    // Until the new operator has looked, the status is what the one before has left.
+    if replaced && configured {
+        let left = patience.saturating_sub(begun.elapsed());
+        summary = come_about(&context, After::Healthy, left, progress).await?;
+    }
     progress.step(Mark::Done, &summary);
     Ok(Answer::text(""))
+}
+
+/// The objects as YAML, which nothing is written of.
+async fn manifests(args: &Args, global: &Global, progress: &mut Progress) -> Result<Answer, CliError> {
+    if args.vcenter.create_account {
+        return Err(CliError::new(
+            Exit::Usage,
+            "--create-account changes a vCenter, and -o yaml writes nothing",
+            "Make the account first with vdoctl users create, and name its Secret: --credentials-secret NAME.",
+        ));
+    }
+    let manifests = Manifests::of(args, global, progress).await?;
+    let all: Vec<_> = manifests.all().map(|object| object.value().clone()).collect();
+    Ok(objects_answer(Format::Yaml, &all)?.note("The output has the password, if one was given. Nothing was written to a cluster."))
+}
+
+/// Writes the objects that change. Whether the operator is replaced by it.
+async fn written(
+    context: &Context,
+    all: &[Object],
+    fates: &[Fate],
+    matrix: Option<&ConfigMaps>,
+    configured: bool,
+    progress: &mut Progress,
+) -> Result<bool, CliError> {
+    let changing = all.iter().zip(fates).filter(|(_, fate)| **fate != Fate::Unchanged);
+    let changing: Vec<Object> = changing.map(|(object, _)| object.clone()).collect();
+    let replaced = changing
+        .iter()
+        .any(|object| object.kind() == "Deployment" && object.name() == OPERATOR);
+    if !changing.is_empty() {
+        write::apply(context, &changing, matrix.map(|place| (place, all)), progress).await?;
+        // An operator that lacked what was just written may wait minutes for its next attempt.
+        if !replaced && configured {
+            super::manage::wake(context).await?;
+        }
+    }
+    progress.step(Mark::Done, &applied(changing.len(), all.len() - changing.len()));
+    Ok(replaced)
+}
+
+/// What flags and files make without a cluster.
+struct Manifests {
+    /// The definitions, the namespaces, the rights and the operator.
+    operator: Vec<Object>,
+    /// What the operator gets for the source of its matrix.
+    matrix: Vec<Object>,
+    configuration: Vec<Object>,
+}
+
+impl Manifests {
+    async fn of(args: &Args, global: &Global, progress: &mut Progress) -> Result<Self, CliError> {
+        let matrix = Matrix::of(&args.matrix, &global.namespace, None).await?;
+        let settings = settings(args, global, args.host_network.then(HostNetwork::default), Served::default(), None);
+        let operator = operator(&settings, matrix.mounts)?;
+        let configured = configured(args, global, &Known::default(), None, progress).await?;
+        Ok(Self {
+            operator,
+            matrix: matrix.objects,
+            configuration: configured.unwrap_or_default().objects,
+        })
+    }
+
+    /// In the order in which they are applied.
+    fn all(&self) -> impl Iterator<Item = &Object> {
+        self.operator.iter().chain(&self.matrix).chain(&self.configuration)
+    }
 }
 
 /// The checks are to be made with the matrix that the operator is going to have. Where this machine does not reach it, that is a failed check.
@@ -256,18 +312,13 @@ fn planned(change: Change, version: Option<&str>) -> String {
 /// Asks a person before a cluster gets something that it does not have, or another version of the operator.
 fn consent(args: &Args, context: &Context, change: Change) -> Result<(), CliError> {
     let asks = change != Change::Same && args.dry_run == DryRun::None && !args.yes;
-    if !asks || !std::io::stdin().is_terminal() {
+    // Without a person it goes on: a pipeline deploys without --yes, as kubectl applies.
+    if !asks || !prompt::is_terminal() {
         return Ok(());
     }
     let question = format!("    Deploy to cluster {} at {}?", context.name, context.server);
-    match prompt::yes(&question) {
-        Ok(true) => Ok(()),
-        _ => Err(CliError::new(
-            Exit::Refused,
-            format!("nothing was written to cluster {}", context.name),
-            "Choose another cluster with --kubeconfig or --context.",
-        )),
-    }
+    let nothing = format!("nothing was written to cluster {}", context.name);
+    prompt::confirmed(&question, &nothing, "", "Choose another cluster with --kubeconfig or --context.")
 }
 
 /// Which failed checks keep something from being written.

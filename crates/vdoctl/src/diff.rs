@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! `vdoctl diff`: what is wanted against what is there, field by field.
 
 use super::args::{Diff as Args, Format, Global};

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Digests of images, asked of their registries: `--resolve-digests`.
 
 use super::args::{Registries as Args, Resolving};

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! `vdoctl doctor`: the checks of the operator, made now and shown to a person.
 //!
 //! It has no checks of its own: what it says of a vCenter comes from the look that the operator takes, and what it says of the

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Fields of single drivers in the specification of a VDOConfig.
 
 use super::CliError;

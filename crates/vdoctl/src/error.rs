@@ -1,12 +1,16 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The error of every verb: what happened to which object, the remedy, the exit code.
+
 use super::Exit;
 use super::style;
 use kube::config::KubeconfigError;
 use std::error::Error;
 use std::fmt;
+use std::path::PathBuf;
 use std::time::Duration;
 use vdo::cluster::{ClientError, ClusterError, ProxyError, without_values};
 use vdo::reconcile::ReconcileError;
-use vdo_api::types::Remedy;
+use vdo_api::types::{Remedy, in_words, without_number};
 use vdo_core::matrix::NoFit;
 
 /// Why a verb did not come through: what happened to which object, and what to do.
@@ -34,7 +38,7 @@ impl CliError {
     /// An error from its parts.
     pub fn new(exit: Exit, what: impl Into<String>, remedy: impl Into<String>) -> Self {
         Self {
-            what: what.into(),
+            what: without_number(&what.into()),
             remedy: remedy.into(),
             exit,
             no_cluster: false,
@@ -90,6 +94,9 @@ impl CliError {
                 format!("the API server did not {verb} {what} within {} s", after.as_secs_f64()),
                 "Try again, with a longer --request-timeout where the way there is slow; if it stays, look at the API server.",
             ),
+            ClusterError::Unfinished { .. } => {
+                Self::new(Exit::Cluster, error.to_string(), "Try again; if it stays, look at the API server.")
+            }
             ClusterError::Refused { .. }
             | ClusterError::Denied { .. }
             | ClusterError::PodDenied { .. }
@@ -154,17 +161,28 @@ impl From<ClientError> for CliError {
                 let slow = Self::of(Exit::TimedOut, &error);
                 Self::new(slow.exit, slow.what, format!("{}\nOr give it longer with --timeout.", slow.remedy))
             }
-            ClientError::Missing(_) => Self {
+            ClientError::Missing { listed, .. } => Self {
                 no_cluster: true,
                 ..Self::new(
                     Exit::Cluster,
-                    "no cluster is configured: there is no kubeconfig that can be read, and this is not a pod",
+                    no_cluster(listed),
                     "Name a kubeconfig with --kubeconfig or KUBECONFIG.",
                 )
             },
             _ => Self::of(Exit::Cluster, &error),
         }
     }
+}
+
+fn no_cluster(listed: &[PathBuf]) -> String {
+    let kubeconfig = match listed {
+        [] => "there is no kubeconfig that can be read".to_owned(),
+        listed => {
+            let files: Vec<String> = listed.iter().map(|file| file.display().to_string()).collect();
+            format!("KUBECONFIG names {}, which cannot be read", files.join(", "))
+        }
+    };
+    format!("no cluster is configured: {kubeconfig}, and this is not a pod")
 }
 
 /// The error and its sources as one sentence. Errors of the Kubernetes client repeat their sources and show their insides;
@@ -185,11 +203,11 @@ pub(super) fn sentence(error: &(dyn Error + 'static)) -> String {
         let text = error.to_string();
         // What a wrapper repeats of its source is left to the source.
         let inner = next.map(ToString::to_string).unwrap_or_default();
-        let text = text
+        let own = text
             .strip_suffix(inner.as_str())
             .filter(|_| !inner.is_empty())
-            .map_or(text.as_str(), |own| own.trim_end_matches([':', ' ']))
-            .to_owned();
+            .map_or(text.as_str(), |own| own.trim_end_matches([':', ' ']));
+        let text = in_words(own);
         if !text.is_empty() && !parts.contains(&text) {
             parts.push(text);
         }

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! `vdoctl events`: what was recorded about the operator, the drivers and their configuration.
 
 use super::args::{Events as Args, Global};

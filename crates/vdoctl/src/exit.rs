@@ -1,3 +1,6 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The exit codes of `vdoctl`, each with its meaning and remedy.
+
 use std::process::ExitCode;
 
 /// Every exit code there is. docs/cli.md lists them for users.
@@ -62,6 +65,30 @@ impl Exit {
             Self::Interrupted => "Interrupted (SIGINT).",
             Self::Terminated => "Terminated (SIGTERM).",
         }
+    }
+
+    /// What to do about it; none where there is nothing to do.
+    #[must_use]
+    pub fn remedy(self) -> Option<&'static str> {
+        Some(match self {
+            Self::Ok => return None,
+            Self::Differences => "The output names what is wrong. `vdoctl status` shows it again, with the command that fixes it.",
+            Self::Usage => "The error names the argument. `--help` behind the verb shows its arguments, with examples.",
+            Self::NotFound => "`vdoctl status` shows what is deployed; `vdoctl deploy` deploys VDO where it is not.",
+            Self::Refused => {
+                "The error names the check or the right. `vdoctl rights --missing` prints the rights that the operator lacks; a right of your own \
+                 is given by an administrator of the cluster."
+            }
+            Self::Cluster => {
+                "Try `kubectl get --raw /readyz` with the same kubeconfig. If it answers, name that kubeconfig with --kubeconfig or its context \
+                 with --context."
+            }
+            Self::Vcenter => {
+                "`vdoctl doctor` shows which stage of a vCenter fails, such as its address, its certificate or the login, and what to do."
+            }
+            Self::TimedOut => "`vdoctl status` shows what is not ready, and what to do. Wait longer with --timeout.",
+            Self::Interrupted | Self::Terminated => "Run the same command again: it continues from what was done.",
+        })
     }
 }
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! `vdoctl explain`: what a reason means and what to do about it, from the page that is in this binary.
 
 mod errors_md;
@@ -19,7 +20,10 @@ pub(super) fn run(args: &Args) -> Result<Answer, CliError> {
     let wanted = word.trim();
     if let Some(exit) = Exit::ALL.iter().copied().find(|exit| code(*exit).to_string() == wanted) {
         return Answer::view(format, &exit_view(exit), || {
-            entry_text(&format!("exit code {}", code(exit)), "vdoctl", &[("Cause", exit.meaning().into())])
+            let cause = ("Cause", exit.meaning().to_owned());
+            let remedy = exit.remedy().map(|remedy| ("Remedy", remedy.to_owned()));
+            let parts: Vec<_> = std::iter::once(cause).chain(remedy).collect();
+            entry_text(&format!("exit code {}", code(exit)), "vdoctl", &parts)
         });
     }
     if let Some(entry) = entries.iter().find(|entry| entry.reason.eq_ignore_ascii_case(wanted)) {
@@ -122,6 +126,7 @@ fn exit_view(exit: Exit) -> ExitCodeView {
     ExitCodeView {
         code: code(exit),
         meaning: exit.meaning().to_owned(),
+        remedy: exit.remedy().map(str::to_owned),
     }
 }
 
@@ -133,26 +138,26 @@ fn list_view(entries: &[Entry]) -> ReasonListView {
     }
 }
 
+/// Below the name of each section its words, each with a few words on it.
 fn list(entries: &[Entry]) -> String {
-    let mut rows: Vec<Vec<String>> = entries
-        .iter()
-        .map(|entry| {
-            vec![
-                entry.reason.to_owned(),
-                entry.section.to_owned(),
-                first_sentence(entry.part("Cause")),
-            ]
-        })
+    let row = |word: &str, text: &str| vec![format!("  {word}"), text.to_owned()];
+    let sections = entries.chunk_by(|a, b| a.section == b.section).filter_map(|section| {
+        let rows = section.iter().map(|entry| row(entry.reason, &first_sentence(entry.part("Cause"))));
+        Some((section.first()?.section, rows.collect::<Vec<_>>()))
+    });
+    let conditions = ConditionType::iter().map(|kind| row(kind.as_str(), &first_sentence(Some(&kind.meaning()))));
+    let codes = Exit::ALL.iter().map(|exit| row(&code(*exit).to_string(), exit.meaning()));
+    let all: Vec<(&str, Vec<Vec<String>>)> = sections
+        .chain([("Conditions", conditions.collect()), ("Exit codes", codes.collect())])
         .collect();
-    rows.extend(
-        ConditionType::iter().map(|kind| vec![kind.as_str().to_owned(), "Conditions".into(), first_sentence(Some(&kind.meaning()))]),
-    );
-    rows.extend(
-        Exit::ALL
-            .iter()
-            .map(|exit| vec![code(*exit).to_string(), "Exit codes".into(), exit.meaning().into()]),
-    );
-    style::table(&["WORD", "SECTION", "CAUSE OR MEANING"], &rows)
+    let table = style::columns(all.iter().flat_map(|(_, rows)| rows));
+    let mut lines = table.lines();
+    let mut text = String::new();
+    for (section, rows) in &all {
+        text.push_str(&format!("{}\n", style::head(section)));
+        lines.by_ref().take(rows.len()).for_each(|line| text.push_str(&format!("{line}\n")));
+    }
+    text
 }
 
 fn first_sentence(text: Option<&str>) -> String {

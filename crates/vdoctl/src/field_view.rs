@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! A changed field in lines: lists of named things are compared by name, lists of words by word, texts line by line.
 
 use super::{style, text_diff};

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Several clusters at once. Each is asked as if it were the only one, and has its own deadline: one that does not answer delays no other.
 
 use super::args::{Contexts, Global};

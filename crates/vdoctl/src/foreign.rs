@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Text that others wrote: what a matrix, a file name, a cluster or a vCenter says. It is shown as it is, but it commands no
 //! terminal: what would move the cursor, set a title, or turn the order of letters around stands there as `\u{1b}`.
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! `vdoctl history` and `vdoctl upgrade retry`: what was applied of the drivers, and what of it failed.
 
 use super::args::{Format, Global, History as Args};
@@ -116,13 +117,16 @@ fn text(driver: &str, revision: &Revision, objects: &[Value]) -> String {
     let mut text = format!("{name}  {}\n\n", outcome(revision));
     let mut rows: Vec<Vec<String>> = Vec::new();
     let mut row = |what: &str, value: String| rows.push(vec![what.to_owned(), value]);
-    row("Applied", revision.time.to_string());
+    row("Applied", style::time(revision.time));
     row("Cause", revision.cause.clone());
     if let Some(failure) = &revision.failure {
         row("Failed", failure.message.clone());
     }
     row("Chart", about.chart.clone());
     row("Values", about.values.clone());
+    if !about.patches.is_empty() {
+        row("Patches", about.patches.clone());
+    }
     row("Configuration", about.configuration.clone());
     row("Matrix", format!("version {}", about.matrix));
     row("Objects", count(objects.len(), "object"));

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! `vdoctl`: the pipeline of the operator, cut at the arrow that a verb asks for.
 //!
 //! ```text
@@ -14,7 +15,6 @@ mod approve;
 pub mod args;
 mod change;
 mod chart;
-mod children;
 mod completion;
 mod configure;
 mod context;
@@ -23,6 +23,7 @@ mod deploy;
 mod diff;
 mod digests;
 mod doctor;
+mod driver_changes;
 mod driver_fields;
 mod error;
 mod events;
@@ -41,7 +42,6 @@ mod operator;
 mod output;
 mod places;
 mod plan;
-mod plan_summary;
 mod plan_view;
 mod preview;
 mod printer;
@@ -89,9 +89,9 @@ use std::path::Path;
 use std::process::ExitCode;
 use std::thread;
 use tokio::runtime::{Handle, Runtime};
-use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::oneshot;
 use vdo_api::api::ManagementState;
+use vdo_system::{Signals, Stop};
 use waiting::{After, after};
 
 /// As much as a main thread has.
@@ -130,7 +130,7 @@ pub fn main(line: impl IntoIterator<Item = OsString>) -> ExitCode {
             .unwrap_or_else(|error| printer.failure(&CliError::internal(&error))),
         Err(error) => printer.failure(&CliError::internal(&error)),
     };
-    children::end();
+    vdo_system::end_children();
     exit.into()
 }
 
@@ -142,7 +142,7 @@ fn complete(words: &[String]) -> ExitCode {
         Ok(answer) => printer.answer(&answer),
         Err(error) => printer.failure(&CliError::internal(&error)),
     };
-    children::end();
+    vdo_system::end_children();
     exit.into()
 }
 
@@ -150,8 +150,8 @@ fn complete(words: &[String]) -> ExitCode {
 /// whatever the verb is at: what computes, or waits for a file, does not let go.
 async fn to_the_end(cli: Cli, mut printer: Printer) -> io::Result<Exit> {
     // The signals are caught before anything is begun.
-    let (mut interrupt, mut terminate) = (signal(SignalKind::interrupt())?, signal(SignalKind::terminate())?);
-    let quiet = printer.clone();
+    let mut signals = Signals::catch()?;
+    let mut quiet = printer.clone();
     let (tell, mut reported) = oneshot::channel();
     let here = Handle::current();
     let work = move || {
@@ -160,8 +160,10 @@ async fn to_the_end(cli: Cli, mut printer: Printer) -> io::Result<Exit> {
     let verb = thread::Builder::new().name("verb".into()).stack_size(STACK).spawn(work)?;
     let stopped = tokio::select! {
         biased;
-        _ = interrupt.recv() => Exit::Interrupted,
-        _ = terminate.recv() => Exit::Terminated,
+        stop = signals.next() => match stop {
+            Stop::Interrupted => Exit::Interrupted,
+            Stop::Terminated => Exit::Terminated,
+        },
         exit = &mut reported => return match exit {
             Ok(exit) => Ok(exit),
             // It has said nothing: a defect, which was reported where it happened.
@@ -172,10 +174,11 @@ async fn to_the_end(cli: Cli, mut printer: Printer) -> io::Result<Exit> {
         // The verb puts things in order first, unless a second signal comes.
         tokio::select! {
             biased;
-            _ = interrupt.recv() => {}
-            _ = terminate.recv() => {}
+            _ = signals.next() => {}
             _ = reported => {}
         }
+    } else if let Some(written) = stopping::stopped(stopped) {
+        quiet.failure(&written);
     }
     quiet.silence();
     prompt::end();

@@ -1,13 +1,11 @@
+// SPDX-License-Identifier: Apache-2.0
 //! What others have written is looked at in a child process whose memory is limited: templates can be made to take more than the machine
 //! has, and then the child ends and not whatever else runs there.
 
 use super::{Answer, CliError, Exit};
-use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use std::io;
-use std::os::unix::process::{CommandExt as _, ExitStatusExt as _};
 use std::path::Path;
-use std::process::{Output, Stdio};
-use tokio::process::{Child, Command};
+use std::process::Output;
 
 /// Bytes that the child may have. The largest matrix and the largest chart that are accepted need less than 100 MiB.
 const MOST: u64 = 512 << 20;
@@ -16,39 +14,19 @@ const MOST: u64 = 512 << 20;
 const NO_MEMORY: &str = "memory allocation of";
 
 /// Runs this command line once more in a child with a limit, and gives what it ends with; its answer is on stdout already. Nothing, where there
-/// is a limit: this is the child, and does the work.
+/// is a limit: this is the child, and does the work. Nothing on a system that cannot limit a process, either.
 pub(super) async fn in_child(verb: &str, path: &Path) -> Result<Option<Answer>, CliError> {
-    let unlimited = getrlimit(Resource::Data);
-    if unlimited.current.is_some_and(|bytes| bytes <= MOST) {
-        return Ok(None);
-    }
     let failed = |error: io::Error| CliError::new(Exit::Refused, format!("{verb} cannot start a process of its own: {error}"), "");
-    let child = started(unlimited).map_err(failed)?;
-    ended(&child.wait_with_output().await.map_err(failed)?, verb, path).map(Some)
-}
-
-/// A child inherits the limits that its parent has when it starts.
-fn started(unlimited: Rlimit) -> io::Result<Child> {
-    let mut line = std::env::args_os();
-    let mut command = Command::new(std::env::current_exe()?);
-    if let Some(called) = line.next() {
-        command.as_std_mut().arg0(called);
-    }
-    command.args(line).stderr(Stdio::piped()).kill_on_drop(true);
-    let limit = Rlimit {
-        current: Some(MOST),
-        maximum: unlimited.maximum,
+    let Some(child) = vdo_system::again_with_memory(MOST).map_err(failed)? else {
+        return Ok(None);
     };
-    setrlimit(Resource::Data, limit)?;
-    let child = command.spawn();
-    setrlimit(Resource::Data, unlimited)?;
-    child
+    ended(&child.wait_with_output().await.map_err(failed)?, verb, path).map(Some)
 }
 
 /// What a child ended with. Its failure is repeated as our own.
 fn ended(output: &Output, verb: &str, path: &Path) -> Result<Answer, CliError> {
     let talk = anstream::adapter::strip_str(&String::from_utf8_lossy(&output.stderr)).to_string();
-    if output.status.signal().is_some() && talk.contains(NO_MEMORY) {
+    if vdo_system::was_aborted(output.status) && talk.contains(NO_MEMORY) {
         return Err(CliError::new(
             Exit::Differences,
             format!("{verb} used more than {} MiB on {}", MOST >> 20, path.display()),
@@ -73,6 +51,7 @@ fn ended(output: &Output, verb: &str, path: &Path) -> Result<Answer, CliError> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::os::unix::process::ExitStatusExt as _;
     use std::process::ExitStatus;
 
     fn of(status: i32, talk: &str) -> Result<Answer, CliError> {

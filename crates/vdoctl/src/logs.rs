@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! `vdoctl logs`: the logs of the operator, of a driver, or of the drivers on a node.
 
 mod follow;

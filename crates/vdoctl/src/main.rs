@@ -1,9 +1,11 @@
+// SPDX-License-Identifier: Apache-2.0
 //! vdoctl: the same engine, for people.
 
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
-    vdo::runtime::process::keep_memory_private();
+    vdo_system::keep_memory_private();
+    vdo_system::prepare_terminal();
     // With several crypto providers compiled in, none would be chosen by itself.
     let _ = rustls::crypto::ring::default_provider().install_default();
     vdoctl::main(std::env::args_os())

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! `vdoctl pause`, `resume` and `reconcile`: what a person tells the operator to leave, to go on with, or to do now.
 
 use super::args::{Global, Manage as Args};

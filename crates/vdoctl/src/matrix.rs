@@ -1,6 +1,8 @@
+// SPDX-License-Identifier: Apache-2.0
 //! `vdoctl matrix`: what fits, and why.
 
 mod bars;
+mod bounds;
 mod choice;
 pub(super) mod config_maps;
 mod diff;
@@ -18,6 +20,7 @@ pub(super) mod show;
 mod sign;
 mod source;
 mod what_if;
+mod why_not;
 
 use super::args::{Format, Global, List, Matrix as Args, MatrixFile, MatrixVerb, Platform};
 use super::context::{Context, now};
@@ -25,6 +28,7 @@ use super::error::unknown;
 use super::views::matrix::{KnownMatrixView, MatrixListView, NewestView, VersionView};
 use super::{Answer, CliError, Exit, style};
 pub(super) use bars::minors;
+use bounds::bounds;
 pub(super) use choice::{Choice, Used, repeated};
 use k8s_openapi::jiff::Timestamp;
 use query::{Question, question};
@@ -41,7 +45,7 @@ pub(super) async fn run(args: &Args, global: &Global) -> Result<Answer, CliError
     match &args.verb {
         MatrixVerb::Resolve(args) => resolve::run(args, global).await,
         MatrixVerb::Explain(args) => explain::explain(args, global).await,
-        MatrixVerb::WhyNot(args) => explain::why_not(args, global).await,
+        MatrixVerb::WhyNot(args) => why_not::why_not(args, global).await,
         MatrixVerb::List(args) => list(args, global).await,
         MatrixVerb::Show(args) => show::run(args, global).await,
         MatrixVerb::Lint(args) => lint::run(args).await,
@@ -114,6 +118,14 @@ async fn index(repository: &ChartRepository) -> Result<LoadedIndex, RepositoryEr
         repository.poll().await;
     }
     repository.index(&Records::default()).await
+}
+
+/// The index of a repository.
+///
+/// # Errors
+/// When the source does not give it.
+pub(super) async fn index_of(repository: &ChartRepository) -> Result<Arc<Index>, RepositoryError> {
+    Ok(index(repository).await?.index)
 }
 
 /// An index, and which one it is.
@@ -271,7 +283,7 @@ pub(super) async fn list(args: &List, global: &Global) -> Result<Answer, CliErro
         if format != Format::Wide {
             return loaded.header() + &bars::draw(index, &entries, here.as_ref()) + &loaded.age();
         }
-        let heading = ["DRIVER", "VERSION", "KUBERNETES", "VSPHERE", "EVIDENCE", "CHART", "NEEDS", "STATE"];
+        let heading = ["DRIVER", "VERSION", "KUBERNETES", "VSPHERE", "STATE AND EVIDENCE"];
         loaded.header() + &style::table(&heading, &entries.iter().map(|(name, e)| row(name, e)).collect::<Vec<_>>()) + &loaded.age()
     };
     let answer = Answer::view(format, &view, text)?;
@@ -295,18 +307,15 @@ async fn cluster_version(global: &Global) -> Option<KubernetesVersion> {
 }
 
 fn row(name: &str, entry: &Entry) -> Vec<String> {
-    let needs: Vec<String> = entry.requires.iter().map(ToString::to_string).collect();
-    let needs = if needs.is_empty() { "-".to_owned() } else { needs.join(", ") };
+    let needs = entry.requires.iter().map(|required| format!("; needs {required}"));
+    let evidence = confidence(entry.kubernetes.confidence);
     vec![
-        name.to_owned(),
+        vdo_core::drivers::short(name).to_owned(),
         entry.version.to_string(),
-        entry.kubernetes.range.to_string(),
-        entry.vsphere.range.to_string(),
-        confidence(entry.kubernetes.confidence).to_owned(),
-        entry.chart.digest.short(),
-        needs,
-        // It may be a sentence, so it comes last.
-        state(entry),
+        bounds(&entry.kubernetes.range),
+        bounds(&entry.vsphere.range),
+        // It may be several sentences, so it comes last.
+        format!("{} ({evidence} evidence){}", state(entry), needs.collect::<String>()),
     ]
 }
 

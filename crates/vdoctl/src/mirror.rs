@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! `vdoctl mirror`: a part of a matrix with all its images, in a bundle or in a registry.
 //!
 //! ```text

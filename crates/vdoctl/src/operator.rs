@@ -1,8 +1,11 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Whether an operator runs that could act, as far as that can be seen from its Lease and its Deployment.
 
+mod build;
 mod installer;
 mod lease;
 
+pub(super) use build::Build;
 pub(super) use installer::Installer;
 pub(super) use lease::{Lease, Sight};
 
@@ -10,7 +13,6 @@ use super::context::{Context, now};
 use super::style::ago;
 use k8s_openapi::jiff::Timestamp;
 use kube::ResourceExt;
-use lease::seen;
 use serde_json::Value;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -129,12 +131,12 @@ impl Presence {
     pub(super) async fn find(context: &Context, namespace: &str) -> Result<Self, ClusterError> {
         let client = &context.ports.client;
         let deployment = ObjectId::new("apps", "Deployment", namespace, OPERATOR);
-        let deployment = match seen(client, "apps/v1", &deployment).await? {
+        let deployment = match lease::seen(client, "apps/v1", &deployment).await? {
             None => Deployment::Unknown,
             Some(None) => Deployment::Missing,
             Some(Some(found)) => Deployment::Found(found),
         };
-        let own = seen(client, "v1", &ObjectId::new("", "Namespace", "", namespace)).await?;
+        let own = lease::seen(client, "v1", &ObjectId::new("", "Namespace", "", namespace)).await?;
         let unready = match &deployment {
             Deployment::Found(found) if !is_scaled_to_zero(found) => unready(context, found).await.or_else(|error| match error {
                 ClusterError::Forbidden { .. } => Ok(None),
@@ -158,9 +160,9 @@ impl Presence {
         })
     }
 
-    /// The same, where a Lease that has run out by the clock of this machine alone does not count as such, nor one as held that may be the
-    /// rest of an operator that was just removed: its holder is waited for to renew it. An operator may run elsewhere than in the Deployment,
-    /// so that it is missing makes one doubtful only where the VDOConfig is `deleting`.
+    /// The same, without the two ways in which a Lease misleads: the clock of this machine may be wrong, so that a Lease only seems to have
+    /// run out; and an operator that was just removed leaves its Lease held. In both cases it is awaited that the holder renews it. An operator
+    /// may run without its Deployment, so that a missing Deployment raises doubts only while the VDOConfig is `deleting`.
     pub(super) async fn confirmed(mut self, context: &Context, deleting: bool) -> Result<Self, ClusterError> {
         let end = Instant::now().later(WATCHED);
         let removed = |presence: &Self| {

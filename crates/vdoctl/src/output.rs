@@ -1,3 +1,6 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The answer of a verb as text, JSON, YAML, names or a file; `views` has the documents, `printer.rs` writes them.
+
 use super::args::Format;
 use super::{CliError, Exit, style};
 use schemars::JsonSchema;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Where in a cluster something of the operator or of a driver is.
 
 use super::context::Context;

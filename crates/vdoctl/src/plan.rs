@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! `vdoctl plan`: everything that would be done, in order, with reasons, what is waited for, and the hash by which it is approved.
 
 use super::args::{Format, Global, Plan as Args};
@@ -94,6 +95,7 @@ fn meaning((pruned, wave): (bool, u8)) -> &'static str {
 
 #[cfg(test)]
 mod tests {
+    use super::super::context::Left;
     use super::super::plan_view::Refusal;
     use super::super::views::plan::{ChangeKind, DriverChangeView};
     use super::*;
@@ -133,7 +135,7 @@ mod tests {
             hash: Some("0123456789abcdef".into()),
             approval: Approval::Manual,
             approved: false,
-            endangered: Vec::new(),
+            taken_away: Vec::new(),
             items: vec![
                 item(Action::Create, Because::New, "ConfigMap", 2, Vec::new()),
                 item(Action::Adopt, Because::Unmarked, "Secret", 2, vec![password]),
@@ -148,6 +150,7 @@ mod tests {
                 what: "a policy is against it".into(),
                 remedy: "Change the policy.".into(),
             }],
+            patched: Default::default(),
             stays: vec![Skip {
                 id: ObjectId::new("", "PersistentVolumeClaim", "csi", "data"),
                 message: "PersistentVolumeClaim csi/data stays: objects of this kind hold data".into(),
@@ -195,7 +198,10 @@ mod tests {
 
     #[test]
     fn plan_of_a_driver_that_cannot_be_decided_about_is_an_error() {
-        let left = vec!["vsphere-csi: it is pinned to 9.9.9; nothing of it was written".to_owned()];
+        let left = vec![Left {
+            what: "vsphere-csi: it is pinned to 9.9.9; nothing of it was written".to_owned(),
+            is_kept_out: false,
+        }];
         let undecided = [CSI.to_owned()].into();
         let planned = Planned {
             left,

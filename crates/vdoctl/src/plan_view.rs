@@ -1,10 +1,11 @@
+// SPDX-License-Identifier: Apache-2.0
 //! What `plan` and `diff` show: the whole plan, refined by a dry run.
 
 use super::change::Change;
-use super::context::{Context, Decided, Deciding, id};
+use super::context::{Context, Decided, Deciding, Left, id};
+use super::driver_changes::{drivers, is_label_only};
 use super::error::sentence;
 use super::matrix::Used;
-use super::plan_summary::{drivers, is_label_only};
 use super::preview::suppose;
 use super::views::plan::{DriverChangeView, FieldView, ItemView, ObjectView, PlannedView, SkipView, WaitView};
 use super::{CliError, Exit, args, field_view, style};
@@ -12,11 +13,12 @@ use kube::ResourceExt;
 use std::collections::BTreeSet;
 use std::fmt;
 use vdo::cluster::ClusterError;
-use vdo::reconcile::{Scope, dry_run, endangered, is_uninstalled};
+use vdo::reconcile::{Scope, TakenAway, dry_run, is_uninstalled, taken_away};
 use vdo_api::api::{APPROVE, Approval, Classify as _, DeletionPolicy, Reason, VDOConfig};
 use vdo_api::types::{ObjectId, Remedy as _, count};
 use vdo_core::drivers::{STORAGE, short};
 use vdo_core::matrix::Resolution;
+use vdo_core::patches::Origins;
 use vdo_core::plan::{Action, Because, Item, Plan, Skip, Wait, hash, outline};
 
 /// That the operator decides with another matrix than the one that was named, if it does.
@@ -74,12 +76,14 @@ pub(super) struct Planned {
     pub approval: Approval,
     /// Whether a person has approved it, or no one has to.
     pub approved: bool,
-    /// What it takes away from volumes that are there, for which a person has to approve it.
-    pub endangered: Vec<String>,
+    /// What it takes away from volumes or drivers that are there, for which a person has to approve it.
+    pub taken_away: Vec<TakenAway>,
     /// Every object.
     pub items: Vec<Item>,
     /// What the server would refuse.
     pub refusals: Vec<Refusal>,
+    /// Which patches of the VDOConfig are in the objects.
+    pub patched: Origins,
     /// What stays although it is no longer desired.
     pub stays: Vec<Skip>,
     /// What is waited for.
@@ -91,7 +95,7 @@ pub(super) struct Planned {
     /// What should be known of how this was found out.
     pub notes: Vec<String>,
     /// Drivers that are left at what was applied last, each with why.
-    pub left: Vec<String>,
+    pub left: Vec<Left>,
     /// Their names.
     pub undecided: BTreeSet<String>,
     /// What happens to each driver.
@@ -157,12 +161,12 @@ impl Planned {
             ));
         }
         let items = outline(&planned.plan, &planned.desired);
-        let endangered = endangered(&context.ports.reader, &config, &state, &planned).await?;
+        let taken_away = taken_away(&context.ports.reader, &config, &state, &planned).await?;
         planned.plan.waiting.extend(planned.held());
-        planned.plan.waiting.extend(endangered.iter().map(|sentence| Wait {
+        planned.plan.waiting.extend(taken_away.iter().map(|taken| Wait {
             driver: STORAGE.name.to_owned(),
             reason: Reason::ApprovalRequired,
-            message: format!("volumes depend on what this plan changes: {sentence}"),
+            message: taken.message(),
         }));
         let given = hash.as_ref().is_some_and(|hash| config.annotations().get(APPROVE) == Some(hash));
         Ok(Self {
@@ -171,12 +175,13 @@ impl Planned {
             approval: config.spec.approval,
             approved: hash.is_none()
                 || given
-                || (endangered.is_empty() && (config.spec.approval == Approval::Automatic || status.is_some_and(|status| status.approved))),
-            endangered,
+                || (taken_away.is_empty() && (config.spec.approval == Approval::Automatic || status.is_some_and(|status| status.approved))),
+            taken_away,
             hash,
             drivers: drivers(&items, &planned.runs.resolution()),
             items,
             refusals,
+            patched: planned.runs.patched(),
             stays: planned.plan.skipped,
             waiting: planned.plan.waiting,
             blocked: planned.plan.blocked,
@@ -207,10 +212,11 @@ impl Planned {
             hash: None,
             approval: Approval::Automatic,
             approved: true,
-            endangered: Vec::new(),
+            taken_away: Vec::new(),
             drivers: drivers(&items, &Resolution::default()),
             items,
             refusals: Vec::new(),
+            patched: Origins::default(),
             stays: plan.skipped,
             waiting: plan.waiting,
             blocked: plan.blocked,
@@ -230,7 +236,8 @@ impl Planned {
     /// What is said beside the plan.
     pub(super) fn talk(&self) -> impl Iterator<Item = String> {
         let warning = self.matrix.as_ref().and_then(Used::warning);
-        warning.into_iter().chain(self.notes.iter().chain(&self.left).cloned())
+        let left = self.left.iter().map(ToString::to_string);
+        warning.into_iter().chain(self.notes.iter().cloned()).chain(left)
     }
 
     /// The header: which matrix was decided with.
@@ -333,6 +340,10 @@ impl Planned {
             (Action::Keep, _) => (style::faint("="), "is in sync"),
         };
         let mut text = format!("{sign} {} {} {word}\n", item.id, style::faint(&format!("({})", item.driver)));
+        let patches = self.patched.of(&item.id);
+        if !patches.is_empty() {
+            text.push_str(&format!("    patched by {}\n", patches.join(" and ")));
+        }
         text.extend(item.fields.iter().map(field_view::lines));
         if item.action == Action::Apply && item.fields.is_empty() {
             text.push_str("    the record of what was applied last is out of date\n");
@@ -405,7 +416,7 @@ impl Planned {
             waiting: self.waiting.iter().map(WaitView::from).collect(),
             blocked: self.blocked.iter().map(WaitView::from).collect(),
             not_tried: self.deferred.iter().map(SkipView::from).collect(),
-            left_alone: self.left.clone(),
+            left_alone: self.left.iter().map(ToString::to_string).collect(),
         }
     }
 
@@ -423,6 +434,7 @@ impl Planned {
             driver: item.driver.clone(),
             wave: item.wave,
             fields: item.fields.iter().map(FieldView::from).collect(),
+            patched_by: self.patched.of(&item.id),
             refusal: refusal.map(|refusal| refusal.what.clone()),
         }
     }

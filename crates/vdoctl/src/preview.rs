@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! A change of the configuration that was not made yet: what the API server has to say to it, and the pipeline as if it were made.
 
 use super::args::Preview as Args;
@@ -6,13 +7,16 @@ use super::context::{Context, id};
 use super::deploy::checks::with_status;
 use super::deploy::configuration::Configuration;
 use super::deploy::text;
-use super::driver_fields::keeping_all;
+use super::driver_fields::{field, keeping_all};
 use super::{CliError, Exit};
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
 use vdo::reconcile;
+use vdo_api::types::DriverVersion;
+use vdo_core::drivers::{KNOWN, short};
 use vdo_core::install::FieldError;
 use vdo_core::manifest::Object;
+use vdo_core::matrix::Index;
 
 /// From now on the cluster is read as if the change were made. What changes; nothing where nothing is to be previewed.
 pub(super) async fn suppose(context: &mut Context, args: &Args) -> Result<Vec<Change>, CliError> {
@@ -23,6 +27,10 @@ pub(super) async fn suppose(context: &mut Context, args: &Args) -> Result<Vec<Ch
     let mut changes = Vec::new();
     if !args.settings.is_empty() {
         let patch = spec(args)?;
+        if let Some((driver, text)) = no_version(&patch) {
+            let index = super::matrix::index_of(&context.ports.repository).await.ok();
+            return Err(begun(driver, text, index.as_deref()));
+        }
         match wanted.iter_mut().find(|object| object.kind() == "VDOConfig") {
             Some(config) => {
                 let mut value = config.value().clone();
@@ -77,6 +85,30 @@ pub(super) fn spec(args: &Args) -> Result<Value, CliError> {
     Ok(all)
 }
 
+/// The first driver that is pinned to a text that is not a version, with the text.
+fn no_version(patch: &Value) -> Option<(&'static str, &str)> {
+    KNOWN.iter().find_map(|driver| {
+        let text = field(patch, driver.name, "version").as_str()?;
+        text.parse::<DriverVersion>().is_err().then_some((driver.name, text))
+    })
+}
+
+/// A version of which only the beginning was typed, with the newest one that begins so.
+fn begun(driver: &str, text: &str, index: Option<&Index>) -> CliError {
+    let start = format!("{}.", text.trim_end_matches('.'));
+    let all = index.and_then(|index| index.drivers.get(driver)).into_iter();
+    let mut all = all.flat_map(|driver| &driver.versions).map(|entry| entry.version.to_string());
+    let newest = all.find(|version| version.starts_with(&start));
+    let (more, remedy) = match newest {
+        Some(newest) => (format!("; the newest {start}x is {newest}"), format!("Write {newest}.")),
+        None => (
+            String::new(),
+            format!("All versions: vdoctl matrix list {}", short(driver).to_lowercase()),
+        ),
+    };
+    CliError::new(Exit::Usage, format!("{text:?} is not a version of {}{more}", short(driver)), remedy)
+}
+
 fn unusable(error: FieldError) -> CliError {
     let (what, remedy) = match error {
         FieldError::Unknown { path, meant, known } => {
@@ -98,4 +130,30 @@ fn unusable(error: FieldError) -> CliError {
         }
     };
     CliError::new(Exit::Usage, what, remedy)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn preview_begun_version_is_answered_with_the_newest_that_begins_so() {
+        let pinned = |version: &str| json!({"storageProvider": {"version": version}});
+        assert_eq!(no_version(&json!({"updatePolicy": "Latest"})), None);
+        assert_eq!(no_version(&json!({"storageProvider": {"version": null}})), None);
+        assert_eq!(no_version(&pinned("3.7.3")), None);
+        assert_eq!(no_version(&pinned("3.7")), Some(("vsphere-csi", "3.7")));
+
+        let loaded = Index::parse(include_bytes!("../../../matrix-index/index.yaml")).expect("the index");
+        let error = begun("vsphere-csi", "3.7", Some(&loaded));
+        assert!(
+            error.what.starts_with("\"3.7\" is not a version of CSI; the newest 3.7.x is 3.7."),
+            "{}",
+            error.what
+        );
+        assert!(error.remedy.starts_with("Write 3.7."), "{}", error.remedy);
+        let error = begun("vsphere-csi", "latest", Some(&loaded));
+        assert_eq!(error.what, "\"latest\" is not a version of CSI");
+        assert_eq!(error.remedy, "All versions: vdoctl matrix list csi");
+    }
 }

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The one mouth: nothing else in `vdoctl` writes to stdout or stderr. What goes through it commands no terminal: text for
 //! people is escaped always, also in a pipe, because a person reads it in the end; data for programs stays what it is.
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! What a verb shows while it works and waits: steps that stay, and below them what it waits for.
 //!
 //! On a terminal the lines of what is waited for are redrawn in place. A pipe gets each of them once, when it is new. With `-o json`
@@ -162,7 +163,7 @@ impl Progress {
 
 /// How wide the terminal is.
 fn columns() -> usize {
-    terminal_size::terminal_size_of(io::stdout()).map_or(80, |(width, _)| usize::from(width.0))
+    vdo_system::columns(&io::stdout()).unwrap_or(80)
 }
 
 fn drawn(mark: Mark, text: &str) -> String {

@@ -1,10 +1,10 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Asking for a password on the terminal, which does not show what is typed meanwhile.
 
 use super::foreign;
 use super::wrap::{columns_of, fit};
-use std::fs::File;
-use std::io::{self, Write as _};
-use std::process::{Command, Stdio};
+use super::{CliError, Exit};
+use std::io::{self, IsTerminal as _, Write as _};
 use std::sync::{Mutex, PoisonError};
 use std::thread;
 use std::time::Duration;
@@ -14,7 +14,7 @@ static HIDING: Mutex<Option<String>> = Mutex::new(None);
 
 /// Asks for the password of this user.
 pub(super) fn password(user: &str) -> io::Result<String> {
-    set(stty(&["-g"]));
+    set(vdo_system::terminal_settings());
     let answer = rpassword::prompt_password(foreign::shown(&format!("Password for {user}: ")));
     set(None);
     if answer.as_ref().is_err_and(|error| error.kind() == io::ErrorKind::Interrupted) {
@@ -50,28 +50,35 @@ pub(super) fn yes(question: &str) -> io::Result<bool> {
     Ok(matches!(answer.trim().to_lowercase().as_str(), "y" | "yes"))
 }
 
+/// Whether there is a person to ask: a question is shown on stderr, and answered on stdin.
+pub(super) fn is_terminal() -> bool {
+    io::stdin().is_terminal() && io::stderr().is_terminal()
+}
+
+/// Asks whether to go on, for what the command line has not confirmed.
+///
+/// # Errors
+/// Exit code 4 with the words that `nothing` was done: with `confirm` as its remedy where there is no one to ask, and with `instead` where the
+/// answer is no.
+pub(super) fn confirmed(question: &str, nothing: &str, confirm: &str, instead: &str) -> Result<(), CliError> {
+    if !is_terminal() {
+        let what = format!("{nothing}: there is no terminal to ask on");
+        return Err(CliError::new(Exit::Refused, what, confirm));
+    }
+    match yes(question) {
+        Ok(true) => Ok(()),
+        Ok(false) => Err(CliError::new(Exit::Refused, nothing, instead)),
+        Err(error) => Err(CliError::internal(&error)),
+    }
+}
+
 /// Lets the terminal show again what is typed, for an end in the middle of a question: the reader of the answer is not awaited.
 pub(super) fn end() {
     if let Some(settings) = set(None) {
-        let _ = stty(&[settings.trim()]);
+        vdo_system::restore_terminal(&settings);
     }
 }
 
 fn set(next: Option<String>) -> Option<String> {
     std::mem::replace(&mut *HIDING.lock().unwrap_or_else(PoisonError::into_inner), next)
-}
-
-/// The terminal of this process, set or asked by the tool that every system with terminals has.
-fn stty(arguments: &[&str]) -> Option<String> {
-    let terminal = File::open("/dev/tty").ok()?;
-    let output = Command::new("stty")
-        .args(arguments)
-        .stdin(terminal)
-        .stderr(Stdio::null())
-        .output()
-        .ok()?;
-    output
-        .status
-        .success()
-        .then(|| String::from_utf8_lossy(&output.stdout).into_owned())
 }

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! How the API server is reached, from the command line, and why it is not.
 
 use super::args::Global;
@@ -9,10 +10,14 @@ use std::path::Path;
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 use vdo::cluster::{KubeOptions, ProxyError};
-use vdo_api::types::{Remedy as _, Secret};
+use vdo_api::types::{Remedy as _, Secret, is_of_certificate};
 
 /// What to do where nothing more is known.
 const CHECK: &str = "Check that it runs and that this machine may connect to it, or choose another with --kubeconfig or --context.";
+
+/// What to do where the API server answers, and its certificate is not accepted.
+const CERTIFICATE: &str = "Check certificate-authority-data and the address of this cluster in the kubeconfig: `kubectl config view --minify` shows them. \
+                           Or choose another with --kubeconfig or --context.";
 
 /// The cluster that the command line names.
 pub(super) fn options(global: &Global) -> Result<KubeOptions, CliError> {
@@ -66,8 +71,22 @@ pub(super) fn out_of_reach(name: &str, server: &str, error: &(dyn Error + 'stati
             unreachable(name, server, &sentence(proxy)),
             proxy.remedy().unwrap_or_default(),
         ),
-        None => CliError::new(Exit::Cluster, unreachable(name, server, &sentence(error)), CHECK),
+        None => {
+            let remedy = if of_certificate(error) { CERTIFICATE } else { CHECK };
+            CliError::new(Exit::Cluster, unreachable(name, server, &sentence(error)), remedy)
+        }
     }
+}
+
+fn of_certificate(error: &(dyn Error + 'static)) -> bool {
+    let mut next = Some(error);
+    while let Some(error) = next {
+        if is_of_certificate(&error.to_string()) {
+            return true;
+        }
+        next = error.source();
+    }
+    false
 }
 
 /// The API server gives no answer in time.

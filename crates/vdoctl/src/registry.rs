@@ -1,12 +1,13 @@
+// SPDX-License-Identifier: Apache-2.0
 //! A registry as the flags of a verb, or the logins that Helm and Docker keep, let us ask it.
 
 use super::args::RegistryArgs;
 use super::doctor::password::password;
 use super::{CliError, Exit};
 use std::io;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use vdo_api::types::Secret;
-use vdo_oci::registry::{Keychain, Login, Options, Reference, Registry, RegistryError, TOKEN_REALMS, ask_helper};
+use vdo_oci::registry::{Login, Options, Reference, Registry, RegistryError, TOKEN_REALMS, kept_login, kept_logins};
 use vdo_oci::web::{Access, AccessError};
 
 /// The registry of this reference.
@@ -74,35 +75,16 @@ async fn kept(args: &RegistryArgs, reference: &Reference) -> Result<Option<Login
     };
     let files = match &args.reach.registry_config {
         Some(file) => vec![file.clone()],
-        None => usual().into_iter().filter(|file| file.is_file()).collect(),
+        None => kept_logins(),
     };
     for file in files {
         let name = file.display().to_string();
-        let keychain = Keychain::parse(&name, &Secret::new(text(&file)?)).map_err(|error| unusable(&error))?;
-        let found = match keychain.login(&reference.host, &reference.repository) {
-            Some(login) => Some(login.clone()),
-            None => match keychain.helper(&reference.host) {
-                Some(helper) => ask_helper(helper, &reference.host).await.map_err(|error| unusable(&error))?,
-                None => None,
-            },
-        };
-        if found.is_some() {
-            return Ok(found);
+        let login = kept_login(&name, &Secret::new(text(&file)?), reference).await;
+        if let Some(login) = login.map_err(|error| unusable(&error))? {
+            return Ok(Some(login));
         }
     }
     Ok(None)
-}
-
-/// Where Helm and Docker keep logins.
-fn usual() -> Vec<PathBuf> {
-    #[expect(clippy::disallowed_methods, reason = "these mean here what they mean for helm and docker")]
-    let named = |name: &str| std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
-    let home = std::env::home_dir();
-    let helm = named("HELM_REGISTRY_CONFIG")
-        .or_else(|| Some(named("HELM_CONFIG_HOME")?.join("registry/config.json")))
-        .or_else(|| Some(home.as_ref()?.join(".config/helm/registry/config.json")));
-    let docker = named("DOCKER_CONFIG").or_else(|| Some(home.as_ref()?.join(".docker")));
-    helm.into_iter().chain(docker.map(|folder| folder.join("config.json"))).collect()
 }
 
 fn text(file: &Path) -> Result<String, CliError> {

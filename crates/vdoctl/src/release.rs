@@ -1,9 +1,10 @@
+// SPDX-License-Identifier: Apache-2.0
 //! `vdoctl release`: the drivers as manifests or as a chart of another owner, and the commands that hand them over.
 //!
 //! Nothing is changed in the cluster. The commands are for a person, who decides when.
 
 use super::args::{Global, NewOwner, Release as Args};
-use super::context::Context;
+use super::context::{Context, joined};
 use super::{Answer, CliError, Exit, save};
 use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
@@ -21,7 +22,7 @@ pub(super) async fn run(args: &Args, global: &Global) -> Result<Answer, CliError
     if !decided.left.is_empty() {
         return Err(CliError::new(
             Exit::Refused,
-            format!("not every driver can be decided about: {}", decided.left.join("; ")),
+            format!("not every driver can be decided about: {}", joined(&decided.left)),
             "Put that right first, so that the files have what runs.",
         ));
     }

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! `vdoctl render`: what the operator would apply.
 
 use super::args::{Format, Global, Render as Args};
@@ -22,7 +23,7 @@ pub(super) async fn run(args: &Args, global: &Global) -> Result<Answer, CliError
     let mut answer = objects_answer(args.output.or_yaml(), &objects)?;
     answer = context
         .matrix_lines()
-        .chain(decided.left.iter().cloned())
+        .chain(decided.left.iter().map(ToString::to_string))
         .fold(answer, Answer::note);
     answer = answer.note(format!(
         "{} objects for VDOConfig {} in cluster {}",

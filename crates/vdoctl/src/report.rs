@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! `vdoctl report`: one page about a cluster, or several, that can be sent to the people who run the vCenter.
 
 mod bars;
@@ -7,11 +8,11 @@ use super::args::{Global, Report as Args};
 use super::context::now;
 use super::fleet::{self, Asked};
 use super::status::row;
-use super::support::{Facts, unwritable};
+use super::support::{Facts, unwritable, word};
 use super::views::matrix::VersionView;
 use super::views::status_list::ClusterStatusView;
 use super::{Answer, CliError, Exit, save};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use vdo_core::matrix::Index;
 
 /// Which Kubernetes minors the versions of an index support, as an SVG picture: the one of the page.
@@ -30,7 +31,12 @@ pub(super) async fn run(args: &Args, global: &Global) -> Result<Answer, CliError
         return of_several(args, global).await;
     }
     let facts = Facts::read(args.from.as_deref(), global).await?;
-    written(&args.html, page::page(&[&facts], None))
+    let name = word(&facts.about.cluster.name);
+    let file = args
+        .html
+        .clone()
+        .unwrap_or_else(|| PathBuf::from(format!("vdo-report-{name}.html")));
+    written(&file, page::page(&[&facts], None))
 }
 
 /// One page about several clusters, problems first. What could be collected is in it, also where one of them gave no answer.
@@ -43,7 +49,8 @@ async fn of_several(args: &Args, global: &Global) -> Result<Answer, CliError> {
     all.sort_by_key(|(item, _)| item.attention());
     let rows = all.iter().map(|(item, _)| row(item, now())).collect();
     let facts: Vec<&Facts> = all.iter().filter_map(|(_, asked)| asked.answer.as_ref().ok()).collect();
-    let answer = written(&args.html, page::page(&facts, Some(rows)))?;
+    let file = args.html.clone().unwrap_or_else(|| PathBuf::from("vdo-report.html"));
+    let answer = written(&file, page::page(&facts, Some(rows)))?;
     let failures = all.iter().filter_map(|(item, asked)| Some((item, asked.answer.as_ref().err()?)));
     let lines = failures
         .clone()

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! `vdoctl rights`: what the administrator brings for the drivers and for the operator.
 
 use super::args::{Global, Rights as Args};

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! `vdoctl rollback`: brings a driver back to a revision, after a look at what the revision needs and does not hold.
 
 use super::args::{Global, Rollback as Args};

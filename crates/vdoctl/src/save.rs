@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Files that a verb writes: whole or not at all, and not half of one when the verb is interrupted.
 
 use std::fs;

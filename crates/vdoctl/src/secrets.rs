@@ -1,8 +1,9 @@
+// SPDX-License-Identifier: Apache-2.0
 //! `vdoctl secrets`: the credentials of connections, without ever showing them.
 
 use super::args::{Global, Secrets as Args, SecretsList, SecretsSet, SecretsVerb};
 use super::change::Change;
-use super::configure::connection::{Target, credentials, inspected};
+use super::configure::connection::{Target, credentials, has_user, inspected};
 use super::configure::write;
 use super::context::{Context, now};
 use super::deploy::Judge;
@@ -13,7 +14,7 @@ use super::progress::Progress;
 use super::style::{ago, bad, good, table};
 use super::views::secrets::{SecretView, SecretsView};
 use super::waiting::after;
-use super::{Answer, CliError, Exit};
+use super::{Answer, CliError, Exit, prompt};
 use k8s_openapi::jiff::Timestamp;
 use kube::ResourceExt;
 use vdo::reconcile::{connection_objects, port, trust};
@@ -109,7 +110,12 @@ async fn set(args: &SecretsSet, global: &Global, progress: &mut Progress) -> Res
     let target = Target::find(&context, args.connection.as_deref()).await?;
     let connection = target.existing()?;
     let (id, found) = target.secret(&context).await?;
-    let user = args.user.clone().or_else(|| Some(credential(connection)?.user.clone()));
+    let known = credential(connection).map(|credential| credential.user.clone());
+    let written = match has_user(found.as_ref()) {
+        true => args.user.clone(),
+        false => user(args, known.clone(), &target.name)?,
+    };
+    let user = written.clone().or(known);
     if let Some(file) = &args.password_file {
         private(file)?;
     }
@@ -120,7 +126,7 @@ async fn set(args: &SecretsSet, global: &Global, progress: &mut Progress) -> Res
         port: port(connection),
         trust: trust(&context.ports.reader, connection).await?,
     };
-    let mut change = credentials(&context, &id, found, args.user.as_deref(), &password, &endpoint).await?;
+    let mut change = credentials(&context, &id, found, written.as_deref(), &password, &endpoint).await?;
     // The operator sends what was refused once for each version of the Secret: where the account was put right in the vCenter, a new version
     // lets it log in.
     let refused = credential(connection).is_some_and(|credential| credential.refused.is_some());
@@ -130,6 +136,18 @@ async fn set(args: &SecretsSet, global: &Global, progress: &mut Progress) -> Res
     let judge = if args.writing.ignore_checks { Judge::Nothing } else { Judge::Login };
     inspected(&mut context, &target, &config, std::slice::from_ref(&change), judge, true, progress).await?;
     write(&context, &[change], args.writing, progress).await
+}
+
+/// The user for a Secret that has none: the one that is named, the one that was used before, or the answer on a terminal.
+fn user(args: &SecretsSet, known: Option<String>, connection: &str) -> Result<Option<String>, CliError> {
+    let known = args.user.clone().or(known.filter(|user| !user.is_empty()));
+    if known.is_some() || !prompt::is_terminal() {
+        return Ok(known);
+    }
+    prompt::line(&format!("User of connection {connection}, for example k8s@vsphere.local"), None).map_err(|error| {
+        let what = format!("the answer cannot be read from the terminal: {error}");
+        CliError::new(Exit::Usage, what, "Name the user with --user NAME.")
+    })
 }
 
 #[cfg(test)]

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! `vdoctl selftest`: storage is used as a workload uses it, in a namespace that is deleted at the end.
 //!
 //! The steps and their judgement are pure (`steps`), as are the objects (`objects`). Why something failed is looked up in the table of

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! `vdoctl` without a verb: what it is, the next steps that suit this cluster, and the verbs.
 
 use super::args::{GROUPS, Global, command};

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! `vdoctl status`: what runs, what is wrong, what to do next. From what the operator has written down, so that it needs few
 //! rights and tells the same as the operator knows.
 
@@ -19,7 +20,7 @@ use super::{Answer, CliError, Exit};
 pub(super) use clusters::row;
 pub(super) use judgement::{Judgement, Kind, Need};
 use k8s_openapi::jiff::Timestamp;
-pub(super) use model::Picture;
+pub(super) use model::{Config, Picture};
 pub(super) use problem::Severity;
 use std::path::Path;
 use std::time::Duration;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! `vdoctl support-bundle`: everything that helps to find out what is wrong, in one archive without a secret in it.
 //!
 //! ```text
@@ -8,10 +9,11 @@
 
 mod allow;
 mod archive;
-mod cluster;
+mod collect;
 mod documents;
 mod fields;
 mod mask;
+mod missing;
 
 use super::args::{Global, SupportBundle as Args};
 use super::context::{Context, now};
@@ -23,7 +25,7 @@ use super::views::matrix::MatrixListView;
 use super::views::status::StatusView;
 use super::views::support::{BundleClusterView, SupportBundleView};
 use super::views::volumes::VolumesView;
-use super::{Answer, CliError, Exit, save};
+use super::{Answer, CliError, Exit, save, style};
 use archive::Archive;
 use documents::Documents;
 use k8s_openapi::jiff::Timestamp;
@@ -71,8 +73,8 @@ impl Facts {
             return Ok(Self::of(about, |verb| Some(mask.document(bundle.document(verb).ok()??))));
         }
         let context = Context::open(global).await?;
-        let taken = now();
-        let (_, mask) = cluster::collect(&context).await;
+        let taken = to_the_second(now());
+        let (_, mask) = collect::collect(&context).await;
         let documents = Documents::collect(&context, global).await?;
         let about = of_cluster(&context, taken, &documents);
         Ok(Self::of(about, |verb| documents.json(verb, &mask)))
@@ -98,6 +100,11 @@ impl Facts {
 }
 
 /// What a bundle of this cluster says of itself, without what its files leave out.
+/// A file that is read by people names no fraction of a second.
+fn to_the_second(time: Timestamp) -> Timestamp {
+    Timestamp::from_second(time.as_second()).unwrap_or(time)
+}
+
 fn of_cluster(context: &Context, taken: Timestamp, documents: &Documents) -> SupportBundleView {
     SupportBundleView {
         schema: SCHEMA,
@@ -117,8 +124,8 @@ fn of_cluster(context: &Context, taken: Timestamp, documents: &Documents) -> Sup
 
 pub(super) async fn run(args: &Args, global: &Global) -> Result<Answer, CliError> {
     let context = Context::open(global).await?;
-    let taken = now();
-    let (objects, mask) = cluster::collect(&context).await;
+    let taken = to_the_second(now());
+    let (objects, mask) = collect::collect(&context).await;
     let documents = Documents::collect(&context, global).await?;
     let mut archive = Archive::new(format!("vdo-support-{}", word(&context.name)));
     documents.write(&mut archive, &mask);
@@ -141,13 +148,14 @@ pub(super) async fn run(args: &Args, global: &Global) -> Result<Answer, CliError
         save::write_private(&path, &bytes).map_err(|error| unwritable(&path, &error))?;
         Answer::text("").note(format!("{}: {} in {size} KiB. {CONTENT}", path.display(), count(files, "file")))
     };
-    let mut notes: Vec<String> = missing
+    let lines = missing::grouped(&missing);
+    let mut notes: Vec<String> = lines
         .iter()
         .take(NAMED)
         .map(|line| format!("not in it: {}", mask.text(line)))
         .collect();
-    if missing.len() > NAMED {
-        notes.push(format!("and {} more; {MANIFEST} in it lists all", missing.len() - NAMED));
+    if lines.len() > NAMED {
+        notes.push(format!("and {} more; {MANIFEST} in it lists all", lines.len() - NAMED));
     }
     let answer = notes.into_iter().fold(answer, Answer::note);
     Ok(answer.note("vdoctl status --from FILE, vdoctl doctor --from FILE and vdoctl report --from FILE read it."))
@@ -200,7 +208,7 @@ impl Bundle {
     /// An answer from it, with its time and the exit code that the verb had then.
     pub(super) fn answer(&self, verb: &str, answer: Answer) -> Answer {
         let exit = self.manifest.exits.get(verb).copied().and_then(Exit::of);
-        let taken = self.taken().map_or_else(|| "unknown".to_owned(), |taken| taken.to_string());
+        let taken = self.taken().map_or_else(|| "unknown".to_owned(), style::time);
         let cluster = known(&self.manifest.cluster.name);
         answer
             .note(format!("As of {taken} in cluster {cluster}."))

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! What changes in a text file, as `diff -u` shows it.
 
 use similar::TextDiff;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! `vdoctl upgrade plan` and `apply`: every driver to the newest version that fits, or to one that is named, as a change of the VDOConfig.
 //!
 //! A driver is pinned to its next version until it is healthy there. The pin is then lifted, because the policy of the VDOConfig keeps what
@@ -151,7 +152,7 @@ fn misses(targets: &Targets, planned: &Planned) -> Vec<String> {
 
 fn hindrances(targets: &Targets, planned: &Planned) -> Vec<String> {
     let refusals = planned.refusals.iter().map(ToString::to_string);
-    let left = planned.left.iter().cloned();
+    let left = planned.left.iter().map(ToString::to_string);
     misses(targets, planned).into_iter().chain(left).chain(refusals).collect()
 }
 

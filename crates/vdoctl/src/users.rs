@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! `vdoctl users`: the accounts of the drivers in a vCenter, made, checked, rotated and deleted by an administrator.
 //!
 //! ```text

@@ -1,15 +1,15 @@
+// SPDX-License-Identifier: Apache-2.0
 //! `vdoctl version`: what this build is and knows.
 
 use super::args::{Global, MatrixFile, Output, Version as Args};
 use super::context::Context;
 use super::matrix::{Choice, Used, embedded_index, span};
-use super::operator::{Deployment, Installer, Presence};
+use super::operator::Build;
 use super::views::matrix::OwnMatrixView;
-use super::views::version::{InstallerView, KnownDriverView, OperatorVersionView, VersionView};
+use super::views::version::{KnownDriverView, OperatorVersionView, VersionView};
 use super::{Answer, CliError, style};
 use std::time::Duration;
 use vdo_api::types::Digest;
-use vdo_core::install::{Change, change, operator_version};
 use vdo_core::matrix::{Driver, Entry, State};
 use vdo_source::fetch::{MatrixSource, embedded};
 
@@ -52,10 +52,10 @@ pub(super) async fn run(args: &Args, global: &Global) -> Result<Answer, CliError
     let found = operator.as_ref().and_then(|found| found.as_ref().ok());
     let view = VersionView {
         version: VERSION.to_owned(),
-        operator: found.map(|(version, installer)| OperatorVersionView {
-            version: version.clone(),
-            installed_by: installer.clone(),
-            skew: skew(version, installer.as_ref()),
+        operator: found.map(|found| OperatorVersionView {
+            version: found.version.clone(),
+            installed_by: found.installer.clone(),
+            skew: found.skew(),
         }),
         matrix: OwnMatrixView {
             source: MatrixSource::Embedded.to_string(),
@@ -68,24 +68,22 @@ pub(super) async fn run(args: &Args, global: &Global) -> Result<Answer, CliError
         drivers: known.collect(),
     };
     let answer = Answer::view(args.output.or_table(), &view, || text(&view, operator.as_ref(), in_use))?;
-    let skew = operator
-        .and_then(Result::ok)
-        .and_then(|(version, installer)| skew(&version, installer.as_ref()));
+    let skew = found.and_then(Build::skew);
     Ok(skew
         .into_iter()
         .fold(answer, |answer, line| answer.note(format!("{} {line}", style::warn("warning:")))))
 }
 
-/// The version of an operator, and who installed it.
-type Operator = (String, Option<InstallerView>);
-
-fn text(view: &VersionView, operator: Option<&Result<Operator, String>>, in_use: Option<&Used>) -> String {
+fn text(view: &VersionView, operator: Option<&Result<Build, String>>, in_use: Option<&Used>) -> String {
     let day = |time: Option<jiff::Timestamp>| time.map_or_else(|| "never".into(), |t| t.to_string().chars().take(10).collect::<String>());
     let mut text = format!("vdoctl    {VERSION}\n");
     match operator {
-        Some(Ok((version, installer))) => {
-            let by = installer.as_ref().map(|installer| format!(", installed by {}", installer.text()));
-            text.push_str(&format!("operator  {version}{}\n", by.unwrap_or_default()));
+        Some(Ok(found)) => {
+            let by = found
+                .installer
+                .as_ref()
+                .map(|installer| format!(", installed by {}", installer.text()));
+            text.push_str(&format!("operator  {}{}\n", found.version, by.unwrap_or_default()));
         }
         Some(Err(why)) => text.push_str(&format!("operator  {}\n", style::faint(&format!("unknown: {why}")))),
         None => {}
@@ -118,49 +116,19 @@ pub(super) async fn of_both_sides(output: Output, global: &Global) -> Result<Ans
     run(&args, global).await
 }
 
-/// The version of the operator in the cluster and who installed it, or why it is not known.
-async fn operator(global: &Global) -> Result<Operator, String> {
+/// The operator in the cluster, or why it is not known.
+async fn operator(global: &Global) -> Result<Build, String> {
     let soon = Global {
         timeout: Some(global.timeout.unwrap_or(SOON)),
         ..global.clone()
     };
     let look = async {
         let context = Context::open(&soon).await.map_err(|error| error.what)?;
-        let presence = Presence::find(&context, context.namespace())
-            .await
-            .map_err(|error| CliError::from(error).what)?;
-        match presence.deployment {
-            Deployment::Found(found) => match operator_version(&found) {
-                Some(version) => Ok((version, presence.installer.as_ref().map(Installer::view))),
-                None => Err("its image has no version".to_owned()),
-            },
-            Deployment::Missing => Err(format!(
-                "it is not installed in namespace {} of cluster {}",
-                context.namespace(),
-                context.name
-            )),
-            Deployment::Unknown => Err("you may not read its Deployment".to_owned()),
-        }
+        Build::find(&context).await
     };
     tokio::time::timeout(soon.timeout(), look)
         .await
         .unwrap_or_else(|_| Err(format!("the cluster has not answered within {} s", soon.timeout().as_secs())))
-}
-
-/// What to do about an operator of another version than this vdoctl.
-fn skew(operator: &str, installer: Option<&InstallerView>) -> Option<String> {
-    match change(Some(operator)) {
-        Change::Install | Change::Same => None,
-        Change::Downgrade => Some(format!(
-            "the operator is newer than this vdoctl ({operator} and {VERSION}): what it reports may be shown incompletely; take vdoctl {operator}"
-        )),
-        Change::Upgrade => {
-            let by = installer.map_or_else(|| "vdoctl deploy".to_owned(), |installer| installer.program().to_owned());
-            Some(format!(
-                "the operator is older than this vdoctl ({operator} and {VERSION}): plans may differ from what it does; {by} upgrades it"
-            ))
-        }
-    }
 }
 
 /// The versions that may be chosen.
@@ -170,18 +138,4 @@ fn usable(driver: &Driver) -> Vec<&Entry> {
         .iter()
         .filter(|entry| !matches!(entry.state, State::Withdrawn(_)))
         .collect()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn version_skew_names_what_to_do() {
-        let skew = |operator: &str| super::skew(operator, None);
-        assert_eq!(skew(VERSION), None);
-        assert!(skew("99.0.0").is_some_and(|line| line.contains("take vdoctl 99.0.0")));
-        assert!(skew("0.0.1").is_some_and(|line| line.contains("vdoctl deploy upgrades it")));
-        assert_eq!(skew("latest"), None, "nothing is known of it");
-    }
 }

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! What verbs have to say to programs: one type for each kind of document. `docs/schema/vdoctl-v1` has their JSON schemas.
 
 pub(crate) mod adopt;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! `vdoctl wait`: for the drivers to be healthy, for a condition, for the end of a removal.
 
 use super::args::{Format, Global, Wait as Args};
@@ -64,7 +65,8 @@ pub(super) async fn after(
     })
 }
 
-async fn come_about(context: &Context, wait: After, patience: Duration, progress: &mut Progress) -> Result<String, CliError> {
+/// Asks the operator to act, and waits until it has.
+pub(super) async fn come_about(context: &Context, wait: After, patience: Duration, progress: &mut Progress) -> Result<String, CliError> {
     let mark = wake(context).await?;
     until(context, &Goal::Handled(mark), patience, progress).await?;
     match wait {
@@ -172,7 +174,7 @@ fn observed(config: &VDOConfig) -> bool {
 async fn look(context: &Context, goal: &Goal, watcher: &mut Watcher<'_>) -> Result<Option<(String, String)>, CliError> {
     let found = context.deployed().await?;
     let Deployed::Config(config) = &found else {
-        return Ok(missing(goal, None).map(|waits| (waits, "vdoctl status says what is there.".to_owned())));
+        return Ok(missing(goal, None).map(|waits| (waits, "Run vdoctl status.".to_owned())));
     };
     let judged = watcher.judge(&found).await?;
     let missing = missing(goal, Some(config));

@@ -1,8 +1,8 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Text on a terminal that is narrower than its lines: broken at blanks, never within a word.
 
 use super::style::width;
-use std::io::IsTerminal;
-use std::os::fd::AsFd;
+pub(super) use vdo_system::columns as columns_of;
 
 /// The least room for what is set below the last column of a line; with less it is set near the margin.
 pub(super) const ROOM: usize = 24;
@@ -10,15 +10,20 @@ pub(super) const ROOM: usize = 24;
 /// A blank at which no line is broken.
 const NO_BREAK: char = '\u{a0}';
 
-/// How wide a stream's terminal is; `None` where it is none.
-pub(super) fn columns_of(stream: &(impl AsFd + IsTerminal)) -> Option<usize> {
-    let size = stream.is_terminal().then(|| terminal_size::terminal_size_of(stream)).flatten();
-    size.map(|(width, _)| width.0.into())
-}
-
 /// Stays on one line, however long it is: a command that is copied.
 pub(super) fn unbroken(command: &str) -> String {
     command.replace(' ', &NO_BREAK.to_string())
+}
+
+/// A line whose commands, which are in backquotes, stay on one line. A single backquote, as others may write it, changes nothing.
+fn quoted(line: &str) -> String {
+    let parts: Vec<&str> = line.split('`').collect();
+    let pairs = (parts.len() - 1) / 2 * 2;
+    let part = |(place, part): (usize, &&str)| match place % 2 == 1 && place < pairs {
+        true => unbroken(part),
+        false => (*part).to_owned(),
+    };
+    parts.iter().enumerate().map(part).collect::<Vec<_>>().join("`")
 }
 
 /// A whole text with no line wider than the terminal, as far as words and commands allow. What does not fit stands below the last column of
@@ -36,6 +41,7 @@ fn fit_line(line: &str, columns: usize) -> String {
     if width(line) <= columns {
         return format!("{line}{end}");
     }
+    let line = &quoted(line);
     let lead = line.len() - line.trim_start_matches(' ').len();
     let below = match (last_column(&line[lead..]), mark(&line[lead..])) {
         (Some(column), _) if lead + column + ROOM <= columns => lead + column,
@@ -127,6 +133,13 @@ mod tests {
             "Run\nkubectl get pods -n vmware-system-csi\nnow"
         );
         assert_eq!(fit(&command, None), "kubectl get pods -n vmware-system-csi");
+        for (text, expected) in [
+            ("Try `vdoctl status -o wide` first", "Try\n`vdoctl status -o wide`\nfirst"),
+            ("ab `b c` d`e f g", "ab\n`b c`\nd`e f\ng"),
+        ] {
+            assert_eq!(fit(text, Some(6)), expected);
+            assert_eq!(fit(text, None), text);
+        }
         let rows = [vec!["a".to_owned(), "b ".repeat(40)]];
         let text = fit(&table(&["HEAD", "TEXT"], &rows), Some(40));
         assert!(text.lines().all(|line| width(line) <= 40), "{text}");

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Why cases of csi-sanity do not pass.
 
 /// Who has to change for a case to pass.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! What is read of each kind.
 
 /// What is read of a kind.
@@ -116,7 +117,7 @@ pub(in crate::cluster) const TABLE: [Fields; 14] = [
         SMALL,
     ),
     // How often it was repeated is no news.
-    fields("Event", &["/involvedObject", "/reason", "/message"], SMALL),
+    fields("Event", &["/involvedObject", "/reason", "/message", "/source/component"], SMALL),
 ];
 
 /// Of an object of which a few fields are read. A pod of the CSI driver with the status of its containers has 140 KiB.

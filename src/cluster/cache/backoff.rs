@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! How long a watch that failed waits before it is retried.
 
 use kube::runtime::utils::{Backoff, ResetTimerBackoff};

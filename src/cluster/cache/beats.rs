@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Signs of life of the watches.
 
 use super::{Cache, lock};

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! An object in the cache.
 
 use super::room::{Room, Share};

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! What the events of a watch make of what it shows.
 
 use super::cached_object::CachedObject;

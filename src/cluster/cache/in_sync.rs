@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Which live objects are in sync with what is desired.
 
 use super::lock;

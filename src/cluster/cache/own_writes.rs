@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The operator's own writes, which count until a watch shows them or something newer.
 
 use std::collections::HashMap;

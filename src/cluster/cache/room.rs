@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! How much memory objects in the cache may take.
 
 use crate::cluster::{Select, Watch};

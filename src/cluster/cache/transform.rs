@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! What is kept of kinds with many objects (controller-runtime calls it a transform): nodes, pods and what belongs to each of them.
 
 use crate::cluster::arrived::{TABLE, WHOLE, place};

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Why a cluster cannot be spoken to, before anything was sent to it.
 
 use super::proxy::ProxyOrigin;
@@ -37,7 +38,12 @@ pub enum ClientError {
     },
     /// There is neither a kubeconfig nor a service account.
     #[error("no cluster is configured")]
-    Missing(#[source] kube::config::InferConfigError),
+    Missing {
+        /// The files that `KUBECONFIG` names.
+        listed: Vec<PathBuf>,
+        /// Why this is not a pod.
+        source: kube::config::InferConfigError,
+    },
     /// The client cannot be made from the configuration.
     #[error("no client can be made from the kubeconfig")]
     Client(#[source] kube::Error),
@@ -82,7 +88,7 @@ impl Remedy for ClientError {
                 Some("It has no contexts: name another with --kubeconfig or KUBECONFIG.".into())
             }
             Self::NoContext { name, known } => Some(format!("{}The contexts are: {}.", guess(name, known), known.join(", ")).into()),
-            Self::Missing(_) => Some("Name a kubeconfig with --kubeconfig or KUBECONFIG.".into()),
+            Self::Missing { .. } => Some("Name a kubeconfig with --kubeconfig or KUBECONFIG.".into()),
             Self::Client(_) => Some("Correct the certificates that it names.".into()),
             Self::Proxy { origin } => Some(format!("Write {origin} as http://HOST:PORT, https://HOST:PORT or socks5://HOST:PORT.").into()),
             Self::NoEntry { kind, known, .. } if known.is_empty() => {

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The files of kubectl: found, read, and the entries of them that are asked for.
 
 use super::{ClientError, KubeOptions};
@@ -73,11 +74,9 @@ impl KubeOptions {
         if let Some(path) = &self.kubeconfig {
             return read(path);
         }
-        #[expect(clippy::disallowed_methods, reason = "KUBECONFIG means here what it means for kubectl")]
-        let listed = std::env::var_os("KUBECONFIG").unwrap_or_default();
-        let paths: Vec<PathBuf> = std::env::split_paths(&listed).filter(|path| !path.as_os_str().is_empty()).collect();
+        let paths = listed();
         if paths.is_empty() {
-            let home = std::env::home_dir().ok_or(ClientError::Kubeconfig(KubeconfigError::FindPath))?;
+            let home = vdo_system::kube_home().ok_or(ClientError::Kubeconfig(KubeconfigError::FindPath))?;
             return read(&home.join(".kube/config"));
         }
         paths.iter().try_fold(Kubeconfig::default(), |all, path| {
@@ -123,6 +122,13 @@ impl KubeOptions {
     }
 }
 
+/// The files that `KUBECONFIG` names.
+#[expect(clippy::disallowed_methods, reason = "KUBECONFIG means here what it means for kubectl")]
+pub(super) fn listed() -> Vec<PathBuf> {
+    let listed = std::env::var_os("KUBECONFIG").unwrap_or_default();
+    std::env::split_paths(&listed).filter(|path| !path.as_os_str().is_empty()).collect()
+}
+
 /// The cluster that these options lead to.
 pub(super) fn cluster<'a>(file: &'a Kubeconfig, options: &KubeConfigOptions) -> Option<&'a Cluster> {
     let context = file.contexts.iter().find(|known| Some(&known.name) == options.context.as_ref());
@@ -152,10 +158,15 @@ fn read(path: &Path) -> Result<Kubeconfig, ClientError> {
     } else {
         Kubeconfig::from_yaml(&text)
     };
-    file.map_err(|source| ClientError::NotKubeconfig {
+    let mut file = file.map_err(|source| ClientError::NotKubeconfig {
         path: path.to_owned(),
         source,
-    })
+    })?;
+    let users = file.auth_infos.iter_mut().filter_map(|user| user.auth_info.as_mut());
+    for command in users.filter_map(|user| user.exec.as_mut()?.command.as_mut()) {
+        *command = vdo_system::program(command);
+    }
+    Ok(file)
 }
 
 /// UTF-8; or UTF-16 as some shells write it, with its mark.

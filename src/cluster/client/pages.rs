@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Lists in pages that fit into memory: an API server counts objects, and an object may have megabytes.
 
 use futures::FutureExt;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Through which proxy an API server is reached: the rules of kubectl.
 
 use hyper::Uri;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Notices watches that begin again before their time: the API server may be another one.
 
 use hyper::{Request, Uri};

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Repeats a request where the API server asks for it.
 
 use hyper::header::RETRY_AFTER;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Two answers of an API server that the layers above would misread: `Retry-After`, and the status 410 of a watch.
 
 use futures::FutureExt;

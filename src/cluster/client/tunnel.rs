@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Connections through a proxy: by CONNECT of an HTTP proxy, or by SOCKS.
 
 use super::proxy::{Proxy, ProxyOrigin};

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The last look before something goes (effect).
 
 use crate::cluster::{ApiMessage, ClusterError, Select, Watch, list};

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The inventory where operators before this one kept it: in a ConfigMap, which more people may write than the Secret of now. It is read once,
 //! believed only as far as something else vouches for it, and deleted when the Secret is there (effect).
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The inventory is read, stored and deleted (effect); what is in it is decided in `plan`.
 
 use super::{delete, former};

@@ -1,10 +1,12 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Where a person has to say under which identity volumes are registered (pure).
 
 use super::ClusterId;
 use kube::ResourceExt;
 use vdo_api::api::{Reason, STATE, TAKE_OVER_CLUSTER_ID, VDOConfig};
-use vdo_api::types::{count, with_remedy};
+use vdo_api::types::{ObjectId, count, name_list, with_remedy};
 use vdo_core::drivers::STORAGE;
+use vdo_core::install::OPERATOR;
 use vdo_core::plan::Wait;
 
 /// Why an identity is not certain.
@@ -14,8 +16,33 @@ pub(in crate::reconcile) enum Doubt {
     Stored(String),
     /// Installations and volumes of this cluster have several, each with the place where it was found.
     Several(Vec<(String, String)>),
-    /// The cluster has so many volumes of the driver, and no place says under which identity; these places cannot be read.
-    Unknown { volumes: usize, unreadable: Vec<String> },
+    /// The cluster has so many volumes of the driver, and no place says under which identity.
+    Unknown {
+        /// How many PersistentVolumes.
+        volumes: usize,
+        /// Configuration that the operator has no right to read.
+        unreadable: Vec<ObjectId>,
+        /// Configuration in namespaces of others, which only a person judges.
+        elsewhere: Vec<ObjectId>,
+    },
+}
+
+/// The commands that let the operator read an object: it lists by name.
+fn granted(id: &ObjectId, home: &str) -> String {
+    let (namespace, name) = (&id.namespace, &id.name);
+    let (resource, role) = (format!("{}s", id.kind().to_lowercase()), format!("{OPERATOR}-reads-{name}"));
+    format!(
+        "kubectl --namespace {namespace} create role {role} --verb list --resource {resource} --resource-name {name}; kubectl --namespace \
+         {namespace} create rolebinding {role} --role {role} --serviceaccount {home}:{OPERATOR}"
+    )
+}
+
+fn listed(introduction: &str, ids: &[ObjectId]) -> String {
+    let names: Vec<String> = ids.iter().map(ToString::to_string).collect();
+    match names.as_slice() {
+        [] => String::new(),
+        names => format!("; {introduction}: {}", name_list(names)),
+    }
 }
 
 /// What the CSI driver waits for where a person has to confirm its id.
@@ -56,11 +83,22 @@ pub(in crate::reconcile) fn doubtful(config: &VDOConfig, found: &ClusterId) -> O
                 ),
             )
         }
-        Doubt::Unknown { volumes, unreadable } => {
-            let hidden = match unreadable.as_slice() {
-                [] => String::new(),
-                all => format!("; not readable for the operator: {}", all.join(", ")),
+        Doubt::Unknown {
+            volumes,
+            unreadable,
+            elsewhere,
+        } => {
+            let hidden =
+                listed("not readable for the operator", unreadable) + &listed("not read, because a tenant may have written it", elsewhere);
+            let grants = unreadable
+                .iter()
+                .map(|id| format!(" Let the operator read {id}: {}.", granted(id, &home)));
+            let person = if elsewhere.is_empty() {
+                ""
+            } else {
+                " vdoctl adopt reads it in every namespace, with your rights."
             };
+            let more: String = grants.chain([person.to_owned()]).collect();
             (
                 Reason::ClusterIdUnknown,
                 format!(
@@ -69,7 +107,7 @@ pub(in crate::reconcile) fn doubtful(config: &VDOConfig, found: &ClusterId) -> O
                 ),
                 format!(
                     "The id is in the configuration of the driver that made the volumes (csi-vsphere.conf, cluster-id), or in vCenter (govc \
-                     volume.ls -json). Set it: {}. If no volume is registered under any id, as after a restore: {}.",
+                     volume.ls -json). Set it: {}. If no volume is registered under any id, as after a restore: {}.{more}",
                     set("ID"),
                     set(now)
                 ),
@@ -81,4 +119,36 @@ pub(in crate::reconcile) fn doubtful(config: &VDOConfig, found: &ClusterId) -> O
         reason,
         message: with_remedy(&what, &remedy),
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The exact right: verb, resource, name and namespace, for the operator's account.
+    #[test]
+    fn cluster_id_unknown_names_the_right_to_read_a_configuration() {
+        let id = |namespace: &str, name: &str| ObjectId::new("", "Secret", namespace, name);
+        let mut config = VDOConfig::new("vdo", vdo_api::api::VDOConfigSpec::default());
+        config.metadata.namespace = Some("home".to_owned());
+        let found = ClusterId {
+            id: "uid".to_owned(),
+            used: false,
+            doubt: Some(Doubt::Unknown {
+                volumes: 2,
+                unreadable: vec![id("kube-system", "csi-file")],
+                elsewhere: vec![id("storage", "conf")],
+            }),
+        };
+        let message = doubtful(&config, &found).expect("it waits").message;
+        for words in [
+            "not readable for the operator: Secret kube-system/csi-file",
+            "not read, because a tenant may have written it: Secret storage/conf",
+            "kubectl --namespace kube-system create role vdo-operator-reads-csi-file --verb list --resource secrets --resource-name csi-file",
+            "create rolebinding vdo-operator-reads-csi-file --role vdo-operator-reads-csi-file --serviceaccount home:vdo-operator",
+            "vdoctl adopt reads it in every namespace",
+        ] {
+            assert!(message.contains(words), "{words} is not in {message}");
+        }
+    }
 }

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Under which identity a driver that was installed before us, or whose inventory is lost, registers its volumes (effect: reads).
 
 use crate::cluster::{ClusterError, Select, Watch, list, list_kept};
@@ -13,7 +14,9 @@ pub(in crate::reconcile) struct Registered {
     /// The identities, each with the place where it was found.
     pub ids: Vec<(String, String)>,
     /// Configuration of drivers that runs and that the operator may not read.
-    pub unreadable: Vec<String>,
+    pub unreadable: Vec<ObjectId>,
+    /// Configuration of drivers in namespaces of others, which is not read: a tenant might have written it.
+    pub elsewhere: Vec<ObjectId>,
 }
 
 /// The identities in the configuration of every driver that runs, and where installers keep it (effect). An object of a tenant says nothing:
@@ -22,12 +25,16 @@ pub(in crate::reconcile) struct Registered {
 /// # Errors
 /// When a place cannot be read that the operator has the right for.
 pub(in crate::reconcile) async fn registered(client: &Client, of_others: &[Installed]) -> Result<Registered, ClusterError> {
-    let mut found = Registered::default();
-    for id in places(of_others) {
+    let (places, elsewhere) = places(of_others);
+    let mut found = Registered {
+        elsewhere,
+        ..Registered::default()
+    };
+    for id in places {
         let watch = Watch::new("v1", id.kind(), &id.namespace, Select::Name(id.name.clone()));
         let objects = match list(client, &watch).await {
             Err(ClusterError::Forbidden { .. }) if !is_standard(&id) => {
-                found.unreadable.push(id.to_string());
+                found.unreadable.push(id);
                 continue;
             }
             objects => objects?,
@@ -51,23 +58,29 @@ fn is_standard(id: &ObjectId) -> bool {
     all.any(|(kind, namespace, name)| (id.kind(), id.namespace.as_str(), id.name.as_str()) == (kind, namespace, name))
 }
 
-/// The places in the order in which they count.
-fn places(of_others: &[Installed]) -> Vec<ObjectId> {
+/// The places in the order in which they count, and those that are not read.
+fn places(of_others: &[Installed]) -> (Vec<ObjectId>, Vec<ObjectId>) {
     let standard = drivers::cluster_id_places().map(|(kind, namespace, name)| ObjectId::new("", kind, namespace, name));
     let mut all = Vec::from(standard);
     let namespaces: BTreeSet<&str> = drivers::cluster_id_places()
         .into_iter()
         .map(|(_, namespace, _)| namespace)
         .collect();
+    let mut elsewhere = Vec::new();
     let storage = of_others
         .iter()
-        .filter(|found| found.driver.name == STORAGE.name && found.evidence.is_proof() && namespaces.contains(found.object.namespace()));
+        .filter(|found| found.driver.name == STORAGE.name && found.evidence.is_proof());
     for id in storage.flat_map(Installed::configuration) {
-        if matches!(id.kind(), "Secret" | "ConfigMap") && !all.contains(&id) {
-            all.push(id);
+        let list = if namespaces.contains(id.namespace.as_str()) {
+            &mut all
+        } else {
+            &mut elsewhere
+        };
+        if matches!(id.kind(), "Secret" | "ConfigMap") && !list.contains(&id) {
+            list.push(id);
         }
     }
-    all
+    (all, elsewhere)
 }
 
 /// How many PersistentVolumes of the driver there are (effect).
@@ -101,7 +114,8 @@ mod tests {
             workload("shop", "forged"),
             workload("kube-system", "vsphere-config-secret"),
         ];
-        let all: Vec<String> = places(&found).iter().map(ToString::to_string).collect();
+        let (places, elsewhere) = places(&found);
+        let all: Vec<String> = places.iter().map(ToString::to_string).collect();
         assert_eq!(
             all,
             [
@@ -112,5 +126,7 @@ mod tests {
                 "Secret kube-system/csi-file",
             ]
         );
+        let elsewhere: Vec<String> = elsewhere.iter().map(ToString::to_string).collect();
+        assert_eq!(elsewhere, ["Secret shop/forged"]);
     }
 }

@@ -1,6 +1,9 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The reads of one inspection in an open vCenter session: inventory, policies, privileges, tags, volumes.
+
 use vdo_vsphere::vcenter::{Budget, Session};
 use vdo_vsphere::vsphere::{
-    InspectionRequest, Readings, SessionError, Tagging, match_vms, privilege_queries, required_privileges, taggable,
+    Feature, InspectionRequest, Readings, SessionError, Tagging, match_vms, privilege_queries, required_privileges, taggable,
 };
 
 /// Reads what is asked for, in a session that is there (effect). The service for tags wants a login of its own: `tags` says whether it may
@@ -22,16 +25,17 @@ pub async fn collect(session: &Session, request: &InspectionRequest, tags: bool,
         true => Ok(vec![]),
         false => part(session.policies(budget).await)?,
     };
-    let encrypted = policies
-        .iter()
-        .flatten()
-        .any(|policy| policy.encrypts && requirements.names_policy(&policy.name));
+    let encrypted = policies.as_ref().is_ok_and(|policies| requirements.encrypts(policies));
     let required_privileges = required_privileges(requirements, encrypted, (&inventory, &nodes), request.index.as_deref());
     let granted = part(
         session
             .granted(&privilege_queries(&required_privileges), request.surplus, budget)
             .await,
     )?;
+    let file_service = match requirements.features.contains(&Feature::File) {
+        true => Some(part(session.file_service(&inventory, budget).await)?),
+        false => None,
+    };
     let categories = requirements.all_categories();
     let tagging = match (categories.is_empty(), tags) {
         (true, _) => Ok(Tagging::default()),
@@ -54,6 +58,7 @@ pub async fn collect(session: &Session, request: &InspectionRequest, tags: bool,
         inventory,
         nodes,
         policies,
+        file_service,
         required_privileges,
         granted,
         tagging,

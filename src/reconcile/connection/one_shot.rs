@@ -1,12 +1,14 @@
+// SPDX-License-Identifier: Apache-2.0
 //! One inspection of a vCenter from beginning to end, for callers that keep no session between inspections.
 
 use super::{Inputs, collect, endpoint, probe};
 use jiff::Timestamp;
+use std::collections::BTreeSet;
 use vdo_api::api::VsphereCloudConfig;
 use vdo_api::facts::Credentials;
 use vdo_vsphere::vcenter::{Budget, Endpoint, Session};
 use vdo_vsphere::vsphere::lockout::{self, Decision, Key, TagRefusals};
-use vdo_vsphere::vsphere::{Inspection, InspectionRequest, LoginOutcome, ProbeOutcome, RegisteredVolume, SessionError};
+use vdo_vsphere::vsphere::{Inspection, InspectionRequest, LoginOutcome, ProbeOutcome, RegisteredVolume, SessionError, reached_datastores};
 
 /// Whether a login may be made.
 #[derive(Debug, Clone, Copy)]
@@ -31,17 +33,27 @@ pub async fn inspect(
     Inspection { request, probe, login }
 }
 
-/// Every volume that the vCenter of a connection has registered under a cluster id; `None` where no login may be made now.
+/// What a vCenter has of the volumes of a cluster.
+#[derive(Debug, Clone, Default)]
+pub struct Stored {
+    /// Every volume that is registered under the cluster's id.
+    pub volumes: Vec<RegisteredVolume>,
+    /// The datastores that can be used, with the hosts that reach each; `None` where they were not asked for.
+    pub datastores: Option<Vec<(String, BTreeSet<String>)>>,
+}
+
+/// What the vCenter of a connection has of the volumes of a cluster, and where asked for its datastores; `None` where no login may be made
+/// now.
 ///
 /// # Errors
 /// When the vCenter does not answer, refuses the login, or has no service for container volumes.
-pub async fn registered_volumes(
+pub async fn stored_volumes(
     object: &VsphereCloudConfig,
     inputs: &Inputs,
     (connections, now): (&[VsphereCloudConfig], Timestamp),
-    cluster_id: &str,
+    (cluster_id, with_datastores): (&str, bool),
     budget: &Budget,
-) -> Result<Option<Vec<RegisteredVolume>>, SessionError> {
+) -> Result<Option<Stored>, SessionError> {
     let ProbeOutcome::Asked(answer) = probe(object, inputs, budget).await else {
         return Ok(None);
     };
@@ -53,9 +65,18 @@ pub async fn registered_volumes(
         return Ok(None);
     }
     let session = Session::open(endpoint, found.credentials.clone(), budget).await?;
-    let volumes = session.volumes(cluster_id, budget).await;
+    let found = stored(&session, cluster_id, with_datastores, budget).await;
     session.close().await;
-    volumes.map(Some)
+    found.map(Some)
+}
+
+async fn stored(session: &Session, cluster_id: &str, with_datastores: bool, budget: &Budget) -> Result<Stored, SessionError> {
+    let volumes = session.volumes(cluster_id, budget).await?;
+    let datastores = match with_datastores {
+        true => Some(reached_datastores(&session.hosts_and_datastores(budget).await?)),
+        false => None,
+    };
+    Ok(Stored { volumes, datastores })
 }
 
 async fn log_in(

@@ -1,3 +1,6 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The requirements of a VDOConfig on one connection of its namespace, with the versions that are pinned, chosen or installed.
+
 use crate::reconcile::requests::asked;
 use std::collections::{BTreeMap, BTreeSet};
 use vdo_api::api::VDOConfig;

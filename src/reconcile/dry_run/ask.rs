@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Which requests try a step (effect).
 
 use super::cache::DryRunCache;

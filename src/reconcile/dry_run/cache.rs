@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! What the server has said of steps that were tried. It may be lost at any instant without harm.
 
 use crate::cluster::ClusterError;

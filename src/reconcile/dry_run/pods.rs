@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! One pod of each workload, tried in its namespace: quotas, limits, Pod Security, policies and webhooks speak of pods, and the server asks them
 //! only when a pod is created (effect; what an answer means is pure).
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The gate before a cloud provider that would delete nodes of another one (pure).
 
 use serde_json::Value;

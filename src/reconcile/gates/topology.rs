@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The gates of topology: tag categories that no vCenter has, and the order in which the CSI driver takes them up (pure).
 
 use crate::reconcile::driver_run::DriverRuns;

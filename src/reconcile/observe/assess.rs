@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! How the installed drivers are: their pods and endpoints are read (effect), the judgement is pure.
 
 use super::ClusterState;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! A CA bundle as an administrator stored it. Only its certificates are used: the drivers' ConfigMaps are read by more people than the
 //! Secret that it may come from.
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The cluster, its nodes and the VDOConfigs, read through one [`Reader`] (effect).
 
 use crate::cluster::{ClusterError, Reader, Select, View, Watch};

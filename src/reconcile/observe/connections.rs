@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! vSphere connections with the Secrets and certificate authorities that they name, read through one [`Reader`] (effect).
 
 use super::ca_bundle;

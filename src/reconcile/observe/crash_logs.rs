@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! What a container that fails said last (effect: one request for each of its ends), and why pods are not even made (effect: one request in a
 //! while).
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The definitions of our own kinds: a newer operator may have been here.
 
 use crate::cluster::{Reader, Select, Watch};

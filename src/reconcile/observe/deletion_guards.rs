@@ -1,13 +1,15 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Deletion guards: what must be known before something is deleted, looked up only when nothing wants it any more (effect).
 
-use crate::cluster::{ClusterError, Select, Watch, holder, list_kept};
+use crate::cluster::{ClusterError, Select, Watch, holder, list, list_kept};
 use crate::reconcile::Ports;
 use kube::ResourceExt;
 use std::collections::BTreeSet;
 use vdo_api::api::VDOConfig;
-use vdo_api::types::ObjectId;
+use vdo_api::types::{ById, ObjectId};
+use vdo_core::installed::KINDS;
 use vdo_core::manifest::Object;
-use vdo_core::plan::{Lookup, Observed, REMOVE_DESPITE_VOLUMES, Volumes};
+use vdo_core::plan::{Lookup, Observed, REMOVE_DESPITE_VOLUMES, Volumes, users};
 
 /// Looks up what has to be known before something is deleted.
 ///
@@ -16,6 +18,7 @@ use vdo_core::plan::{Lookup, Observed, REMOVE_DESPITE_VOLUMES, Volumes};
 pub(in crate::reconcile) async fn look_up(
     ports: &Ports,
     config: &VDOConfig,
+    apply_set: &str,
     lookups: BTreeSet<Lookup>,
     observed: &mut Observed,
 ) -> Result<(), ClusterError> {
@@ -26,10 +29,20 @@ pub(in crate::reconcile) async fn look_up(
                 let holder = held_by(ports, &id, &uid).await?;
                 observed.held.insert(id, holder);
             }
+            Lookup::UsedIn(namespace) => observed.used.extend(used_in(ports, &namespace, apply_set).await?),
             Lookup::Volumes => observed.volumes = Some(volumes(ports, config).await?),
         }
     }
     Ok(())
+}
+
+/// What workloads of others use in a namespace.
+async fn used_in(ports: &Ports, namespace: &str, apply_set: &str) -> Result<ById<String>, ClusterError> {
+    let mut workloads = Vec::new();
+    for (api_version, kind) in KINDS {
+        workloads.extend(list(&ports.client, &Watch::new(api_version, kind, namespace, Select::All)).await?);
+    }
+    Ok(users(&workloads, apply_set))
 }
 
 /// What holds an object. That something does is believed for a while, of this very object: it is asked in every run.

@@ -1,10 +1,14 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Which workloads run a driver for vSphere and are not ours (effect: reads).
 
-use crate::cluster::{ClusterError, Reader, Select, Watch};
+use crate::cluster::{ClusterError, Reader, Select, Watch, list, with_managers};
+use kube::Client;
 use std::collections::{BTreeMap, BTreeSet};
 use vdo_api::types::{DriverName, DriverVersion};
+use vdo_core::drivers::KNOWN;
 use vdo_core::installed::{Installed, KINDS};
 use vdo_core::manifest::{Object, is_owned};
+use vdo_core::plan::{Adoption, Ownership};
 
 /// The watches that show workloads which run a driver, of any name and in any namespace.
 pub(in crate::reconcile) fn watches() -> BTreeSet<Watch> {
@@ -25,6 +29,39 @@ pub(in crate::reconcile) async fn of_others(reader: &Reader, apply_set: &str) ->
     let found = watches().iter().flat_map(|watch| view.list(watch)).collect::<Vec<Object>>();
     let others = found.iter().filter(|object| !is_owned(object, apply_set));
     Ok(others.filter_map(Installed::of).collect())
+}
+
+/// The static pods that run a driver, in the namespaces of the drivers: of others only an administrator knows more than the name. A person who
+/// may not see pods there sees none.
+///
+/// # Errors
+/// When they cannot be read.
+pub async fn static_pods(client: &Client) -> Result<Vec<Installed>, ClusterError> {
+    let namespaces: BTreeSet<&str> = KNOWN.iter().map(|driver| driver.namespace).collect();
+    let mut all = Vec::new();
+    for namespace in namespaces {
+        match list(client, &Watch::new("v1", "Pod", namespace, Select::Drivers)).await {
+            Err(ClusterError::Forbidden { .. }) => {}
+            found => all.extend(found?.iter().filter_map(Installed::of).filter(|found| found.evidence.is_proof())),
+        }
+    }
+    Ok(all)
+}
+
+/// A workload with the record of its field managers, where nothing else says who made it.
+///
+/// # Errors
+/// When it cannot be read.
+pub async fn attributed(client: &Client, found: Installed) -> Result<Installed, ClusterError> {
+    let is_unmarked = matches!(found.ownership(""), Ownership::Adoptable { how: Adoption::Unmarked });
+    let object = match is_unmarked {
+        true => with_managers(client, found.object.api_version(), found.object.identity()).await?,
+        false => None,
+    };
+    Ok(match object {
+        Some(object) => Installed { object, ..found },
+        None => found,
+    })
 }
 
 /// The version of each driver that runs in the namespace of the driver and is not ours: where parts of one differ, the oldest. Only

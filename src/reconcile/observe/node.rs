@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! A Node object as a fact (pure).
 
 use serde_json::Value;

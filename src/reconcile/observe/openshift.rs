@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! What is there of OpenShift (effect). In other clusters none of its definitions is, and nothing else is asked for.
 
 use super::cluster::holds;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! A lost inventory: what bears our labels is found again and recorded, before anything else happens (effect).
 
 use crate::cluster::{ClusterError, Reader, Select, Watch};

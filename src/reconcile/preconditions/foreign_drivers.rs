@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Whether another manager runs a driver in the cluster: checked before the first write, and watched from then on (effect).
 
 use crate::cluster::{ClusterError, Reader, Select, Watch, may};
@@ -39,7 +40,11 @@ pub(in crate::reconcile) async fn foreign_drivers(
     }
     let watches = watches(&desired);
     let view = ports.reader.load(watches.clone()).await?;
-    let found: Vec<Object> = watches.iter().flat_map(|watch| view.list(watch)).collect();
+    let mut found: Vec<Object> = watches.iter().flat_map(|watch| view.list(watch)).collect();
+    let is_new = |driver: &str| !has_workload(state, &desired, driver);
+    if desired.iter().any(|desired| is_new(&desired.driver)) {
+        found.extend(installed::static_pods(&ports.client).await?.into_iter().map(|pod| pod.object));
+    }
     let (all, namesakes) = proven(&ports.client, foreigners(&desired, &found, (state.apply_set.as_str(), home))).await?;
     let kind = ConditionType::NoForeignDriver;
     let Some(first) = all.first() else {
@@ -57,10 +62,13 @@ pub(in crate::reconcile) async fn foreign_drivers(
     let messages = by_openshift.into_values().chain([format!("{}{more}", first.message)]);
     let message = messages.collect::<Vec<_>>().join("; ");
     let precondition = Precondition::fails(kind, Reason::NotOurs, message.clone());
-    let new = |driver: &str| !has_workload(state, &desired, driver);
     // Another tool manages vSphere drivers here, so none is installed beside it.
-    let concerned: BTreeSet<String> = match all.iter().any(|foreigner| new(&foreigner.driver)) {
-        true => desired.iter().map(|d| d.driver.to_string()).filter(|driver| new(driver)).collect(),
+    let concerned: BTreeSet<String> = match all.iter().any(|foreigner| is_new(&foreigner.driver)) {
+        true => desired
+            .iter()
+            .map(|d| d.driver.to_string())
+            .filter(|driver| is_new(driver))
+            .collect(),
         false => BTreeSet::new(),
     };
     runs.fail(&concerned, ReconcileError::ForeignDriver { message });
@@ -72,7 +80,11 @@ pub(in crate::reconcile) async fn foreign_drivers(
 /// # Errors
 /// When it cannot be found out.
 pub async fn rivals(client: &Client, reader: &Reader, apply_set: &str, home: &str) -> Result<Vec<String>, ReconcileError> {
-    let found = installed::of_others(reader, apply_set).await?;
+    let mut found = Vec::new();
+    let workloads = installed::of_others(reader, apply_set).await?;
+    for one in workloads.into_iter().chain(installed::static_pods(client).await?) {
+        found.push(installed::attributed(client, one).await?);
+    }
     let (all, _) = proven(client, plan::rivals(&found, apply_set, home)).await?;
     Ok(all.into_iter().map(|rival| rival.message).collect())
 }

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Whether the images of the drivers come from the mirror that the specification names, and by their digests.
 
 use vdo_api::api::{ConditionType, Reason, VDOConfigSpec};
@@ -32,7 +33,7 @@ pub(in crate::reconcile) fn mirrored<'a>(
     match found.as_slice() {
         [] => Precondition::holds(KIND, format!("all images are pulled from {registry}")),
         images => fails(format!(
-            "these images are not pulled from {registry}: {}. Take their overrides out, or mirror them and override them with what is below {registry}",
+            "these images are not pulled from {registry}: {}. Remove the overrides of these images, or mirror the images and override them with names below {registry}",
             images.join(", ")
         )),
     }

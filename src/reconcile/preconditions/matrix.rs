@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Whether the matrix is the one that is wanted, signed, and not past its date (pure).
 
 use crate::reconcile::matrix_fallback::Basis;

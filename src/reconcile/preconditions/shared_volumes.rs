@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Volumes that several nodes share, looked for only when the CSI driver is about to be upgraded: its node plugin is replaced under
 //! their mounts.
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! What must hold before an upgrade: the preconditions that the edges of a matrix name, checked against the cluster.
 
 use crate::cluster::Reader;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Whether Kubernetes or the driver warns about volumes of the CSI driver (effect: watches). It informs, and nothing waits for it.
 //!
 //! At rest there are no such warnings: of claims, volumes and pods only those are watched that a warning names.
@@ -11,7 +12,7 @@ use vdo_api::types::count;
 use vdo_core::drivers::{self, STORAGE};
 use vdo_core::manifest::Object;
 use vdo_core::status::Precondition;
-use vdo_core::volumes::{Event, Finding, Observed, concerned, findings};
+use vdo_core::volumes::{Class, Event, Finding, NamedObject, Observed, concerned, findings, of_others};
 
 const KIND: ConditionType = ConditionType::VolumesHealthy;
 /// The events of interest, by fields that the API server selects by.
@@ -23,6 +24,8 @@ const WARNINGS: [&str; 3] = [
 ];
 /// How many objects are looked at.
 const LOOKED_AT: usize = 20;
+/// How often others are looked at in the place of those that are of other drivers.
+const ROUNDS: usize = 5;
 /// How many findings a message has.
 const NAMED: usize = 3;
 
@@ -40,12 +43,37 @@ pub(in crate::reconcile) async fn check(reader: &Reader, config: &VDOConfig, now
     }
 }
 
+/// Reads what warnings are about. An object of another driver makes room for another one, as long as a few rounds find some.
 async fn look(reader: &Reader, config: &VDOConfig, now: Timestamp) -> Result<Observed, ClusterError> {
     let classes = Watch::new("storage.k8s.io/v1", "StorageClass", "", Select::All);
     let events = WARNINGS.map(|fields| Watch::new("v1", "Event", "", Select::Fields(fields.to_owned())));
     let view = reader.load(events.iter().chain([&classes]).cloned().collect::<Vec<_>>()).await?;
     let warnings: Vec<Event> = events.iter().flat_map(|watch| all(view.list(watch))).collect();
-    let named: BTreeSet<Watch> = concerned(&warnings, LOOKED_AT)
+    let classes: Vec<Class> = all(view.list(&classes));
+    let mut others = BTreeSet::new();
+    let mut observed = named(reader, concerned(&warnings, &classes, &others, LOOKED_AT)).await?;
+    observed.classes = Some(classes);
+    for _ in 1..ROUNDS {
+        let found = of_others(&observed);
+        if found.is_subset(&others) {
+            break;
+        }
+        others.extend(found);
+        let classes = observed.classes.take().unwrap_or_default();
+        observed = named(reader, concerned(&warnings, &classes, &others, LOOKED_AT)).await?;
+        observed.classes = Some(classes);
+    }
+    Ok(Observed {
+        now,
+        events: Some(warnings),
+        features: drivers::feature_states(config),
+        ..observed
+    })
+}
+
+/// The claims, volumes and pods of these names; of pods those that do not run yet.
+async fn named(reader: &Reader, objects: BTreeSet<NamedObject>) -> Result<Observed, ClusterError> {
+    let named: BTreeSet<Watch> = objects
         .into_iter()
         .map(|(kind, namespace, name)| Watch::new("v1", kind, namespace, Select::Name(name)))
         .collect();
@@ -60,13 +88,9 @@ async fn look(reader: &Reader, config: &VDOConfig, now: Timestamp) -> Result<Obs
     let is_pending = |pod: &Object| pod.text("/status/phase") == "Pending";
     let pods: Vec<Object> = of_kind("Pod");
     Ok(Observed {
-        now,
         claims: Some(all(of_kind("PersistentVolumeClaim"))),
         volumes: Some(all(of_kind("PersistentVolume"))),
         pods: Some(all(pods.into_iter().filter(is_pending).collect())),
-        classes: Some(all(view.list(&classes))),
-        events: Some(warnings),
-        features: config.spec.storage_provider.iter().flat_map(|csi| csi.features.clone()).collect(),
         ..Observed::default()
     })
 }

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Whether the operator has the rights that the charts in use ask for (effect: reads).
 
 use super::{Places, manage};

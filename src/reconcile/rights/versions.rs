@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The versions that rights are for (pure).
 
 use vdo_api::types::DriverVersion;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Stories of a cluster as text files, in `src/reconcile/scripts/`: commands, each followed by what the pure phases make of it.
 //!
 //! A file is run from its top, and what follows a command has to be what the command prints. `VDO_SCRIPTS=write` writes the files instead.
@@ -237,6 +238,7 @@ impl Story {
         for lookup in plan::lookups(&planned.input(&self.state)) {
             match lookup {
                 Lookup::HeldBy(id) => drop(planned.observed.held.insert(id, None)),
+                Lookup::UsedIn(_) => {}
                 Lookup::Volumes => {
                     planned.observed.volumes = Some(Volumes {
                         count: self.volumes,

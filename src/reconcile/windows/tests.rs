@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 use super::*;
 use flate2::Compression;
 use flate2::read::GzDecoder;

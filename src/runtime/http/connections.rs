@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The open connections of a port that must always answer: bounded in number, and short of file descriptors if need be.
 
 use futures::FutureExt as _;

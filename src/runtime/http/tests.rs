@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The port with real sockets.
 
 use super::connections::MAX_CONNECTIONS;
@@ -16,7 +17,7 @@ struct Port {
 impl Port {
     async fn open(metrics: Metrics, deadline: Duration) -> Self {
         // 500 clients and as many ends of the server are in one process.
-        crate::runtime::process::raise_descriptor_limit();
+        vdo_system::raise_descriptor_limit();
         let readiness = Readiness::default();
         let heartbeats = Heartbeats::default();
         let bound = Admin::bind(([127, 0, 0, 1], 0).into(), readiness.clone(), heartbeats.clone(), Arc::new(metrics));

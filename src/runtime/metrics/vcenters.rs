@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Series about each vCenter, written from the last answer at each scrape: a label that is gone leaves no series behind.
 
 use super::lock;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The protocol, against both registries.
 
 use super::{both, chain, client, login, noise, reference};

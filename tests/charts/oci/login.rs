@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Logins: what a registry asks for, and to whom what is sent.
 
 use super::{chain, client, login, reference};

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! A matrix in a registry: published, polled, and everything that can be wrong with it.
 
 use super::{Credentials, both, chain, client, login, reference};

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Signatures of a matrix in a registry: files beside the index, and what `cosign sign` attaches to the manifest.
 
 use super::matrix::{files, look, publish, repository};

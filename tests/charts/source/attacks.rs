@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Each attack by its name. Whatever is tried, the last good index stays, and the reason is given.
 
 use super::{INDEX, Publisher, Site, index, package, reported};

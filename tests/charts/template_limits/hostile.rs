@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Templates made to do harm, and what each ends with.
 
 use super::{outcome, side_by_side};

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The language of templates, and what is found in charts before they are rendered.
 
 use super::{outcome, with_template};

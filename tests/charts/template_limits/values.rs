@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Values reach their own places and no others.
 
 use super::{chain, side_by_side};

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! What a bundle holds, and what becomes of it.
 
 use super::{Site, VERSIONS};

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! `matrix publish --resolve-digests`: what registries say of images.
 
 use super::{Done, Site};

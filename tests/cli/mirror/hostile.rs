@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Pulls that are interrupted, and disks that are full.
 
 use super::{Done, Site, done};

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Layouts of other tools, and ours in their hands.
 
 use super::{Site, Target};

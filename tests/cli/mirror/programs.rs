@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Archives of vdoctl that lie beside an index.
 
 use super::hostile::{Image, Stage};

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Pulls that go on where an earlier one was ended.
 
 use super::hostile::{Image, Stage, once};

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Which versions are taken, and what is said when there are none.
 
 use super::Site;

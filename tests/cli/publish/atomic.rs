@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Two publishers at once, and a publisher that is killed.
 
 use super::super::{seen, vdoctl};

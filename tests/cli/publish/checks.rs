@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! What keeps a chart from being published.
 
 use super::super::{seen, vdoctl};

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! A publisher with a key and a matrix in a folder, whose path has a space.
 
 use super::super::vdoctl;

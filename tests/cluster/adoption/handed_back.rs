@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The way back: what was adopted stays as it runs, without a mark of ours, and any tool may manage it again.
 
 use super::{Tool, kubectl, reference, running};
@@ -63,6 +64,7 @@ pub fn delete(bed: &Bed, manifests: &[Value]) -> Result<()> {
 
 /// A ConfigMap that only has the name of one of the driver's, and a workload of others that reads it, are there afterwards.
 #[test]
+#[ignore = "long"]
 fn adoption_of_one_object_leaves_this_object() -> Result<()> {
     OPERATOR.run(async |bed| {
         let reference = reference(bed).await?;
@@ -89,20 +91,26 @@ fn adoption_of_one_object_leaves_this_object() -> Result<()> {
     })
 }
 
+/// The drivers as another tool would have installed them in an older version that fits.
+async fn older(bed: &Bed) -> Result<Vec<Value>> {
+    super::reference(bed).await?;
+    let older = json!({"cloudProvider": {}, "storageProvider": {"version": "3.7.0"}});
+    bed.apply(&bed.config(older)).await?;
+    bed.until_ready().await?;
+    let (code, rendered, err) = bed.vdoctl(&["render", "--show-secrets"])?;
+    ensure!(code == 0, "{err}");
+    let manifests: Vec<Value> = vdo_api::yaml::load_all(&rendered)?.into_iter().map(super::bare).collect();
+    bed.uninstall().await?;
+    Tool::Kubectl.install(bed, &manifests).await?;
+    Ok(manifests)
+}
+
 /// The version that runs fits, and the policy wants the newest: adopting it changes no pod, and the upgrade is a revision of its own.
 #[test]
+#[ignore = "long"]
 fn adoption_keeps_the_version_and_upgrades_in_a_second_step() -> Result<()> {
     OPERATOR.run(async |bed| {
-        super::reference(bed).await?;
-        let older = json!({"cloudProvider": {}, "storageProvider": {"version": "3.7.0"}});
-        bed.apply(&bed.config(older)).await?;
-        bed.until_ready().await?;
-        let (code, rendered, err) = bed.vdoctl(&["render", "--show-secrets"])?;
-        ensure!(code == 0, "{err}");
-        let manifests: Vec<Value> = vdo_api::yaml::load_all(&rendered)?.into_iter().map(super::bare).collect();
-        bed.uninstall().await?;
-        Tool::Kubectl.install(bed, &manifests).await?;
-
+        let manifests = older(bed).await?;
         bed.apply(&bed.config(json!({"updatePolicy": "Latest"}))).await?;
         bed.until_ready().await?;
         // The adoption is a state of its own; the upgrade follows.
@@ -120,6 +128,40 @@ fn adoption_keeps_the_version_and_upgrades_in_a_second_step() -> Result<()> {
     })
 }
 
+/// Adopted means installed: the older version stays, with its pods, until a person changes the policy; the upgrade is then a line of the plan, a
+/// revision and an event of its own.
+#[test]
+#[ignore = "long"]
+fn adoption_keeps_a_fitting_version_under_compatible_and_disabled() -> Result<()> {
+    OPERATOR.run(async |bed| {
+        let manifests = older(bed).await?;
+        let before = running(bed).await?;
+        for policy in ["Compatible", "Disabled"] {
+            bed.apply(&bed.config(json!({"updatePolicy": policy}))).await?;
+            bed.until_ready().await?;
+            ensure!(running(bed).await? == before, "{policy}: workloads or pods changed");
+            let versions = versions_of_csi(bed)?;
+            ensure!(versions == ["3.7.0"], "{policy}: {versions:?}");
+        }
+        bed.apply(&bed.config(json!({"updatePolicy": "Latest", "approval": "Manual"})))
+            .await?;
+        bed.until_reason("Ready", "ApprovalRequired").await?;
+        let (code, out, err) = bed.vdoctl(&["plan"])?;
+        let is_upgrade = |line: &str| line.contains("CSI") && line.contains("3.7.0") && line.contains("3.8.0");
+        ensure!(code == 1 && out.lines().any(is_upgrade), "{code} {out} {err}");
+        ensure!(running(bed).await? == before, "it was not approved yet");
+        let hash = bed.status().await?["plan"]["hash"].as_str().context("a hash")?.to_owned();
+        let (code, _, err) = bed.vdoctl(&["approve", &hash])?;
+        ensure!(code == 0, "{err}");
+        bed.until_ready().await?;
+        let versions = versions_of_csi(bed)?;
+        ensure!(versions.len() == 2 && versions.contains(&"3.8.0".to_owned()), "{versions:?}");
+        let (_, events, err) = bed.vdoctl(&["events"])?;
+        ensure!(events.lines().any(|line| line.contains("3.8.0")), "{events} {err}");
+        hand_back(bed, &manifests).await
+    })
+}
+
 /// The versions of the CSI driver that were applied, of each revision.
 fn versions_of_csi(bed: &Bed) -> Result<Vec<String>> {
     let (_, out, err) = bed.vdoctl(&["history", "CSI", "-o", "json"])?;
@@ -129,8 +171,48 @@ fn versions_of_csi(bed: &Bed) -> Result<Vec<String>> {
     Ok(versions.map(str::to_owned).collect())
 }
 
+/// Configuration that VDO made and that a workload of others has begun to use is there after the removal, and that workload can start again.
+#[test]
+#[ignore = "long"]
+fn uninstall_leaves_configuration_that_a_workload_of_others_uses() -> Result<()> {
+    OPERATOR.run(async |bed| {
+        bed.apply_samples().await?;
+        bed.until_ready().await?;
+        let place = "vmware-system-csi";
+        let (secret, settings) = ("vsphere-config-secret", "internal-feature-states.csi.vsphere.vmware.com");
+        let mut user = crate::foreign_driver::workload("Deployment", place, "shop");
+        let pod = &mut user["spec"]["template"]["spec"];
+        pod["serviceAccountName"] = "vsphere-csi-node".into();
+        pod["volumes"] = json!([{"name": "v", "secret": {"secretName": secret}}]);
+        pod["containers"][0]["envFrom"] = json!([{"configMapRef": {"name": settings}}]);
+        bed.apply(&user).await?;
+        let used = [("Secret", secret), ("ConfigMap", settings), ("ServiceAccount", "vsphere-csi-node")];
+        let mut before = Vec::new();
+        for (kind, name) in used {
+            before.push(bed.get("v1", kind, place, name).await?);
+        }
+        bed.uninstall().await?;
+        for before in &before {
+            let mut named = before.clone();
+            named["apiVersion"] = "v1".into();
+            let after = live(bed, &named).await?;
+            ensure!(after["metadata"]["uid"] == before["metadata"]["uid"], "{} is gone", name(before));
+            ensure!(after["data"] == before["data"], "{} was changed", name(before));
+        }
+        let gone = bed.get("v1", "ServiceAccount", place, "vsphere-csi-controller").await?;
+        ensure!(gone.is_null(), "no one uses it, and it stays: {gone:#}");
+        ensure!(bed.owned().await?.is_empty(), "still ours");
+        user["metadata"] = json!({"name": "shop", "namespace": place});
+        kubectl(bed, &["delete", "-f", "-"], &[user])?;
+        for (kind, name) in used {
+            bed.delete("v1", kind, place, name).await?;
+        }
+        Ok(())
+    })
+}
+
 /// The checks before an installation.
-fn preflight(bed: &Bed) -> Result<(i32, Value)> {
+pub fn preflight(bed: &Bed) -> Result<(i32, Value)> {
     let file = bed.cluster.dir().join("preflight-password");
     std::fs::write(&file, bed.vcenter.password())?;
     std::fs::set_permissions(&file, std::fs::Permissions::from_mode(0o600))?;
@@ -155,6 +237,7 @@ fn preflight(bed: &Bed) -> Result<(i32, Value)> {
 
 /// The configuration that others keep for a workload of the same driver in another place is not touched.
 #[test]
+#[ignore = "long"]
 fn adoption_of_nothing_where_a_cloud_provider_of_another_name_runs() -> Result<()> {
     OPERATOR.run(async |bed| {
         bed.apply(&bed.secret(bed.vcenter.password())).await?;

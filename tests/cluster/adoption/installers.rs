@@ -1,7 +1,8 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The drivers as other installers bring them, with their own manifests: recognised by what they run, and named with the way out.
 
-use super::kubectl;
-use crate::common::{Bed, sample};
+use super::{kubectl, manifests_of_others};
+use crate::common::Bed;
 use crate::fixture::EMPTY;
 use anyhow::{Context, Result, ensure};
 use serde_json::{Value, json};
@@ -33,7 +34,7 @@ impl Installer {
 
 const INSTALLERS: [Installer; 4] = [
     Installer {
-        files: &["rancher-cpi.yaml", "rancher-csi.yaml"],
+        files: &["installers/rancher-cpi.yaml", "installers/rancher-csi.yaml"],
         configured: &[],
         runs: &[
             ("DaemonSet kube-system/rancher-vsphere-cpi-cloud-controller-manager", "1.34.0"),
@@ -47,19 +48,19 @@ const INSTALLERS: [Installer; 4] = [
         ],
     },
     Installer {
-        files: &["upstream-cpi.yaml"],
+        files: &["installers/upstream-cpi.yaml"],
         configured: &[],
         runs: &[("DaemonSet kube-system/vsphere-cpi", "1.36.0")],
         out_of_the_way: &["vsphere-cpi"],
     },
     Installer {
-        files: &["capv-cpi.yaml"],
+        files: &["installers/capv-cpi.yaml"],
         configured: &[["ConfigMap", "kube-system", "cloud-config", "vsphere.conf", YAML]],
         runs: &[("DaemonSet kube-system/vsphere-cpi", "1.37.0-rc.0")],
         out_of_the_way: &["vsphere-cpi"],
     },
     Installer {
-        files: &["capv-csi-ns.yaml", "capv-csi.yaml"],
+        files: &["installers/capv-csi-ns.yaml", "installers/capv-csi.yaml"],
         configured: &[["Secret", "vmware-system-csi", "vsphere-config-secret", "csi-vsphere.conf", CONF]],
         runs: &[
             ("Deployment vmware-system-csi/vsphere-csi-controller", "3.3.1"),
@@ -68,24 +69,6 @@ const INSTALLERS: [Installer; 4] = [
         out_of_the_way: &[],
     },
 ];
-
-/// The objects of the files; a chart that was rendered without a namespace names none.
-fn manifests(files: &[&str]) -> Result<Vec<Value>> {
-    let root = sample::upstream().context("VDO_UPSTREAM_DIR is not set")?.join("installers");
-    let mut all = Vec::new();
-    for file in files {
-        let path = root.join(file);
-        let text = std::fs::read_to_string(&path).with_context(|| path.display().to_string())?;
-        for mut object in vdo_api::yaml::load_all(&text)? {
-            match object.get_mut("items").map(Value::take) {
-                Some(Value::Array(items)) => all.extend(items),
-                _ => all.push(object),
-            }
-        }
-    }
-    all.retain(|object| !object.is_null());
-    Ok(all)
-}
 
 fn view(bed: &Bed, args: &[&str]) -> Result<Value> {
     let (_, out, err) = bed.vdoctl(args)?;
@@ -122,7 +105,7 @@ fn pictured(bed: &Bed, installer: &Installer) -> Result<()> {
 fn adoption_pictures_each_installer_and_names_the_way_out() -> Result<()> {
     EMPTY.run(async |bed| {
         for installer in &INSTALLERS {
-            let mut objects = manifests(installer.files)?;
+            let mut objects = manifests_of_others(installer.files)?;
             objects.extend(installer.configuration());
             kubectl(bed, &["apply", "-f", "-"], &objects)?;
             pictured(bed, installer).with_context(|| installer.files.join(" and "))?;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! A release of the real Helm: how it comes, and what Helm may still do with it after its objects were taken over.
 
 use super::{Tool, managed_by_us_alone, running, same, state};

@@ -1,9 +1,10 @@
+// SPDX-License-Identifier: Apache-2.0
 //! `vdoctl adopt`: the settings of drivers that another tool installed, read from a real API server and created as objects of VDO.
 
 use super::{Tool, reference, running};
 use crate::common::{Bed, NS};
 use crate::fixture::{EMPTY, OPERATOR};
-use crate::foreign_driver::workload;
+use crate::foreign_driver::{static_pod, workload};
 use crate::page::open;
 use crate::pty::{screen_of, too_wide};
 use crate::terminals::vdoctl;
@@ -50,6 +51,20 @@ async fn install(bed: &Bed) -> Result<()> {
     Ok(())
 }
 
+/// A driver that runs beside the workloads of the cluster: a static pod.
+async fn without_workloads(bed: &Bed) -> Result<()> {
+    bed.apply(&static_pod(bed).await?).await?;
+    let (code, _, err) = bed.vdoctl(&["adopt"])?;
+    for words in [
+        "Pod kube-system/vsphere-ccm-cp",
+        "argument --cloud-provider=vsphere",
+        "VDO adopts workloads only",
+    ] {
+        ensure!(code == 4 && err.contains(words), "{words:?}: {code} {err}");
+    }
+    bed.delete("v1", "Pod", "kube-system", "vsphere-ccm-cp").await
+}
+
 fn mount(pod: &mut Value, mut volume: Value) {
     volume["name"] = "config".into();
     pod["volumes"] = json!([volume]);
@@ -59,10 +74,12 @@ fn mount(pod: &mut Value, mut volume: Value) {
 const VDO: &str = "vdo.vmware.com/v1alpha1";
 
 #[test]
+#[ignore = "long"]
 fn vdoctl_adopt_shows_settings_and_losses_and_creates_what_was_confirmed() -> Result<()> {
     EMPTY.run(async |bed| {
         let (code, _, err) = bed.vdoctl(&["adopt"])?;
         ensure!(code == 3 && err.contains("no other tool runs a vSphere driver"), "{code} {err}");
+        without_workloads(bed).await?;
         install(bed).await?;
 
         let (code, out, err) = bed.vdoctl(&["adopt"])?;
@@ -178,6 +195,7 @@ fn picture(view: &Value) -> Result<()> {
 
 /// What docs/taking-over.md says of settings, and of a driver with a changed argument: it runs on, with the same pods.
 #[test]
+#[ignore = "long"]
 fn adoption_of_settings_keeps_pods_and_what_was_set() -> Result<()> {
     OPERATOR.run(async |bed| {
         let mut manifests = reference(bed).await?.manifests;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! On a terminal a person is asked before anything is removed.
 
 use super::{INSTALLED, ensure_nothing_was_removed, ensure_says};
@@ -7,6 +8,7 @@ use std::process::Command;
 
 /// Above the question stands the address of the cluster and what is removed from it; the question names the context. Enter says no.
 #[test]
+#[ignore = "long"]
 fn delete_on_a_terminal_asks_with_cluster_and_context_and_enter_says_no() -> Result<()> {
     INSTALLED.run(async |bed| {
         let mark = bed.cluster.audit().mark().await?;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The commands of docs/install.md and docs/uninstall.md, as they stand there.
 
 use super::{ensure_nothing_is_left, install, is_there};
@@ -50,6 +51,7 @@ fn install_page_and_uninstall_page_commands_of_kubectl_install_and_leave_nothing
 
 /// A release from its installation to nothing, with the drivers in between.
 #[test]
+#[ignore = "long"]
 fn install_page_and_uninstall_page_commands_of_helm_install_and_leave_nothing() -> Result<()> {
     BARE.run(async |bed| {
         for command in commands("install.md", "With Helm")? {
@@ -78,6 +80,7 @@ fn install_page_and_uninstall_page_commands_of_helm_install_and_leave_nothing() 
 }
 
 #[test]
+#[ignore = "long"]
 fn uninstall_page_commands_after_the_wrong_way_leave_nothing() -> Result<()> {
     BARE.run(async |bed| {
         install(bed).await?;

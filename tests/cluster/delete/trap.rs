@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The wrong uninstall: the operator's manifests are deleted while there is a VDOConfig.
 
 use super::{CRD, DEFINITIONS, VDO, apply_deploy, delete, deploy, ensure_nothing_is_left, ensure_says, install, is_there};
@@ -38,6 +39,7 @@ async fn kubectl_delete(bed: &mut Bed, with_namespace: bool) -> Result<()> {
 
 /// Nothing but the objects that are stuck is left of the operator: definitions and both namespaces are terminating.
 #[test]
+#[ignore = "long"]
 fn delete_after_kubectl_delete_of_everything_finishes_without_operator() -> Result<()> {
     BARE.run(async |bed| {
         install(bed).await?;
@@ -66,6 +68,7 @@ fn delete_after_kubectl_delete_of_everything_finishes_without_operator() -> Resu
 /// The manifests applied again bring an operator that finds its VDOConfig being deleted, and ends that; its definitions are gone then, until
 /// they are applied once more.
 #[test]
+#[ignore = "long"]
 fn operator_applied_again_finishes_deletion_and_waits_for_definitions() -> Result<()> {
     BARE.run(async |bed| {
         install(bed).await?;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Volumes are guarded on every way out, and what leads to data is named.
 
 use super::{CSI_NS, VDO, delete, ensure_nothing_is_left, ensure_says, install, is_there, until_gone};
@@ -28,6 +29,7 @@ async fn ensure_driver_stays(bed: &Bed) -> Result<()> {
 
 /// The manifests are deleted under a volume in use: the driver stays, and what removes the rest has to know of the volume.
 #[test]
+#[ignore = "long"]
 fn delete_of_the_kustomization_leaves_the_driver_and_vdoctl_delete_refuses() -> Result<()> {
     BARE.run(async |bed| {
         install(bed).await?;

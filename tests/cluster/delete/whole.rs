@@ -1,7 +1,8 @@
+// SPDX-License-Identifier: Apache-2.0
 //! From an installation to nothing, and to drivers without an operator.
 
 use super::{CSI_NS, VDO, delete, ensure_nothing_is_left, ensure_says, install, is_there};
-use crate::common::{Bed, NS, PATIENCE, sample};
+use crate::common::{Bed, NS, PATIENCE};
 use crate::fixture::BARE;
 use anyhow::{Context, Result, ensure};
 use kube::api::{Api, DynamicObject, ListParams};
@@ -131,6 +132,7 @@ async fn running(bed: &Bed) -> Result<(String, String)> {
 
 /// The credentials are the user's own, and keep their namespace. The drivers keep what they need, and run on as they are.
 #[test]
+#[ignore = "long"]
 fn delete_keep_drivers_leaves_them_running_with_their_rights() -> Result<()> {
     BARE.run(async |bed| {
         install(bed).await?;
@@ -187,10 +189,8 @@ fn delete_keep_drivers_leaves_them_running_with_their_rights() -> Result<()> {
 
 /// Killed before its k-th write; the next run goes on, and the end is the same.
 #[test]
+#[ignore = "long"]
 fn delete_killed_at_any_write_is_finished_by_the_next() -> Result<()> {
-    if !sample::is_drawn(&sample::KILLS, 2, 2) {
-        return Ok(());
-    }
     BARE.run(async |bed| {
         let proxy = Proxy::start(&bed.cluster).await?;
         let account = json!({"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": "admin", "namespace": "default"}});
@@ -247,6 +247,7 @@ fn delete_killed_at_any_write_is_finished_by_the_next() -> Result<()> {
 
 /// What does not come to its end is named, and a second run ends it.
 #[test]
+#[ignore = "long"]
 fn delete_past_timeout_names_what_it_waited_for() -> Result<()> {
     BARE.run(async |bed| {
         install(bed).await?;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! On a terminal a person is asked before a cluster gets something that it does not have.
 
 use super::{ADMIN, Deploy, command, vdoctl};
@@ -11,6 +12,7 @@ use vdo_testbed::{Cluster, ClusterOptions, NodeOptions, Probe, until};
 /// The question names the context and the address. No is what Enter says. The cluster of last time, which has the operator, is not asked
 /// about again; another one is.
 #[test]
+#[ignore = "long"]
 fn deploy_on_a_terminal_asks_for_each_cluster_and_enter_says_no() -> Result<()> {
     BARE.run(async |bed| {
         let deploy = Deploy::to(bed)?;
@@ -65,6 +67,7 @@ fn deploy_on_a_terminal_asks_for_each_cluster_and_enter_says_no() -> Result<()> 
 /// The password is typed unseen, and the certificate is trusted by a person who compares its fingerprint. Interrupted in the middle, the
 /// terminal shows again what is typed, and nothing was sent or written.
 #[test]
+#[ignore = "long"]
 fn deploy_on_a_terminal_asks_for_password_and_certificate_and_restores_the_terminal() -> Result<()> {
     BARE.run(async |bed| {
         let deploy = Deploy::to(bed)?;

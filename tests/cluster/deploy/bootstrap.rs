@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Nodes without a pod network: the network plugin waits for initialised nodes, and what initialises them comes with the operator.
 
 use super::{Deploy, err, out};
@@ -37,6 +38,7 @@ async fn operator(bed: &Bed) -> Result<Value> {
 }
 
 #[test]
+#[ignore = "long"]
 fn deploy_to_nodes_without_pod_network_uses_that_of_the_node_and_later_leaves_it() -> Result<()> {
     IMAGES.run(async |bed| {
         network(bed, false).await?;

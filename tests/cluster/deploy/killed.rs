@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Killed at any write, or while it waits, the next one completes the installation.
 
 use super::{Deploy, administrator, err, operate, out};
@@ -8,10 +9,8 @@ use serde_json::Value;
 use vdo_testbed::{Act, Probe, until};
 
 #[test]
+#[ignore = "long"]
 fn deploy_killed_at_writes_and_while_waiting_is_completed_by_the_next() -> Result<()> {
-    if !sample::is_drawn(&sample::KILLS, 0, 2) {
-        return Ok(());
-    }
     BARE.run(async |bed| {
         let (proxy, through) = administrator(bed).await?;
         let deploy = Deploy::to(bed)?;
@@ -69,6 +68,47 @@ fn deploy_killed_at_writes_and_while_waiting_is_completed_by_the_next() -> Resul
             out(&again),
             err(&again)
         );
+        Ok(())
+    })
+}
+
+/// Interrupted while it writes, it ends before the next write, says how many objects are written, and leaves no Lease that the next one waits for.
+#[test]
+#[ignore = "long"]
+fn deploy_interrupted_says_what_was_written_and_releases_its_lease() -> Result<()> {
+    BARE.run(async |bed| {
+        const HELD: usize = 4;
+        let (proxy, through) = administrator(bed).await?;
+        let deploy = Deploy::to(bed)?;
+        let first = deploy
+            .command(bed, &["--no-wait", "--kubeconfig", &through, "--dry-run=client"])
+            .output()?;
+        let all = err(&first).matches("would be applied").count() + out(&first).matches("would be applied").count();
+        proxy.begin(|call| if call.write == Some(HELD) { Act::Hold } else { Act::Pass });
+        let child = deploy.command(bed, &["--no-wait", "--kubeconfig", &through]).spawn()?;
+        until("the write that is held", PATIENCE, async || {
+            Ok(Probe::when(proxy.writes() >= HELD, format!("{} writes were seen", proxy.writes())))
+        })
+        .await?;
+        let pid = nix::unistd::Pid::from_raw(i32::try_from(child.id())?);
+        nix::sys::signal::kill(pid, nix::sys::signal::Signal::SIGINT)?;
+        // However many writes it still makes until it hears the signal, it says that number.
+        proxy.pass_held();
+        let output = child.wait_with_output()?;
+        let said = err(&output);
+        let written = proxy.handled().iter().filter(|handled| handled.call.write.is_some()).count();
+        ensure!(
+            output.status.code() == Some(130) && said.contains(&format!("interrupted: {written} of {all} objects written")),
+            "{}: {written} of {all}: {said}",
+            output.status
+        );
+        ensure!(said.contains("Run the same command again"), "{said}");
+        let lease = bed.get("coordination.k8s.io/v1", "Lease", "kube-system", "vdoctl").await?;
+        ensure!(lease["spec"]["holderIdentity"].as_str().unwrap_or_default().is_empty(), "{lease}");
+        proxy.begin(|_| Act::Pass);
+        let again = deploy.run(bed, &["--no-wait", "--kubeconfig", &through])?;
+        let said = format!("{}{}", out(&again), err(&again));
+        ensure!(again.status.success() && !said.contains("another vdoctl"), "{said}");
         Ok(())
     })
 }

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! `vdoctl deploy --matrix` with the operator's image: a signed folder of this machine is what the operator decides with, a later deployment
 //! leaves it so, and another source replaces all of it.
 
@@ -18,6 +19,7 @@ async fn arguments(bed: &Bed) -> Result<String> {
 }
 
 #[test]
+#[ignore = "long"]
 fn deploy_with_a_signed_folder_decides_with_it_and_later_deployments_keep_it() -> Result<()> {
     IMAGES.run(async |bed| {
         let deploy = Deploy::to(bed)?;
@@ -90,7 +92,7 @@ fn deploy_with_a_signed_folder_decides_with_it_and_later_deployments_keep_it() -
         // Another source without keys. It does not know what runs, which is found before anything is written.
         let refused = deploy.run(bed, &["--no-wait", "--matrix", "embedded"])?;
         ensure!(
-            refused.status.code() == Some(1) && out(&refused).contains("older than the installed 3.8.1"),
+            refused.status.code() == Some(1) && out(&refused).contains("3.8.1 is installed, and the matrix does not list that version"),
             "{}{}",
             out(&refused),
             err(&refused)

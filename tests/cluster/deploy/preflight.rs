@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! What `deploy` would refuse, `doctor --pre` fails with the same words.
 
 use super::{Deploy, command, err, out};
@@ -99,6 +100,7 @@ fn both_refuse(bed: &Bed, deploy: &Deploy, check: &str, says: &[&str]) -> Result
 }
 
 #[test]
+#[ignore = "long"]
 fn deploy_and_the_checks_before_it_refuse_the_same() -> Result<()> {
     BARE.run(async |bed| {
         let deploy = Deploy::to(bed)?;
@@ -130,6 +132,7 @@ fn deploy_and_the_checks_before_it_refuse_the_same() -> Result<()> {
 
 /// A taint that keeps the operator's own pod away is named, and a flag lets the pod tolerate it.
 #[test]
+#[ignore = "long"]
 fn deploy_to_control_planes_with_a_taint_of_their_own_names_it_and_tolerates_it() -> Result<()> {
     BARE.run(async |bed| {
         let deploy = Deploy::to(bed)?;
@@ -160,6 +163,7 @@ fn deploy_to_control_planes_with_a_taint_of_their_own_names_it_and_tolerates_it(
 
 /// The CSI driver refuses such a user when it starts.
 #[test]
+#[ignore = "long"]
 fn deploy_with_a_user_without_domain_is_refused_before_anything_is_written() -> Result<()> {
     BARE.run(async |bed| {
         let mut deploy = Deploy::to(bed)?;

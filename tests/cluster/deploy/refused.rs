@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! What is refused, each before anything is written.
 
 use super::{ADMIN, Deploy, command, err, out};
@@ -13,7 +14,7 @@ struct Case {
     what: &'static str,
     output: Output,
     code: i32,
-    says: &'static [&'static str],
+    says: Vec<String>,
 }
 
 fn ensure_refused(cases: Vec<Case>) -> Result<()> {
@@ -21,7 +22,7 @@ fn ensure_refused(cases: Vec<Case>) -> Result<()> {
         let text = format!("{}{}", out(&output), err(&output));
         ensure!(output.status.code() == Some(code), "{what}: {:?} {text}", output.status);
         for part in says {
-            ensure!(text.contains(part), "{what}: {part:?} is not in {text}");
+            ensure!(text.contains(&part), "{what}: {part:?} is not in {text}");
         }
     }
     Ok(())
@@ -74,14 +75,15 @@ pub(super) async fn in_an_empty_cluster(bed: &Bed, deploy: &Deploy) -> Result<()
     let taken_over = run(vec![], &["--values", &taken_over, "--dry-run=client"])?;
     ensure!(taken_over.status.success(), "{}", err(&taken_over));
     let copied = copied(json!({}))?;
-    let case = |what, output: std::io::Result<Output>, code, says| -> Result<Case> {
+    let case = |what, output: std::io::Result<Output>, code, says: &[&str]| -> Result<Case> {
         Ok(Case {
             what,
             output: output?,
             code,
-            says,
+            says: says.iter().map(|part| (*part).to_owned()).collect(),
         })
     };
+    let thumbprint = format!("--thumbprint {}", bed.vcenter.thumbprint_sha256());
     ensure_refused(vec![
         case(
             "cluster id of another cluster",
@@ -111,7 +113,13 @@ pub(super) async fn in_an_empty_cluster(bed: &Bed, deploy: &Deploy) -> Result<()
             "unknown certificate",
             run(deploy.without(&["--thumbprint"]), &[]),
             6,
-            &["--thumbprint", "--ca-file"],
+            &[&thumbprint, "--ca-file"],
+        )?,
+        case(
+            "other certificate",
+            run(deploy.without(&["--thumbprint"]), &["--thumbprint", &("AB:".repeat(31) + "AB")]),
+            6,
+            &[&thumbprint, "nothing was written"],
         )?,
         case(
             "readable password",
@@ -161,12 +169,12 @@ pub(super) async fn in_an_empty_cluster(bed: &Bed, deploy: &Deploy) -> Result<()
 
 pub(super) async fn in_an_installed_cluster(bed: &mut Bed, deploy: &Deploy) -> Result<()> {
     let operator = async |bed: &Bed, change: Value| bed.merge("apps/v1", "Deployment", NS, "vdo-operator", change).await;
-    let case = |what, output: Result<Output>, code, says| -> Result<Case> {
+    let case = |what, output: Result<Output>, code, says: &[&str]| -> Result<Case> {
         Ok(Case {
             what,
             output: output?,
             code,
-            says,
+            says: says.iter().map(|part| (*part).to_owned()).collect(),
         })
     };
     let mark = bed.cluster.audit().mark().await?;
@@ -179,6 +187,23 @@ pub(super) async fn in_an_installed_cluster(bed: &mut Bed, deploy: &Deploy) -> R
         Ok(output),
         4,
         &["leads to 127.0.0.1, not to vc2.example.com", "--values"],
+    )?])?;
+
+    // Of a field that another verb has written an apply does not take away.
+    let print = bed.vcenter.thumbprint_sha256().to_lowercase();
+    let trust = json!({"spec": {"thumbprint": print}});
+    bed.merge("vdo.vmware.com/v1alpha1", "VsphereCloudConfig", NS, "vc1", trust).await?;
+    let authority = deploy.file("authority.pem", bed.vcenter.ca_pem(), 0o600)?.display().to_string();
+    let other_trust = command(bed, &deploy.without(&["--thumbprint"]), &["--ca-file", &authority]).output()?;
+    ensure_refused(vec![case(
+        "another way of trust",
+        Ok(other_trust),
+        4,
+        &[
+            "trusts its vCenter by a thumbprint",
+            "vdoctl configure connection vc1 --ca-file FILE",
+            "nothing was written",
+        ],
     )?])?;
 
     operator(bed, json!({"metadata": {"labels": {"app.kubernetes.io/version": "99.0.0"}}})).await?;
@@ -223,19 +248,19 @@ pub(super) async fn in_an_installed_cluster(bed: &mut Bed, deploy: &Deploy) -> R
     bed.delete("coordination.k8s.io/v1", "Lease", "kube-system", "vdoctl").await?;
 
     let writes = bed.cluster.audit().since(mark).await?.of(ADMIN).writes();
-    // Three changes of the Deployment and two of the Lease are the test's own.
-    ensure!(writes.len() == 5, "something was written: {writes:?}");
+    // One change of the connection, three of the Deployment and two of the Lease are the test's own.
+    ensure!(writes.len() == 6, "something was written: {writes:?}");
     Ok(())
 }
 
 /// A driver and an operator of others, and a namespace on its way out.
 pub(super) async fn beside_others(bed: &Bed, deploy: &Deploy) -> Result<()> {
-    let case = |what, output: Result<Output>, says| -> Result<Case> {
+    let case = |what, output: Result<Output>, says: &[&str]| -> Result<Case> {
         Ok(Case {
             what,
             output: output?,
             code: 4,
-            says,
+            says: says.iter().map(|part| (*part).to_owned()).collect(),
         })
     };
     bed.apply(&csi_workload("Deployment", "kube-system", "vsphere-csi-controller"))

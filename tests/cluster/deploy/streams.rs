@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Output that cannot be written ends no installation, and two installations at once are one.
 
 use super::{ADMIN, Deploy, err, out};
@@ -16,6 +17,7 @@ async fn is_configured(bed: &Bed) -> Result<bool> {
 }
 
 #[test]
+#[ignore = "long"]
 fn deploy_whose_output_finds_no_room_or_no_reader_goes_on() -> Result<()> {
     BARE.run(async |bed| {
         let deploy = Deploy::to(bed)?;
@@ -53,6 +55,7 @@ fn deploy_whose_output_finds_no_room_or_no_reader_goes_on() -> Result<()> {
 
 /// Each object is created once, both processes succeed, and the installation is what one would have made.
 #[test]
+#[ignore = "long"]
 fn deploy_twice_at_once_installs_once() -> Result<()> {
     BARE.run(async |bed| {
         let deploy = Deploy::to(bed)?;

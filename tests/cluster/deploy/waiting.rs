@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! How a wait ends that does not come to its end.
 
 use super::{Deploy, administrator, err, out};
@@ -14,6 +15,7 @@ use vdo_testbed::Act;
 
 /// What is waited for is named at the end of the time, and a signal ends the wait and nothing else.
 #[test]
+#[ignore = "long"]
 fn deploy_past_timeout_names_what_it_waited_for_and_a_signal_ends_the_wait() -> Result<()> {
     BARE.run(async |bed| {
         let deploy = Deploy::to(bed)?;
@@ -32,6 +34,7 @@ fn deploy_past_timeout_names_what_it_waited_for_and_a_signal_ends_the_wait() -> 
             let mut screen = Screen::start_controlled(&deploy.command(bed, &[]))?;
             screen.until("the operator to check VDOConfig").await?;
             kill(Pid::from_raw(screen.pid()?), signal)?;
+            screen.until("interrupted: everything is written").await?;
             let ended = screen.code().await?;
             ensure!(ended == code && screen.echoes()?, "{signal}: {ended}\n{}", screen.shown());
         }
@@ -45,6 +48,7 @@ fn deploy_past_timeout_names_what_it_waited_for_and_a_signal_ends_the_wait() -> 
 
 /// A dry run and a write that the API server does not answer in time are repeated; the result of an apply stays the same.
 #[test]
+#[ignore = "long"]
 fn deploy_repeats_a_dry_run_and_a_write_that_are_answered_late() -> Result<()> {
     BARE.run(async |bed| {
         let (proxy, through) = administrator(bed).await?;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! An installation and an upgrade in the audit log: what is written was tried before, and nothing is written before the approval.
 
 use super::connect;
@@ -39,6 +40,7 @@ async fn untried(bed: &Bed, since: Mark) -> Result<BTreeSet<String>> {
 }
 
 #[test]
+#[ignore = "long"]
 fn dry_run_and_approval_come_before_every_write_of_installation_and_upgrade() -> Result<()> {
     OPERATOR.run(async |bed| {
         connect(bed).await?;

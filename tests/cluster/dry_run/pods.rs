@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Pods are tried before a change: what quotas, limits and policies have against them is a condition with a remedy, and nothing is half-done.
 
 use super::{CSI_NS, POLICY, VDO, connect, discard, nothing_is_there, refused};
@@ -186,6 +187,7 @@ fn const_format(first: &str, second: &str) -> &'static str {
 }
 
 #[test]
+#[ignore = "long"]
 fn dry_run_of_pods_holds_a_first_installation_and_names_the_remedy() -> Result<()> {
     OPERATOR.run(async |bed| {
         connect(bed).await?;
@@ -211,6 +213,7 @@ fn dry_run_of_pods_holds_a_first_installation_and_names_the_remedy() -> Result<(
 
 /// What has limits of its own does not keep the drivers away, and what was refused goes on by itself when it is allowed.
 #[test]
+#[ignore = "long"]
 fn dry_run_of_pods_lets_the_installation_go_on_when_the_rule_goes() -> Result<()> {
     OPERATOR.run(async |bed| {
         connect(bed).await?;
@@ -295,6 +298,7 @@ fn dry_run_of_pods_without_the_right_installs() -> Result<()> {
 
 /// A rule that comes later is seen by the events of what cannot be made.
 #[test]
+#[ignore = "long"]
 fn refused_pods_of_what_runs_are_shown_with_the_words_of_the_event() -> Result<()> {
     INSTALLED.run(async |bed| {
         let rule = privileged();

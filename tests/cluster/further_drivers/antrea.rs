@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Antrea's controller, as far as the API server meets it: it serves the aggregated APIs, and adds its authority to the objects that name its
 //! Service. The agents of real nodes are not played.
 

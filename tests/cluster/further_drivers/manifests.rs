@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Manifests as projects publish them.
 
 /// A pod network with its controller. The next version has a StatefulSet in place of a budget.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! A matrix in a folder: everything of the embedded one, and further drivers beside it.
 
 use crate::common::Bed;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! What becomes of changes: of a Secret, of a version, of the management.
 
 use super::secrets::ensure_secrets_are_watched_by_name;
@@ -15,6 +16,7 @@ async fn template(bed: &Bed, kind: &str, namespace: &str, object: &str) -> Resul
 }
 
 #[test]
+#[ignore = "long"]
 fn secret_change_rolls_its_consumers_and_no_others() -> Result<()> {
     INSTALLED.run(async |bed| {
         let consumers = [
@@ -122,6 +124,7 @@ fn management_state_paused_reports_writes_and_makes_none() -> Result<()> {
 
 /// Removed: the drivers go and the object stays. Managed: all is back.
 #[test]
+#[ignore = "long"]
 fn management_state_removed_uninstalls_and_managed_installs() -> Result<()> {
     INSTALLED.run(async |bed| {
         let mark = bed.cluster.audit().mark().await?;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! A first installation that makes no progress.
 
 use crate::common::{Bed, NS, PATIENCE, condition};
@@ -23,6 +24,7 @@ async fn until_stalled(bed: &Bed, is: &str) -> Result<Value> {
 
 /// There is no revision to go back to: the reason is named after `spec.progressDeadline`, and the right value leads on.
 #[test]
+#[ignore = "long"]
 fn install_without_progress_is_stalled_after_its_deadline_and_goes_on_when_corrected() -> Result<()> {
     OPERATOR.run(async |bed| {
         let spec = |storage: Value| json!({"progressDeadline": "5s", "cloudProvider": {}, "storageProvider": storage});

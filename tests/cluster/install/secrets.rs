@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Where secrets go, and where they do not.
 
 use super::{restart, until_at_rest};

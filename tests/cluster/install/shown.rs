@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! What people see of installed drivers: status, columns, metrics, vdoctl.
 
 use super::until_at_rest;

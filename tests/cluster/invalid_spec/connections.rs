@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! What is wrong with a connection, its Secret or its vCenter.
 
 use super::{RUNNING, VC1, VDO, guard, recovered, reported, untouched};
@@ -91,12 +92,18 @@ fn secret_with_wrong_password_is_sent_once_and_reaches_no_driver() -> Result<()>
         let words = [
             bed.vcenter.user(),
             SECRET,
-            "Correct username and password",
+            "Give the right user name and password",
             "not sent again before the Secret changes",
         ];
         reported(bed, VC1, ("Authenticated", "InvalidCredentials"), &words).await?;
         reported(bed, VC1, ("Ready", "InvalidCredentials"), &words).await?;
-        reported(bed, VDO, ("Ready", "ConnectionNotReady"), &["vc1", "Correct username and password"]).await?;
+        reported(
+            bed,
+            VDO,
+            ("Ready", "ConnectionNotReady"),
+            &["vc1", "Give the right user name and password"],
+        )
+        .await?;
         let refused = logged_since(bed, 0)?.len();
         until("the operator to look at the vCenter three more times", PATIENCE, async || {
             let looks = logged_since(bed, refused)?.matches("\"message\":\"vCenter answered\"").count();

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! What is wrong with the objects that an administrator writes.
 
 use super::{RUNNING, VDO, guard, reported, untouched, workloads};
@@ -172,6 +173,11 @@ fn schema_refuses_malformed_fields_with_advice() -> Result<()> {
                 "write either configMap or secret",
             ),
             (connection(json!({"port": 70000})), "65535"),
+            (
+                connection(json!({"type": "Paravirtual"})),
+                "Paravirtual is not yet supported: a cluster that a Supervisor runs reaches the Supervisor and no vCenter",
+            ),
+            (connection(json!({"type": "vcenter"})), "supported values: \"VCenter\", \"Paravirtual\""),
             (
                 config(json!({"storageProvider": {"vsphereCloudConfig": "a", "vsphereCloudConfigs": ["b"]}})),
                 "write vsphereCloudConfigs (a list) alone",

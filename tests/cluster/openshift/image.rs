@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The operator's image as OpenShift runs it: under a user of the namespace's range, with another account, and with the authorities that OpenShift
 //! writes into a ConfigMap.
 
@@ -60,6 +61,7 @@ fn injected(authorities: &[&str]) -> Value {
 
 /// The roles are bound to the account that `--service-account` names; afterwards the one of the Deployment is known by itself.
 #[test]
+#[ignore = "long"]
 fn operator_image_runs_as_any_user_with_any_account_and_trusts_the_injected_authorities() -> Result<()> {
     alone(async || {
         let bed = Bed::start_for_images().await?;

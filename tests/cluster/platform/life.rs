@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! A cluster with both drivers, whose platform changes step by step.
 
 use super::matrix::Matrix;

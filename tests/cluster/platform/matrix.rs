@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! A matrix in a file: the embedded one with few versions, of which the vCenter decides, too.
 
 use crate::matrix_source::embedded_index;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The whole installation on real control planes of other minors of Kubernetes, which `make test-minors` builds.
 
 use super::{Trust, VDO, VOLUME, claim, delete_claim, install, storage, text, until_bound, until_deleted, until_is, with_driver_on};

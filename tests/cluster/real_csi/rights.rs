@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! What the chart grants to the driver's controller, and what the driver does with it.
 
 use super::ACCOUNT;

@@ -1,7 +1,8 @@
+// SPDX-License-Identifier: Apache-2.0
 //! `vdoctl selftest` with the real driver: everything but the mount.
 
-use super::{CLAIM, LIVES, SNAPSHOTS, Trust, VOLUME, install, with_driver};
-use crate::common::{Bed, sample};
+use super::{CLAIM, SNAPSHOTS, Trust, VOLUME, install, with_driver};
+use crate::common::Bed;
 use anyhow::{Context, Result, ensure};
 use kube::api::{Patch, PatchParams};
 use nix::sys::signal::{Signal, kill};
@@ -13,12 +14,13 @@ use vdo_testbed::{CsiVersion, PATIENCE, Probe, start_snapshots, until};
 
 const VERSION: &str = "3.7.0";
 const HOME: &str = "vdo-selftest";
+const MADE: &str = "/metadata/uid";
 /// An image that nothing runs: the node agent plays the pods.
-const IMAGE: &str = "registry.test/shell";
-const STEPS: [&str; 8] = ["claim", "attach", "write", "expand", "snapshot", "restore", "move", "delete"];
+pub(super) const IMAGE: &str = "registry.test/shell";
+pub(super) const STEPS: [&str; 8] = ["claim", "attach", "write", "expand", "snapshot", "restore", "move", "delete"];
 
 /// As a kubelet would write it; without it kube-controller-manager attaches nothing.
-async fn attach_by_controller(bed: &Bed) -> Result<()> {
+pub(super) async fn attach_by_controller(bed: &Bed) -> Result<()> {
     let managed = json!({"metadata": {"annotations": {"volumes.kubernetes.io/controller-managed-attach-detach": "true"}}});
     for node in ["w-1", "w-2", "w-3"] {
         bed.merge("v1", "Node", "", node, managed.clone()).await?;
@@ -26,7 +28,7 @@ async fn attach_by_controller(bed: &Bed) -> Result<()> {
     Ok(())
 }
 
-async fn with_snapshot_class(bed: &Bed) -> Result<()> {
+pub(super) async fn with_snapshot_class(bed: &Bed) -> Result<()> {
     bed.apply(
         &json!({"apiVersion": SNAPSHOTS, "kind": "VolumeSnapshotClass", "metadata": {"name": "snapshots"},
         "driver": "csi.vsphere.vmware.com", "deletionPolicy": "Retain"}),
@@ -35,7 +37,7 @@ async fn with_snapshot_class(bed: &Bed) -> Result<()> {
 }
 
 /// A run in which each step may take this time: the driver may miss that the simulator's CNS is done at once, and asks after five minutes.
-fn selftest(bed: &Bed, time: &str, more: &[&str]) -> Result<(i32, Value)> {
+pub(super) fn selftest(bed: &Bed, time: &str, more: &[&str]) -> Result<(i32, Value)> {
     let args = [&["selftest", "-o", "json", "--image", IMAGE, "--timeout", time], more].concat();
     let (code, out, err) = bed.vdoctl(&args)?;
     let document = serde_json::from_str(&out).with_context(|| format!("{code}\n{out}{err}\n{}", bed.agent.logs()))?;
@@ -43,7 +45,7 @@ fn selftest(bed: &Bed, time: &str, more: &[&str]) -> Result<(i32, Value)> {
 }
 
 /// `step result` of each step.
-fn results(document: &Value) -> Vec<String> {
+pub(super) fn results(document: &Value) -> Vec<String> {
     let steps = document["steps"].as_array().into_iter().flatten();
     let text = |step: &Value, key: &str| step[key].as_str().unwrap_or_default().to_owned();
     steps
@@ -52,7 +54,7 @@ fn results(document: &Value) -> Vec<String> {
 }
 
 /// Nothing of the test is there any more.
-async fn nothing_is_left(bed: &Bed) -> Result<()> {
+pub(super) async fn nothing_is_left(bed: &Bed) -> Result<()> {
     ensure!(bed.get("v1", "Namespace", "", HOME).await?.is_null(), "the namespace is there");
     for (api_version, kind) in [("v1", VOLUME), ("v1", CLAIM), (SNAPSHOTS, "VolumeSnapshotContent")] {
         let left = bed.list(api_version, kind, "").await?;
@@ -74,24 +76,29 @@ fn signal(child: &Child, signal: Signal) -> Result<()> {
     kill(process, signal).with_context(|| format!("{signal} to {process}"))
 }
 
-/// Waits until a run has made this object, or has gone on beyond it.
-async fn until_made(bed: &Bed, child: &mut Child, (api_version, kind, name): (&str, &str, &str)) -> Result<()> {
-    until(&format!("{kind} {name} of the selftest"), 2 * PATIENCE, async || {
-        ensure!(child.try_wait()?.is_none(), "the selftest has ended before {kind} {name}");
+/// A point of a run: an object of which a field is there.
+type Point = (&'static str, &'static str, &'static str, &'static str);
+
+/// Waits until a run has come to this point, or has gone on beyond it.
+async fn until_made(bed: &Bed, child: &mut Child, (api_version, kind, name, field): Point) -> Result<()> {
+    until(&format!("{field} of {kind} {name} of the selftest"), 2 * PATIENCE, async || {
+        ensure!(
+            child.try_wait()?.is_none(),
+            "the selftest has ended before {field} of {kind} {name}"
+        );
         let namespace = if kind == "Namespace" { "" } else { HOME };
+        let object = bed.get(api_version, kind, namespace, name).await?;
         Ok(Probe::when(
-            !bed.get(api_version, kind, namespace, name).await?.is_null(),
-            "not yet",
+            object.pointer(field).is_some_and(|value| *value != json!("1Gi")),
+            object,
         ))
     })
     .await
 }
 
 #[test]
+#[ignore = "long"]
 fn real_csi_selftest_makes_every_step_and_leaves_nothing() -> Result<()> {
-    if !sample::is_drawn(&LIVES, 0, 1) {
-        return Ok(());
-    }
     with_driver(&[CsiVersion::Newer], Trust::Thumbprint, async |bed| {
         let _controller = start_snapshots(&bed.cluster).await?;
         install(bed, VERSION).await?;
@@ -111,21 +118,31 @@ fn real_csi_selftest_makes_every_step_and_leaves_nothing() -> Result<()> {
 
 /// Killed at each step, a run leaves what the next one removes.
 async fn killed_runs_are_cleaned_up(bed: &Bed) -> Result<()> {
-    let points = [
-        ("v1", "Namespace", HOME),
-        ("v1", CLAIM, "data"),
-        ("v1", "Pod", "writer"),
-        (SNAPSHOTS, "VolumeSnapshot", "snapshot"),
-        ("v1", CLAIM, "restored"),
-        ("v1", "Pod", "reader"),
+    const DELETED: &str = "/metadata/deletionTimestamp";
+    let points: [Point; 10] = [
+        ("v1", "Namespace", HOME, MADE),
+        ("v1", CLAIM, "data", MADE),
+        ("v1", "Pod", "writer", MADE),
+        ("v1", CLAIM, "data", "/spec/volumeName"),
+        ("v1", "Pod", "writer", "/status/containerStatuses"),
+        ("v1", CLAIM, "data", "/spec/resources/requests/storage"),
+        (SNAPSHOTS, "VolumeSnapshot", "snapshot", MADE),
+        ("v1", CLAIM, "restored", MADE),
+        ("v1", "Pod", "reader", MADE),
+        ("v1", "Namespace", HOME, DELETED),
     ];
     for point in points {
         let mut child = begin(bed)?;
         until_made(bed, &mut child, point).await?;
         child.kill()?;
         child.wait()?;
+        if point.1 == "Pod" {
+            let pod = bed.get("v1", "Pod", HOME, point.2).await?;
+            ensure!(pod["spec"]["containers"][0]["image"] == IMAGE, "{pod:#}");
+        }
+        // What is deleted already goes on without the run.
         ensure!(
-            !bed.get("v1", "Namespace", "", HOME).await?.is_null(),
+            point.3 == DELETED || !bed.get("v1", "Namespace", "", HOME).await?.is_null(),
             "nothing was left at {point:?}"
         );
         // The next run is stopped when it has its own namespace, and leaves nothing of either.
@@ -147,8 +164,8 @@ async fn killed_runs_are_cleaned_up(bed: &Bed) -> Result<()> {
 /// Ctrl-C and SIGTERM have everything deleted.
 async fn stopped_runs_clean_up(bed: &Bed) -> Result<()> {
     for (name, code, point) in [
-        (Signal::SIGINT, 130, ("v1", CLAIM, "data")),
-        (Signal::SIGTERM, 143, (SNAPSHOTS, "VolumeSnapshot", "snapshot")),
+        (Signal::SIGINT, 130, ("v1", CLAIM, "data", MADE)),
+        (Signal::SIGTERM, 143, (SNAPSHOTS, "VolumeSnapshot", "snapshot", MADE)),
     ] {
         let mut child = begin(bed)?;
         until_made(bed, &mut child, point).await?;

@@ -1,7 +1,8 @@
+// SPDX-License-Identifier: Apache-2.0
 //! A volume outlives the version of the driver that made it.
 
-use super::{CLAIM, LIVES, Trust, VDO, VOLUME, claim, is_refused_because_of, storage, until_bound, until_deleted, until_is, with_driver};
-use crate::common::{Bed, NS, PATIENCE, sample};
+use super::{CLAIM, Trust, VDO, VOLUME, claim, is_refused_because_of, storage, until_bound, until_deleted, until_is, with_driver};
+use crate::common::{Bed, NS, PATIENCE};
 use anyhow::{Context, Result, ensure};
 use serde_json::json;
 use vdo_testbed::{CsiVersion, Probe, until};
@@ -10,10 +11,8 @@ const CSI: &str = "vmware-system-csi";
 
 /// The newer driver grows the volume of the older one. The drivers stay until the volume is deleted, and are removed then.
 #[test]
+#[ignore = "long"]
 fn real_csi_upgrade_with_a_claim_keeps_its_volume_and_the_removal_waits_for_it() -> Result<()> {
-    if !sample::is_drawn(&LIVES, 2, 1) {
-        return Ok(());
-    }
     with_driver(&[CsiVersion::Older, CsiVersion::Newer], Trust::Authority, async |bed| {
         let mut older = storage("3.3.1");
         older["allowIncompatible"] = true.into();

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! What someone can do who has the operator's token.
 
 use crate::common::{NS, OPERATOR as ACCOUNT, PATIENCE, contents};
@@ -194,6 +195,7 @@ fn operator_token_writes_no_content_that_no_chart_has() -> Result<()> {
 
 /// Every object of every version, with everything that its chart can render.
 #[test]
+#[ignore = "long"]
 fn operator_token_writes_what_the_charts_of_all_versions_have() -> Result<()> {
     OPERATOR.run(async |bed| {
         let client = bed.cluster.service_account_client(NS, "vdo-operator").await?;

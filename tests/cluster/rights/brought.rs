@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! What the administrator brings: when it is not enough, it is said with the command that helps, and nothing is half-done.
 
 use crate::common::{NS, PATIENCE, condition, name};
@@ -33,6 +34,7 @@ async fn missing(bed: &crate::common::Bed, words: &[&str]) -> Result<()> {
 }
 
 #[test]
+#[ignore = "long"]
 fn install_without_a_drivers_role_names_it_and_goes_on_once_it_is_there() -> Result<()> {
     OPERATOR.run(async |bed| {
         let mark = bed.cluster.audit().mark().await?;
@@ -79,6 +81,7 @@ fn install_without_a_drivers_role_names_it_and_goes_on_once_it_is_there() -> Res
 /// Another installer of the driver has left a binding of the same name with another role, which no apply can change: the message has the command
 /// that deletes it, and with that and the usual one the driver is installed.
 #[test]
+#[ignore = "long"]
 fn binding_with_another_role_is_deleted_by_the_command_of_the_message() -> Result<()> {
     OPERATOR.run(async |bed| {
         connect(bed).await?;
@@ -107,6 +110,7 @@ fn binding_with_another_role_is_deleted_by_the_command_of_the_message() -> Resul
 }
 
 #[test]
+#[ignore = "long"]
 fn driver_that_runs_and_loses_a_binding_is_kept_and_repaired() -> Result<()> {
     INSTALLED.run(async |bed| {
         until_at_rest(bed).await?;
@@ -135,6 +139,7 @@ fn driver_that_runs_and_loses_a_binding_is_kept_and_repaired() -> Result<()> {
 /// An installation in which the operator wrote the drivers' roles itself, as earlier versions did: the administrator applies the new
 /// deploy/, then the new operator starts. Nothing is deleted, and the drivers run on.
 #[test]
+#[ignore = "long"]
 fn upgrade_from_an_operator_that_wrote_roles_loses_nothing() -> Result<()> {
     INSTALLED.run(async |bed| {
         until_at_rest(bed).await?;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! deploy/operator.yaml as a cluster takes it that has no working node yet. That it is admitted and runs there is shown on the real
 //! control plane in `install`.
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! What deploy/ grants as single rights, and what no right may be.
 
 use crate::common::NS;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The rights whose loss only the log can report: nothing can be written down about it, or nothing that matters depends on it.
 
 use crate::common::{NS, PATIENCE, condition, logged};
@@ -19,7 +20,7 @@ const CSI: &str = "vmware-system-csi";
 fn is_of_the_snapshot_controller(right: &Right, verb: &str, resource: &str) -> bool {
     let is_written = matches!(verb, "create" | "patch" | "delete");
     let of_definitions = right.name.as_ref().is_some_and(|name| name.ends_with("snapshot.storage.k8s.io"));
-    let of_objects = right.name.as_deref() == Some("snapshot-controller");
+    let of_objects = right.name.as_ref().is_some_and(|name| name.starts_with("snapshot-controller"));
     let is_counted = verb == "list" && right.group.ends_with("snapshot.storage.k8s.io") && !BEFORE_REMOVAL.contains(&resource);
     (is_written && of_definitions) || of_objects || is_counted
 }
@@ -44,6 +45,9 @@ pub fn reason_not_to_try(right: &Right) -> Option<&'static str> {
         }
         ("patch", "events") => Some("the second event of a series comes five minutes after the first"),
         (verb, resource) if is_of_the_snapshot_controller(right, verb, resource) => Some("the driver is not asked for"),
+        ("list" | "watch", "customresourcedefinitions") if right.name.is_none() => {
+            Some("definitions of drivers are looked for where one that brings some is asked for")
+        }
         (_, "poddisruptionbudgets") => Some("one control-plane node has one controller, which needs none"),
         (_, "volumesnapshotclasses") => Some("the kind is not served there"),
         ("watch", "persistentvolumeclaims") => Some("a claim is looked at when a warning is about it"),
@@ -102,6 +106,7 @@ impl Case {
 
 /// Each is named in the log; what runs is not touched; and what was left undone is done when the right is back.
 #[test]
+#[ignore = "long"]
 fn loss_that_only_the_log_reports_is_named_there_and_made_up_for() -> Result<()> {
     const COUNT: usize = 1;
     INSTALLED.run(async |bed| {

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Every field that the API server knows, held against what was judged.
 
 use crate::common::contents::newest;
@@ -127,6 +128,7 @@ impl Search<'_> {
 }
 
 #[test]
+#[ignore = "long"]
 fn content_every_field_of_the_api_is_judged_and_refused_unless_charts_have_it() -> Result<()> {
     BARE.run(async |bed| {
         let library = ChartRepository::new(MatrixSource::Embedded);

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! A cluster in which rights of the operator are taken away and given back.
 
 use crate::common::{Bed, KINDS, NS, OPERATOR, PATIENCE, condition};

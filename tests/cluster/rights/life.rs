@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! A whole life under the audit log: what was granted was used, and nothing was refused.
 
 use crate::common::{Bed, OPERATOR, PATIENCE};

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The rights to make, to repair and to remove something are taken away from the real operator on a real API server: exactly the rule that
 //! is missing is named, nothing is half-done or torn down, and all goes on when the right is back.
 
@@ -56,6 +57,7 @@ pub fn to_uninstall(roles: &Roles) -> (Vec<Right>, Vec<Right>) {
 /// Nothing is made as long as a single right to make it is missing. A new storage driver does not begin without its cloud provider;
 /// the cloud provider does without the storage driver, so that one is asked for alone where a right is only its own.
 #[test]
+#[ignore = "long"]
 fn install_without_a_right_names_its_rule_and_makes_nothing() -> Result<()> {
     const COUNT: usize = 3;
     OPERATOR.run(async |bed| {
@@ -152,6 +154,7 @@ fn repair_without_a_right_names_its_rule_and_repairs_the_rest() -> Result<()> {
 /// Nothing is removed as long as a single right to remove it is missing, and a storage class stays as long as it is not known that
 /// no one uses it.
 #[test]
+#[ignore = "long"]
 fn uninstall_without_a_right_names_its_rule_and_removes_nothing() -> Result<()> {
     const FIRST: usize = 2;
     const LATE: usize = 1;

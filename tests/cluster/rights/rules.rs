@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Rights as rules: as a role holds them, and as a person reads of one that is missing.
 
 use crate::rights::granted::Right;

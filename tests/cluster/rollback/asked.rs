@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Rollbacks that a person asks for, and the policy that leaves them to people.
 
 use super::{NOWHERE, ensure_same, history, objects};
@@ -12,6 +13,7 @@ const VDO: &str = "vdo.vmware.com/v1alpha1";
 
 /// To a revision whose chart the matrix does not have any more: everything is in the cluster. It stays there until it is lifted.
 #[test]
+#[ignore = "long"]
 fn rollback_by_a_person_needs_no_matrix_and_stays_until_lifted() -> Result<()> {
     INSTALLED.run(async |bed| {
         until_at_rest(bed).await?;
@@ -86,6 +88,7 @@ fn rollback_by_a_person_needs_no_matrix_and_stays_until_lifted() -> Result<()> {
 
 /// With the policy Manual it is only reported, and the change is still tried.
 #[test]
+#[ignore = "long"]
 fn failed_change_with_manual_policy_waits_for_a_person() -> Result<()> {
     INSTALLED.run(async |bed| {
         until_at_rest(bed).await?;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! What other programs keep in objects of a cluster reaches neither a support bundle nor a report.
 
 use super::vdoctl;

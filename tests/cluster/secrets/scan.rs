@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Looks for planted values in anything, in every form in which they may have got there.
 
 use aho_corasick::{AhoCorasick, MatchKind};

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Passwords of forty shapes: what people choose, what generators make, and what some language on the way may trip over.
 
 /// All of them. Each is long enough that it stands nowhere by chance.

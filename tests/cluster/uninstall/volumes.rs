@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Volumes and snapshots keep the storage driver.
 
 use super::{CSI_NS, DESPITE, VDO, ensure_budget, until_gone, until_uninstalled};

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! `--existing` and `--shared`: a user or a group of another owner gets roles and permissions, and nothing of it is changed; one account for
 //! both drivers.
 

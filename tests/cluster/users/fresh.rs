@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The documented first steps on an empty cluster, in a vCenter that enforces privileges: an account, then the drivers with it.
 
 use super::{NS, planted};
@@ -92,6 +93,7 @@ async fn ensure_one_secret(bed: &Bed) -> Result<()> {
 }
 
 #[test]
+#[ignore = "long"]
 fn first_steps_on_an_empty_cluster_lead_from_an_account_to_drivers() -> Result<()> {
     BARE.run(async |bed| {
         bed.vcenter.enforce(true).await?;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Killed at any call, the next run goes on. `VDO_FAULTS=all` kills at every call.
 
 use super::{SECRET, command, done, ended, planted, start, two, user_in_secret};

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! A privilege less on one object: exactly that one is named by `users verify`, by `doctor` and by the operator. One more is named, too.
 
 use super::users;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The administrator's password is looked for wherever it must not be, which is everywhere.
 
 use crate::common::Bed;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! What is in the way of an account: one sentence, a remedy, and nothing else is changed.
 
 use super::{listed, user_in_secret, users};

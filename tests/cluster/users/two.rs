@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Two administrators at once: there is one account with one password, which is in the Secret; the other one gets the same result or a
 //! sentence, and no password of the other one is lost.
 

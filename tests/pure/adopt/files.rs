@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The files of both drivers.
 
 use super::world::{World, secret, spec, yaml};

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The reader of gcfg against the driver's own parser.
 
 use proptest::prelude::*;

@@ -1,6 +1,7 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Installations that cannot be read: each error names object, key and line, and no value.
 
-use super::world::{World, secret};
+use super::world::{World, secret, spec};
 use serde_json::{Value, json};
 use vdo_api::types::Remedy as _;
 use vdo_core::manifest::Object;
@@ -145,4 +146,34 @@ fn adopted_installation_that_contradicts_itself_is_refused() {
         one.object = Object::new(value).unwrap();
     }
     assert!(said(&on_the_node).contains("reads /etc/cloud/csi-vsphere.conf, which is in no Secret or ConfigMap"));
+}
+
+/// The node plugin mounts no file, so that what names it is gone with the controller.
+#[test]
+fn adopted_node_plugin_without_controller_reads_the_secret_or_loses_the_file() {
+    let file = "[Global]\ncluster-id = a\n[VirtualCenter \"vc\"]\nuser = u@d\npassword = hunter2\n";
+    let half = |world: World| {
+        let mut world = world.with_csi("3.7.3", file.as_bytes());
+        world.workloads.retain(|one| one.object.kind() == "DaemonSet");
+        world
+    };
+    let with_secret = spec(&half(World::default()).adopted().unwrap());
+    assert_eq!(with_secret["storageProvider"]["clusterId"], "a");
+    let gone = |world| {
+        let mut world = half(world);
+        world.objects.retain(|object| object.name() != "vsphere-config-secret");
+        world
+    };
+    assert_eq!(
+        said(&gone(World::default())),
+        "the driver is there by half, as DaemonSet vmware-system-csi/vsphere-csi-node-windows and DaemonSet \
+         vmware-system-csi/vsphere-csi-node: no controller and no Secret vsphere-config-secret is left that names its vCenter"
+    );
+    let cloud = "global: {user: u, password: hunter2}\nvcenter: {a: {server: vc}}\n";
+    let beside = gone(World::default().with_cpi("vsphere.yaml", cloud)).adopted().unwrap();
+    let lost: Vec<&str> = beside.losses.iter().map(|loss| loss.key.as_str()).collect();
+    assert_eq!(lost, ["csi/file"]);
+    assert_eq!(spec(&beside)["storageProvider"], json!({}));
+    // The operator's guard of settings is for files: one that no workload mounts cannot be lost by a plan.
+    assert_eq!(gone(World::default()).lost([]), Ok(Vec::new()));
 }

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Configurations through the objects of VDO and back, for every version of both drivers.
 
 use super::world::{World, spec, versions};

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The manifests of other installers, where `VDO_UPSTREAM_DIR` names them.
 
 use super::world::{World, chart, newest, secret, versions, yaml};

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! What was set on workloads, for every version of both charts.
 
 use super::world::{World, chart, secret, spec, versions};
@@ -242,4 +243,43 @@ fn adopted_workloads_without_pods_count_on_windows_alone() {
         &[("csi-vsphere.conf", CSI)],
     ));
     assert_eq!(spec(&world.adopted().unwrap()), json!({"storageProvider": {"clusterId": "c"}}));
+}
+
+/// Upstream's manifests want three replicas, each on a node of its own: on a smaller control plane some never run, and are no setting.
+#[test]
+fn adopted_workloads_replicas_without_a_node_are_not_taken_along() {
+    let replicas = |live: i64, control_planes: u32, is_spread: bool| {
+        let chart = super::world::newest("vsphere-csi");
+        let mut objects = rendered(&chart, &json!({"controller": {"replicas": live}}));
+        for object in objects.iter_mut().filter(|object| object["kind"] == "Deployment" && !is_spread) {
+            object["spec"]["template"]["spec"]["affinity"]
+                .as_object_mut()
+                .unwrap()
+                .shift_remove("podAntiAffinity");
+        }
+        let mut world = World::default().with_driver("vsphere-csi", chart, objects).with(secret(
+            "vmware-system-csi",
+            "vsphere-config-secret",
+            &[("csi-vsphere.conf", CSI)],
+        ));
+        world.control_planes = Some(control_planes);
+        spec(&world.adopted().unwrap())
+            .pointer("/storageProvider/values/controller/replicas")
+            .cloned()
+    };
+    for (live, control_planes, is_spread, expected) in [
+        (3, 1, true, None),
+        (3, 2, true, None),
+        (3, 3, true, None),
+        (5, 3, true, None),
+        (1, 3, true, Some(json!(1))),
+        (1, 1, true, None),
+        (3, 1, false, Some(json!(3))),
+    ] {
+        assert_eq!(
+            replicas(live, control_planes, is_spread),
+            expected,
+            "{live} on {control_planes}, spread: {is_spread}"
+        );
+    }
 }

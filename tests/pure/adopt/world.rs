@@ -1,9 +1,10 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Clusters in which another tool has installed the drivers.
 
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::sync::LazyLock;
-use vdo_adopt::{AdoptError, Adoption, Installation, Objects, adoption, missing};
+use vdo_adopt::{AdoptError, Adoption, Installation, Objects, adoption, lost, missing};
 use vdo_api::types::DriverVersion;
 use vdo_core::chart::{self, Chart, Source};
 use vdo_core::installed::Installed;
@@ -34,6 +35,8 @@ pub struct World {
     pub objects: Vec<Object>,
     pub connections: Vec<Object>,
     pub charts: BTreeMap<&'static str, Chart>,
+    /// The nodes of the control plane; three unless a test says otherwise.
+    pub control_planes: Option<u32>,
 }
 
 impl World {
@@ -102,13 +105,20 @@ impl World {
         }
     }
 
+    /// The settings that are lost where these take the place of objects of the same names.
+    pub fn lost(&self, after: impl IntoIterator<Item = Object>) -> Result<Vec<String>, AdoptError> {
+        let objects = Objects::new(self.objects.iter().cloned());
+        let losses = lost(&self.installation(&objects), &Objects::new(after))?;
+        Ok(losses.iter().map(|loss| format!("{} ({})", loss.key, loss.origin)).collect())
+    }
+
     fn installation<'a>(&'a self, objects: &'a Objects) -> Installation<'a> {
         Installation {
             workloads: &self.workloads,
             objects,
             charts: &self.charts,
             connections: &self.connections,
-            control_planes: 3,
+            control_planes: self.control_planes.unwrap_or(3),
             namespace: "vmware-system-vdo",
             name: "vdo",
         }

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Settings with a field of their own, as the parser of the driver reads them.
 
 use super::{connection, csi_text};

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! How a vCenter is trusted, written as each version of a driver reads it.
 
 use super::{PEM, connection, cpi_options, csi_text, read_gcfg, version};

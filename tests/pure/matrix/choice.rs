@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! What is chosen, and why not the others.
 
 use super::{Ask, ask, full_index, versions};

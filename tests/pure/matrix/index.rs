@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! How an index is read, and what is refused.
 
 use serde_json::{Value, json};
@@ -264,7 +265,7 @@ fn matrix_index_names_without_explanation_are_refused() {
         (
             "upgradesFrom",
             json!({"preconditions": ["Luck"]}),
-            "the matrix index is wrong at drivers.toy 2.0.0: the precondition \"Luck\" is not under preconditions; say there what it means",
+            "the matrix index is wrong at drivers.toy 2.0.0: the precondition \"Luck\" is not defined under preconditions",
         ),
     ] {
         assert_eq!(refused(part, value), expected, "{part}");

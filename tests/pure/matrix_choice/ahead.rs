@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! What will fit later, and what would have to change.
 
 use super::{Ask, ask, index, toy, toys, words};

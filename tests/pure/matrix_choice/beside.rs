@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Who may be changed while another one has to stay as it is.
 
 use super::{ask, toys};

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Two indexes side by side.
 
 use super::{toy, toys};

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! A mirror that holds some of the versions: what is not there is known, and not chosen.
 
 use super::{ask, toy};

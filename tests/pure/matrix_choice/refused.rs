@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! What keeps a version from being taken, and what is said of it.
 
 use super::{ask, toy, toys};

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Upgrades: what they wait for, and which way they go.
 
 use super::{ask, toy};

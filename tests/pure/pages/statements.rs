@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! What pages state is what the code has: commands, flags, fields, reasons, settings of distributions, alerts.
 
 use super::{lines, pages, read};
@@ -47,13 +48,32 @@ fn distributions_page_has_the_settings_that_the_remedy_names() {
 /// What OLM calls its kinds, reasons and states: words of docs/openshift.md.
 const OF_OLM: [&str; 4] = ["AtLatestKnown", "CatalogSource", "OperatorConditionNotUpgradeable", "OperatorGroup"];
 
+/// What Flux, Argo CD, Cluster API, Sveltos and the machines' own tools call their kinds and settings: words of docs/gitops.md, which a real API server
+/// with their definitions knows.
+const OF_GITOPS: [&str; 14] = [
+    "ClusterClass",
+    "ClusterProfile",
+    "ClusterResourceSet",
+    "GitRepository",
+    "HelmChart",
+    "HelmChartProxy",
+    "KubeadmControlPlaneTemplate",
+    "LeavePolicies",
+    "OCIRepository",
+    "ServerSideApply",
+    "SkipDryRunOnMissingResource",
+    "VSphereClusterTemplate",
+    "VSphereMachineTemplate",
+    "WaitForTermination",
+];
+
 /// `DiskUuidDisabled`, `NodesFound` and the like are words of the code, in sentences and on screens; an alert is one of the rules.
 #[test]
 fn pages_name_reasons_and_conditions_that_exist() {
     let mut code = read("deploy/monitoring/alerts.yaml");
     code.extend(product_texts().into_iter().map(|(_, text)| text));
     let words = code.split(|letter: char| !letter.is_ascii_alphanumeric());
-    let known: BTreeSet<&str> = words.chain(OF_OLM).collect();
+    let known: BTreeSet<&str> = words.chain(OF_OLM).chain(OF_GITOPS).collect();
     let camel = |word: &str| {
         let capitals = word.chars().filter(char::is_ascii_uppercase).count();
         let letters = word.chars().all(|letter| letter.is_ascii_alphanumeric());

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! What a person approves: the hash of a plan, and the state that it leads to.
 
 use super::simulation::{Case, Listed, Live, NOTHING, Slot, at, case, object, with};

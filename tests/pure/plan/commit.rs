@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! What is stored when nothing is left to write, and what a change is in the history.
 
 use super::simulation::{Case, Listed, Live, NOTHING, Slot, at, object, some_wait, with};

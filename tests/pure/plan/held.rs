@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Some drivers are left as they are, because the cluster is against something of theirs: the others come through, and once the way is
 //! free the end is the same.
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The matrix in the inventory.
 
 use super::simulation::{Case, Listed, Live, NOTHING, Slot, at, with};

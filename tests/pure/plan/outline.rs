@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! A plan in the words in which it is shown.
 
 use super::simulation::{Listed, Live, NOTHING, Slot, at, with};

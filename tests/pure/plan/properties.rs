@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! What is true of every plan, on random clusters.
 
 use super::simulation::{Case, GUARDED, Increment, World, case, set, some_wait, text};

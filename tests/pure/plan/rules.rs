@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The rules that no plan may break, each broken once.
 
 use super::simulation::{Listed, Live, NOTHING, Slot, UNIVERSE, at, object, with};

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! In which order a plan is carried out, on random plans with random answers.
 
 use super::properties::config;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The simulated cluster, and the cases that begin in it.
 
 use k8s_openapi::jiff::Timestamp;
@@ -344,6 +345,7 @@ impl World {
                     let holder = self.held.contains(&id).then(|| "someone holds it".to_owned());
                     observed.held.insert(id, holder);
                 }
+                Lookup::UsedIn(_) => {}
                 Lookup::Volumes => observed.volumes = Some(self.volumes.clone()),
             }
         }

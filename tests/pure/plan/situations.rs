@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Situations with a name.
 
 use super::simulation::{Increment, Listed, Live, NOTHING, Slot, at, object, order, stored, text, with};

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! What `cosign sign --key` attaches to a manifest in a registry.
 
 use super::{keys, private};

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! What is said of failures.
 
 use super::{at, cluster, failure, health, healthy, installing, lines, new, settled, wait};

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Each part of a status, over what a report may say of it.
 
 use super::{at, cluster, driver, failure, health, healthy, installing, new, node, settled, wait};
@@ -5,7 +6,7 @@ use std::sync::Arc;
 use vdo_api::api::{Class, ConditionType, Conditions, PlanStatus, Reason, VDOConfigStatus};
 use vdo_api::facts::{Away, Cluster, Node};
 use vdo_core::drivers::{CPI, CSI};
-use vdo_core::status::{Precondition, Report, fold};
+use vdo_core::status::{Failure, Precondition, Report, fold};
 
 pub fn condition(status: &VDOConfigStatus, kind: ConditionType) -> String {
     let found = Conditions::find(&status.conditions, kind).expect("a condition");
@@ -260,6 +261,19 @@ fn status_driver_condition_follows_what_is_asked_for() {
                 ..healthy()
             },
             "Unknown NotRequested: CPI is not asked for".to_owned(),
+            "True Healthy: CSI 3.7.3: 7 of 7 pods are ready",
+        ),
+        (
+            "no version of one is chosen",
+            Report {
+                drivers: only(CSI),
+                failures: vec![Failure {
+                    drivers: [CPI.to_owned()].into(),
+                    ..failure(Class::Terminal, Reason::NoCompatibleVersion, "no version fits")
+                }],
+                ..healthy()
+            },
+            "False NoCompatibleVersion: no version fits".to_owned(),
             "True Healthy: CSI 3.7.3: 7 of 7 pods are ready",
         ),
         (

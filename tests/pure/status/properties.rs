@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! What holds of every status, whatever happened before.
 
 use super::{at, cluster, connection, driver, failure, new, wait};

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The condition Ready and the one word, over what a report may say.
 
 use super::parts::{condition, with_nodes};

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! What is said while drivers come, run and go.
 
 use super::{at, cluster, connection, driver, failure, health, healthy, installing, lines, new, settled, wait};

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The part of the kubelet that kwok does not play: it really runs the cloud provider, registers the CSI driver on nodes, and runs
 //! containers of the images that it is given, such as those of the CSI driver's controller.
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Applies manifests as `kubectl apply --server-side` does.
 
 use anyhow::{Context, Result, anyhow};

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! What the API server was asked, by whom: its audit log.
 
 use std::collections::BTreeMap;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Builds the parts once and finds them again.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -12,8 +13,8 @@ use sha2::{Digest, Sha256};
 
 use crate::csi::source::{self, Changed};
 use crate::parts::{
-    Files, KUBERNETES_VERSION, KWOK_STAGES, Minor, OLM_DEFINITIONS, OLM_V1_DEFINITIONS, OPENSHIFT_DEFINITIONS, Part, REPORTED,
-    SNAPSHOT_DEFINITIONS,
+    Files, GITOPS_DEFINITIONS, KUBERNETES_VERSION, KWOK_STAGES, Minor, OLM_DEFINITIONS, OLM_V1_DEFINITIONS, OPENSHIFT_DEFINITIONS, Part,
+    REPORTED, SNAPSHOT_DEFINITIONS,
 };
 use crate::process::tail;
 
@@ -187,6 +188,22 @@ impl Binaries {
             copy(OPENSHIFT_DEFINITIONS, &from, &self.folder, PathBuf::from)?;
         }
         self.files(Part::Apiserver, OPENSHIFT_DEFINITIONS)
+    }
+
+    /// The definitions of GitOps tools, each from its own module, which is downloaded when one is missing.
+    pub fn gitops_definitions(&self) -> Result<Vec<PathBuf>> {
+        let mut all = Vec::new();
+        for files in GITOPS_DEFINITIONS {
+            if self.files(Part::Gitopscheck, files).is_err() {
+                let folder = self.folder_of(Part::Gitopscheck);
+                let lock = File::create(folder.join("lock")).context("build lock")?;
+                lock.lock().context("build lock")?;
+                let from = self.download(&module_folder().join("gitops"), files.module)?;
+                copy(files, &from, folder, PathBuf::from)?;
+            }
+            all.extend(self.files(Part::Gitopscheck, files)?);
+        }
+        Ok(all)
     }
 
     /// The same API server, linked again so that it says it is `version`.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Bodies of answers, of servers that stand in for others.
 
 use std::convert::Infallible;

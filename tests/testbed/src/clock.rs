@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! A process with another clock: what time it is, is read from a file, so that it can jump while the process runs.
 
 use anyhow::{Context, Result, ensure};

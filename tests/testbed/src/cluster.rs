@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! A Kubernetes cluster on loopback: real control plane, simulated nodes.
 
 use std::path::{Path, PathBuf};

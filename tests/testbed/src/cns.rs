@@ -1,8 +1,7 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Volumes in the simulated vCenter's service for container volumes (CNS), registered as a CSI driver does.
 
-use anyhow::{Context, Result, ensure};
-use http_body_util::BodyExt as _;
-use kube::client::Body;
+use anyhow::Result;
 
 use crate::vcenter::Vcenter;
 use crate::wait::{PATIENCE, Probe, until};
@@ -37,7 +36,7 @@ impl Vcenter {
             })
         })
         .await?;
-        self.soap("/sdk", &session, &of_sessions("Logout", "")).await?;
+        self.end_soap_session(&session).await?;
         Ok(id)
     }
 
@@ -48,37 +47,7 @@ impl Vcenter {
             "<CnsDeleteVolume xmlns=\"urn:vsan\">{MANAGER}<volumeIds><id>{id}</id></volumeIds><deleteDisk>true</deleteDisk></CnsDeleteVolume>"
         );
         self.soap("/vsanHealth", &session, &delete).await?;
-        self.soap("/sdk", &session, &of_sessions("Logout", "")).await?;
+        self.end_soap_session(&session).await?;
         Ok(())
     }
-
-    /// A session of the administrator under the bare name, so that logins under the whole name are those of others.
-    async fn soap_session(&self) -> Result<String> {
-        let text = |text: &str| text.replace('&', "&amp;").replace('<', "&lt;");
-        let user = self.user().split('@').next().unwrap_or_default();
-        let login = format!("<userName>{}</userName><password>{}</password>", text(user), text(self.password()));
-        let (cookie, answer) = self.soap("/sdk", "", &of_sessions("Login", &login)).await?;
-        cookie.with_context(|| format!("no session: {answer}"))
-    }
-
-    /// The cookie and the text of an answer.
-    async fn soap(&self, path: &str, session: &str, body: &str) -> Result<(Option<String>, String)> {
-        let envelope = format!(
-            "<Envelope xmlns=\"http://schemas.xmlsoap.org/soap/envelope/\" xmlns:xsi=\"http://www.w3.org/2001/XMLSchema-instance\"><Body>{body}</Body></Envelope>"
-        );
-        let request = http::Request::post(path)
-            .header("Content-Type", "text/xml")
-            .header("Cookie", session)
-            .body(Body::from(envelope.into_bytes()))?;
-        let answer = self.http()?.send(request).await?;
-        let (status, cookie) = (answer.status(), answer.headers().get("Set-Cookie").cloned());
-        let text = String::from_utf8(answer.into_body().collect().await?.to_bytes().to_vec())?;
-        ensure!(status.is_success(), "{status}: {text}");
-        let cookie = cookie.and_then(|cookie| Some(cookie.to_str().ok()?.split(';').next()?.to_owned()));
-        Ok((cookie, text))
-    }
-}
-
-fn of_sessions(method: &str, arguments: &str) -> String {
-    format!("<{method} xmlns=\"urn:vim25\"><_this type=\"SessionManager\">SessionManager</_this>{arguments}</{method}>")
 }

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The real CSI driver: which program stands for which image of its controller's pod.
 
 pub(crate) mod source;

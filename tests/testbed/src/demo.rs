@@ -1,13 +1,17 @@
+// SPDX-License-Identifier: Apache-2.0
 //! A test bed that stays up for people.
 
 mod former;
 mod images;
+mod programs;
 mod rest;
 mod screen;
 mod show;
+mod story;
 mod volume;
 
 pub use images::ServedImage;
+pub use programs::build;
 pub use show::show;
 
 use std::fmt;
@@ -249,8 +253,10 @@ pub async fn down(dir: &Path) -> Result<String> {
     }
     let pid: i32 = std::fs::read_to_string(dir.join("pid"))?.trim().parse().context("pid file")?;
     kill(Pid::from_raw(pid), Signal::SIGTERM).with_context(|| format!("process {pid}"))?;
+    // The lock of the folder is free a moment before the process is gone.
+    let ended = || std::fs::read(format!("/proc/{pid}/cmdline")).map_or(true, |line| line.is_empty());
     let gone = until("the test bed's end", Duration::from_secs(20), async || {
-        Ok(Probe::when(!running(dir)?, "still there"))
+        Ok(Probe::when(!running(dir)? && ended(), "still there"))
     })
     .await;
     if gone.is_err() {

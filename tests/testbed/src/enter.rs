@@ -1,9 +1,11 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Becomes the process of a container: a user namespace with the container's user as its only one, a mount namespace with the
 //! container's root file system, and then the container's program.
 //!
 //! It is a process of its own, `vdo-testbed enter FILE`, because namespaces are entered by processes with one thread.
 
 use std::convert::Infallible;
+use std::ffi::OsString;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -15,6 +17,8 @@ use nix::sys::stat::{Mode, umask};
 use nix::sys::statvfs::{FsFlags, statvfs};
 use nix::unistd::{chdir, chroot, getegid, geteuid};
 use serde::{Deserialize, Serialize};
+
+use crate::workdir::write_private;
 
 /// A container's process.
 #[derive(Debug, Serialize, Deserialize)]
@@ -75,15 +79,22 @@ pub fn try_out(folder: &Path) -> Result<()> {
     })
 }
 
+/// Becomes a program that finds `token` where pods have the token of their service account, and sees the other files of this machine
+/// but those below `/run`. It is for programs that read this path and have no option for another.
+pub fn with_token(token: &Path, argv: &[OsString]) -> Result<Infallible> {
+    const RUN: &str = "/run";
+    let text = std::fs::read(token).with_context(|| format!("file {}", token.display()))?;
+    let (program, args) = argv.split_first().context("there is no program")?;
+    namespaces(0, 0)?;
+    mount(Some("tmpfs"), RUN, Some("tmpfs"), MsFlags::empty(), None::<&str>).context("mount at /run")?;
+    let account = Path::new(RUN).join("secrets/kubernetes.io/serviceaccount");
+    std::fs::create_dir_all(&account)?;
+    write_private(&account.join("token"), text)?;
+    Err(Command::new(program).args(args).exec()).with_context(|| format!("cannot start {}", program.display()))
+}
+
 fn isolate(entry: &Entry) -> Result<()> {
-    let (uid, gid) = (geteuid(), getegid());
-    unshare(CloneFlags::CLONE_NEWUSER | CloneFlags::CLONE_NEWNS).context("user and mount namespace")?;
-    let identity =
-        |file: &str, text: String| std::fs::write(format!("/proc/self/{file}"), text).with_context(|| format!("/proc/self/{file}"));
-    identity("setgroups", "deny".into())?;
-    identity("uid_map", format!("{} {uid} 1", entry.uid))?;
-    identity("gid_map", format!("{} {gid} 1", entry.gid))?;
-    change(Path::new("/"), MsFlags::MS_REC | MsFlags::MS_PRIVATE)?;
+    namespaces(entry.uid, entry.gid)?;
     bind(&entry.root, &entry.root)?;
     for one in &entry.mounts {
         let target = entry.root.join(one.target.strip_prefix("/").unwrap_or(&one.target));
@@ -102,6 +113,18 @@ fn isolate(entry: &Entry) -> Result<()> {
         nix::sys::prctl::set_no_new_privs().context("no new privileges")?;
     }
     Ok(())
+}
+
+/// Enters a user namespace with these as its only user and group, and a mount namespace whose changes no one else sees.
+fn namespaces(uid: u32, gid: u32) -> Result<()> {
+    let (our_uid, our_gid) = (geteuid(), getegid());
+    unshare(CloneFlags::CLONE_NEWUSER | CloneFlags::CLONE_NEWNS).context("user and mount namespace")?;
+    let identity =
+        |file: &str, text: String| std::fs::write(format!("/proc/self/{file}"), text).with_context(|| format!("/proc/self/{file}"));
+    identity("setgroups", "deny".into())?;
+    identity("uid_map", format!("{uid} {our_uid} 1"))?;
+    identity("gid_map", format!("{gid} {our_gid} 1"))?;
+    change(Path::new("/"), MsFlags::MS_REC | MsFlags::MS_PRIVATE)
 }
 
 fn bind(source: &Path, target: &Path) -> Result<()> {

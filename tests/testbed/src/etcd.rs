@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! What is really stored, behind the API server's back.
 
 use anyhow::{Context, Result, ensure};

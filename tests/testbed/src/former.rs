@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The drivers as other tools bring them, made from the manifests that `vdoctl render` prints.
 
 use serde_json::{Value, json};
@@ -28,25 +29,48 @@ pub fn bare(mut manifest: Value) -> Value {
 
 /// The manifests as Rancher's charts have them: the CSI driver in kube-system, the cloud provider under another name.
 pub fn elsewhere(manifests: &[Value]) -> Vec<Value> {
+    brought(manifests).map(moved_elsewhere).collect()
+}
+
+/// What an installer brings beside namespaces and rights.
+pub fn brought(manifests: &[Value]) -> impl Iterator<Item = Value> {
     let is_brought = |object: &&Value| {
         let kind = object["kind"].as_str().unwrap_or_default();
         !matches!(kind, "Namespace" | "ClusterRole" | "ClusterRoleBinding" | "Role" | "RoleBinding")
     };
-    manifests.iter().filter(is_brought).cloned().map(moved_elsewhere).collect()
+    manifests.iter().filter(is_brought).cloned()
 }
 
-fn moved_elsewhere(mut object: Value) -> Value {
-    let is_csi = object["metadata"]["namespace"] == CSI;
-    if is_csi {
+fn moved_elsewhere(object: Value) -> Value {
+    let release = if object["metadata"]["namespace"] == CSI {
+        "vsphere-csi"
+    } else {
+        "vsphere-cpi"
+    };
+    of_release(renamed(in_kube_system(object), RANCHER_CPI), release)
+}
+
+/// An object of the CSI driver as installers have it that keep it in kube-system.
+pub fn in_kube_system(mut object: Value) -> Value {
+    if object["metadata"]["namespace"] == CSI {
         object["metadata"]["namespace"] = OLD.into();
     }
+    object
+}
+
+/// The cloud provider's workload under another name, with another selector.
+pub fn renamed(mut object: Value, name: &str) -> Value {
     if object["metadata"]["name"] == "vsphere-cloud-controller-manager" && object["kind"] == "DaemonSet" {
-        object["metadata"]["name"] = RANCHER_CPI.into();
-        let labels = json!({"app": "rancher-vsphere-cpi"});
+        object["metadata"]["name"] = name.into();
+        let labels = json!({"app": name});
         object["spec"]["selector"] = json!({"matchLabels": labels});
         object["spec"]["template"]["metadata"]["labels"] = labels;
     }
-    let release = if is_csi { "vsphere-csi" } else { "vsphere-cpi" };
+    object
+}
+
+/// An object with the marks of a release of Helm.
+pub fn of_release(mut object: Value, release: &str) -> Value {
     object["metadata"]["labels"]["app.kubernetes.io/managed-by"] = "Helm".into();
     object["metadata"]["annotations"]["meta.helm.sh/release-name"] = release.into();
     object["metadata"]["annotations"]["meta.helm.sh/release-namespace"] = OLD.into();

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! A proxy for connections: by CONNECT, over TLS as well, and by SOCKS 5, all at one port.
 
 use crate::pki::{Authority, Validity};

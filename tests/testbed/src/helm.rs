@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The real helm, against one cluster.
 
 use std::path::PathBuf;

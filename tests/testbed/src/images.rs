@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Images for tests, made by crane.
 
 use std::path::{Path, PathBuf};

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Files and clients for the users of a cluster.
 
 use std::path::{Path, PathBuf};

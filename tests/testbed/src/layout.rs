@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The files of a cluster and the command lines of its processes.
 
 use std::path::{Path, PathBuf};

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The test bed: what the operator meets in life, on one machine and without a network.
 //!
 //! * [`Cluster`]: real etcd, kube-apiserver, kube-controller-manager and kube-scheduler; nodes and pods played by kwok.
@@ -64,7 +65,7 @@ pub use binaries::Binaries;
 pub use clock::Clock;
 pub use cluster::{Cluster, ClusterOptions};
 pub use csi::{CSI_IMAGES, CsiVersion, start_snapshots};
-pub use enter::{enter, try_out};
+pub use enter::{enter, try_out, with_token};
 pub use gateway::Gateway;
 pub use helm::Helm;
 pub use images::{TestImages, crane};
@@ -73,7 +74,7 @@ pub use mirror::Mirror;
 pub use nodes::{NodeOptions, UNINITIALIZED};
 pub use olm::{CATALOG, Fault, OLM_NAMESPACE, Olm, bundle_faults, opm, scorecard};
 pub use olm_v1::{OLM_V1, OLM_V1_NAMESPACE, OlmV1};
-pub use oracle::{Grammar, admitted, parsed, parsed_many};
+pub use oracle::{Grammar, Health, admitted, argocd_health, kstatus, parsed, parsed_many};
 pub use parts::{KUBERNETES_VERSION, MINORS, Minor, Part};
 pub use pki::{Authority, Leaf, Validity};
 pub use process::{Launch, Process};

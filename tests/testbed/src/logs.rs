@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! What containers say: kwok answers for every node's kubelet, and reads it from two files.
 
 use std::io::Write as _;

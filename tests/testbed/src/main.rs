@@ -1,5 +1,7 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The test bed for people: builds its parts, and keeps one running for a demonstration.
 
+use std::ffi::OsString;
 use std::io::Write;
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -24,6 +26,9 @@ enum Command {
         /// Only these; default: everything that the tests use
         #[arg(value_parser = Part::ON_DEMAND.map(Part::file_name))]
         programs: Vec<String>,
+        /// Only those of the demonstration
+        #[arg(long, conflicts_with = "programs")]
+        demo: bool,
     },
     /// Starts a test bed in the background, or finds the one that runs
     Up(demo::Options),
@@ -55,6 +60,15 @@ enum Command {
         #[arg(long = "try")]
         trial: bool,
     },
+    /// Becomes a program that finds the token where pods have that of their service account
+    #[command(hide = true)]
+    WithToken {
+        /// The token's file
+        token: PathBuf,
+        /// The program and its arguments
+        #[arg(trailing_var_arg = true, allow_hyphen_values = true, required = true)]
+        argv: Vec<OsString>,
+    },
 }
 
 #[derive(Debug, clap::Args)]
@@ -69,6 +83,7 @@ fn main() -> ExitCode {
         // Before there are other threads.
         Command::Enter { path, trial: true } => vdo_testbed::try_out(&path).map(|()| String::new()),
         Command::Enter { path, trial: false } => vdo_testbed::enter(&path).map(|never| match never {}),
+        Command::WithToken { token, argv } => vdo_testbed::with_token(&token, &argv).map(|never| match never {}),
         command => tokio::runtime::Runtime::new()
             .map_err(Into::into)
             .and_then(|runtime| runtime.block_on(answer(command))),
@@ -88,7 +103,11 @@ fn main() -> ExitCode {
 
 async fn answer(command: Command) -> Result<String> {
     let answer = match command {
-        Command::Build { programs } => {
+        Command::Build { demo: true, .. } => {
+            demo::build().await?;
+            return Ok(String::new());
+        }
+        Command::Build { programs, demo: false } => {
             let asked = Part::ON_DEMAND
                 .into_iter()
                 .filter(|part| programs.iter().any(|name| name == part.file_name()));
@@ -115,7 +134,7 @@ async fn answer(command: Command) -> Result<String> {
             demo::run(&options).await?;
             String::from("the test bed has ended")
         }
-        Command::Enter { .. } => bail!("a container is entered before there are other threads"),
+        Command::Enter { .. } | Command::WithToken { .. } => bail!("a container is entered before there are other threads"),
     };
     Ok(format!("{answer}\n"))
 }

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! A mirror as sites have it: files behind a real nginx with a certificate of a private authority and passwords, which is reached only
 //! through a real squid that wants a password, too. Its name resolves nowhere but in squid.
 

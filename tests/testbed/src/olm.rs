@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! OLM v0 beside a cluster: the real olm-operator and catalog-operator, and a catalog that the real opm serves.
 
 use std::path::{Path, PathBuf};

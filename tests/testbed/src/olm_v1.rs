@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! OLM v1 beside a cluster: the real catalogd and operator-controller, and a registry from which both pull.
 
 use std::path::{Path, PathBuf};
@@ -5,6 +6,7 @@ use std::path::{Path, PathBuf};
 use anyhow::Result;
 use serde_json::json;
 
+use crate::agent::launcher;
 use crate::binaries::Binaries;
 use crate::cluster::Cluster;
 use crate::parts::Part;
@@ -19,9 +21,6 @@ pub const OLM_V1_NAMESPACE: &str = "olmv1-system";
 /// The API of catalogs and extensions.
 pub const OLM_V1: &str = "olm.operatorframework.io/v1";
 const ACCOUNT: &str = "operator-controller";
-/// Both programs read the name of their account from the token of their pod, at a path that no option changes.
-const WITH_TOKEN: &str = r#"mount -t tmpfs tmpfs /run && mkdir -p /run/secrets/kubernetes.io/serviceaccount &&
-    cp "$1" /run/secrets/kubernetes.io/serviceaccount/token && shift && exec "$@""#;
 
 /// Both programs. Dropping it ends them.
 #[derive(Debug)]
@@ -84,16 +83,12 @@ impl OlmV1 {
         std::fs::write(pulls.join("ca.crt"), self.registry.ca())?;
         let ports = (0..5).map(|_| Port::claim()).collect::<Result<Vec<_>>>()?;
         let at = |place: usize| format!("127.0.0.1:{}", ports[place].number());
+        let launcher = launcher()?;
         let launch = |part: Part| {
             let log = self.folder.join(format!("{}.log", part.file_name()));
-            let launch = Launch::new(part.file_name(), "unshare", log).arg("--mount").arg("--map-root-user");
-            let launch = launch
-                .arg("sh")
-                .arg("-c")
-                .arg(WITH_TOKEN)
-                .arg("sh")
-                .arg(&token)
-                .arg(binaries.path(part));
+            // Both read the name of their account from the token of their pod, at a path that no option changes.
+            let launch = Launch::new(part.file_name(), &launcher, log).arg("with-token");
+            let launch = launch.arg(&token).arg(binaries.path(part));
             let launch = launch.flag("kubeconfig", &kubeconfig).flag("system-namespace", OLM_V1_NAMESPACE);
             launch
                 .flag("pull-cas-dir", &pulls)

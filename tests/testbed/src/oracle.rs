@@ -1,10 +1,13 @@
-//! Asks the drivers' own parsers what a configuration means, and OpenShift's admission code whether it lets pods in.
+// SPDX-License-Identifier: Apache-2.0
+//! Asks the drivers' own parsers what a configuration means, OpenShift's admission code whether it lets pods in, and the code of GitOps tools what a
+//! status means.
 
 use std::io::Write;
 use std::process::{Command, Stdio};
 
 use anyhow::{Context, Result, bail};
-use serde_json::Value;
+use serde::Deserialize;
+use serde_json::{Value, json};
 
 use crate::binaries::Binaries;
 use crate::parts::Part;
@@ -35,6 +38,31 @@ pub fn admitted(question: &Value) -> Result<Vec<Value>> {
     let program = Binaries::ensure(&[Part::Scccheck])?.path(Part::Scccheck);
     let answer = said(Command::new(program), &serde_json::to_vec(question)?)?;
     Ok(serde_json::from_value(answer)?)
+}
+
+/// What a GitOps tool shows of an object.
+#[derive(Clone, Debug, Deserialize, PartialEq, Eq)]
+pub struct Health {
+    /// Of kstatus such as `Current`, of Argo CD such as `Healthy`.
+    pub status: String,
+    /// What is said about it.
+    pub message: String,
+}
+
+/// What kstatus, by which Flux judges, says of these objects.
+pub fn kstatus(objects: &[Value]) -> Result<Vec<Health>> {
+    judged("kstatus", &json!({"objects": objects}))
+}
+
+/// What Argo CD says of these objects with a health check in Lua; the interpreter's message where the script fails.
+pub fn argocd_health(script: &str, objects: &[Value]) -> Result<Vec<Health>> {
+    judged("argocd", &json!({"script": script, "objects": objects}))
+}
+
+fn judged(tool: &str, question: &Value) -> Result<Vec<Health>> {
+    let mut command = Command::new(Binaries::ensure(&[Part::Gitopscheck])?.path(Part::Gitopscheck));
+    command.arg(tool);
+    Ok(serde_json::from_value(said(command, &serde_json::to_vec(question)?)?)?)
 }
 
 fn ask(grammar: Grammar, more: &[&str], input: &[u8]) -> Result<Value> {

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The programs the test bed is made of, and how each is built.
 
 /// The Kubernetes version of the control plane.
@@ -97,6 +98,44 @@ pub(crate) const OLM_V1_DEFINITIONS: Files = Files {
     ],
 };
 
+/// The definitions of GitOps tools and of Cluster API. They are no requirements of the Go module, which would then be built with what these require; their
+/// hashes are in its go.sum, where `go mod tidy` must not remove them.
+pub(crate) const GITOPS_DEFINITIONS: [Files; 5] = [
+    Files {
+        module: "github.com/fluxcd/kustomize-controller@v1.9.6",
+        folder: GITOPS_FOLDER,
+        paths: &["config/crd/bases/kustomize.toolkit.fluxcd.io_kustomizations.yaml"],
+    },
+    Files {
+        module: "github.com/fluxcd/source-controller@v1.9.6",
+        folder: GITOPS_FOLDER,
+        paths: &[
+            "config/crd/bases/source.toolkit.fluxcd.io_gitrepositories.yaml",
+            "config/crd/bases/source.toolkit.fluxcd.io_ocirepositories.yaml",
+        ],
+    },
+    Files {
+        module: "github.com/argoproj/argo-cd/v3@v3.5.7",
+        folder: GITOPS_FOLDER,
+        paths: &["manifests/crds/application-crd.yaml", "manifests/crds/appproject-crd.yaml"],
+    },
+    Files {
+        module: "github.com/k3s-io/helm-controller@v0.17.9",
+        folder: GITOPS_FOLDER,
+        paths: &["pkg/crds/yaml/generated/helm.cattle.io_helmcharts.yaml"],
+    },
+    Files {
+        module: "sigs.k8s.io/cluster-api@v1.14.2",
+        folder: GITOPS_FOLDER,
+        paths: &[
+            "core/config/crd/bases/addons.cluster.x-k8s.io_clusterresourcesets.yaml",
+            "core/config/crd/bases/cluster.x-k8s.io_clusterclasses.yaml",
+            "core/config/crd/bases/cluster.x-k8s.io_clusters.yaml",
+        ],
+    },
+];
+const GITOPS_FOLDER: &str = "gitops-definitions";
+
 /// One program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Part {
@@ -150,6 +189,8 @@ pub enum Part {
     Oras,
     /// Another one, which makes images.
     Crane,
+    /// Clusters of containers, whose nodes load images.
+    Kind,
     /// What signs and verifies, for comparisons.
     Cosign,
     /// OpenShift's admission code, which says which of its constraints lets a pod in.
@@ -170,6 +211,8 @@ pub enum Part {
     Scorecard,
     /// csi-sanity, which calls a CSI driver as its specification allows.
     CsiSanity,
+    /// What GitOps tools make of the status of an object: the library kstatus, and Lua as Argo CD runs it.
+    Gitopscheck,
 }
 
 impl Part {
@@ -201,11 +244,12 @@ impl Part {
     pub const CLUSTER: [Self; 5] = [Self::Etcd, Self::Apiserver, Self::ControllerManager, Self::Scheduler, Self::Kwok];
 
     /// Those that are built when a test asks for them, each in a folder of its own.
-    pub const ON_DEMAND: [Self; 14] = [
+    pub const ON_DEMAND: [Self; 16] = [
         Self::Olareg,
         Self::Distribution,
         Self::Oras,
         Self::Crane,
+        Self::Kind,
         Self::Cosign,
         Self::Opm,
         Self::OlmOperator,
@@ -216,10 +260,19 @@ impl Part {
         Self::Scorecard,
         Self::Scccheck,
         Self::CsiSanity,
+        Self::Gitopscheck,
     ];
 
     /// What the tests need besides: built before they run, because a build beside them takes the time that they wait for something.
-    pub(crate) const OF_TESTS: [Self; 5] = [Self::Olareg, Self::Distribution, Self::Oras, Self::Crane, Self::CsiSanity];
+    pub(crate) const OF_TESTS: [Self; 7] = [
+        Self::Olareg,
+        Self::Distribution,
+        Self::Oras,
+        Self::Crane,
+        Self::Kind,
+        Self::CsiSanity,
+        Self::Gitopscheck,
+    ];
 
     /// Whether it is one of them.
     pub(crate) fn is_on_demand(self) -> bool {
@@ -254,6 +307,7 @@ impl Part {
             Self::Distribution => "distribution",
             Self::Oras => "oras",
             Self::Crane => "crane",
+            Self::Kind => "kind",
             Self::Cosign => "cosign",
             Self::Scccheck => "scccheck",
             Self::Opm => "opm",
@@ -264,6 +318,7 @@ impl Part {
             Self::BundleCheck => "bundlecheck",
             Self::Scorecard => "scorecard-test",
             Self::CsiSanity => "csi-sanity",
+            Self::Gitopscheck => "gitopscheck",
         }
     }
 
@@ -284,6 +339,7 @@ impl Part {
             Self::Scccheck => "openshift",
             Self::Opm | Self::OlmOperator | Self::OlmCatalog | Self::BundleCheck => "olm",
             Self::Catalogd | Self::OperatorController => "olm-v1",
+            Self::Gitopscheck => "gitops",
             other => other.file_name(),
         }
     }
@@ -311,6 +367,7 @@ impl Part {
             Self::Distribution => "github.com/distribution/distribution/v3/cmd/registry",
             Self::Oras => "oras.land/oras/cmd/oras",
             Self::Crane => "github.com/google/go-containerregistry/cmd/crane",
+            Self::Kind => "sigs.k8s.io/kind",
             Self::Cosign => "github.com/sigstore/cosign/v3/cmd/cosign",
             Self::Opm => "github.com/operator-framework/operator-registry/cmd/opm",
             Self::OlmOperator => "github.com/operator-framework/operator-lifecycle-manager/cmd/olm",
@@ -319,7 +376,7 @@ impl Part {
             Self::OperatorController => "github.com/operator-framework/operator-controller/cmd/operator-controller",
             Self::Scorecard => "github.com/operator-framework/operator-sdk/images/scorecard-test",
             Self::CsiSanity => "github.com/kubernetes-csi/csi-test/v5/cmd/csi-sanity",
-            Self::Vcsim | Self::Gcfgcheck | Self::CsiLiveness | Self::BundleCheck | Self::Scccheck => ".",
+            Self::Vcsim | Self::Gcfgcheck | Self::CsiLiveness | Self::BundleCheck | Self::Scccheck | Self::Gitopscheck => ".",
         }
     }
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Certificates: an authority of our own, and leaves below it.
 
 use anyhow::Result;

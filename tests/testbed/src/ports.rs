@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Loopback ports that no other test bed on this machine will take.
 
 use std::collections::hash_map::RandomState;

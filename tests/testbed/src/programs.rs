@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The programs of this project that a test runs, as `cargo build --workspace` made them.
 
 use anyhow::{Context, Result, anyhow, ensure};

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! A proxy in front of the API server that numbers writes and makes requests fail.
 //!
 //! It ends TLS with the API server's own certificate and passes everything on as it is, bearer tokens included; a client

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Real registries: one that lists referrers, and one that wants a login.
 
 use std::path::{Path, PathBuf};

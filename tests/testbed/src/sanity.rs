@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! csi-sanity of kubernetes-csi: calls a CSI driver in every way that its specification allows, and in many that it forbids.
 
 use std::os::unix::fs::symlink;

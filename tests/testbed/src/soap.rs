@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! A proxy in front of the simulated vCenter, for what a real one does and the simulator does not: lock accounts, end sessions, refuse
 //! unknown properties, and answer like a server that is broken, hostile or another server.
 //!

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! A real squid that wants a password.
 
 use crate::ports::Port;

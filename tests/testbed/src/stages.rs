@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! What becomes of pods: kwok's own stages, and troubles.
 
 use std::path::{Path, PathBuf};

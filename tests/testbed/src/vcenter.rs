@@ -1,6 +1,9 @@
+// SPDX-License-Identifier: Apache-2.0
 //! A simulated vCenter.
 
 mod administrators;
+mod soap;
+mod supervisor;
 
 use std::collections::BTreeMap;
 use std::path::Path;

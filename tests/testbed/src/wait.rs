@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Waiting for a thing to become true, never for a time to pass.
 
 use std::time::Duration;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! A web server with TLS: files that a test puts there, and everything that a server can do wrong.
 
 use std::collections::BTreeMap;

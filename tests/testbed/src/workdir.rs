@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! A folder that goes away with us, unless it is kept for an inspection.
 
 use std::io::Write;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! A vCenter that enforces privileges, and an administrator in it.
 
 use anyhow::Result;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! What an administrator cannot do, and what is in the way: each with its sentence and its remedy, and nothing else is changed.
 
 use super::lab::{Lab, NODES, NOW, administrator, mark, user};

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! What a hostile server may answer.
 
 use super::evil::{Reply, object, page, pbm, place, response};

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! A server that speaks enough of a vCenter's language to be logged in to and read, and answers one call as an attacker would.
 
 use crate::probe::server::{Authority, acceptor};

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! An inspection in which everything is asked.
 
 use super::evil::endpoint;

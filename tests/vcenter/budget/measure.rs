@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Twenty hostile servers at once, and a sound one: what the process takes, and how long the sound one waits.
 //!
 //! The inspections run in a process of their own, so that nothing else is measured.

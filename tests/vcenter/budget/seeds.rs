@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The seeds of the fuzzer, through the readers and through the real client.
 
 use super::evil::{Evil, Reply};

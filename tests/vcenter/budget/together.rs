@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Twenty hostile servers at once leave memory and time to the sound one.
 
 use super::attacks;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The faults on the way into a vCenter; those inside are in `inside`.
 
 use super::inside;
@@ -300,9 +301,15 @@ fn credentials() -> Vec<Case> {
 fn logins() -> Vec<Case> {
     let login = |name, reason, says, act| rule(name, Authenticated, reason, says, "Login", act);
     vec![
-        case("a wrong password", Authenticated, InvalidCredentials, "Secret", |s| {
-            s.credentials.as_mut().unwrap().password = Secret::new("wrong");
-        }),
+        case(
+            "a wrong password",
+            Authenticated,
+            InvalidCredentials,
+            "right user name and password",
+            |s| {
+                s.credentials.as_mut().unwrap().password = Secret::new("wrong");
+            },
+        ),
         case("an unknown user", Authenticated, InvalidCredentials, "unknown", |s| {
             s.credentials.as_mut().unwrap().user = "unknown@vsphere.local".into()
         }),

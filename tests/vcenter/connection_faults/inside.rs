@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The faults inside a vCenter, seen after the login.
 
 use super::faults::{OVERLOADED, case, rule, status};

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Where the faults happen: a vCenter that is as it should be, a proxy before it, and a connection that leads there. A fault that is a
 //! change in the vCenter has one of its own, in the same process.
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! A TLS server with a certificate of our making and one canned answer: for what a real vCenter never does.
 
 use rcgen::{BasicConstraints, CertificateParams, ExtendedKeyUsagePurpose, IsCa, Issuer, KeyPair};

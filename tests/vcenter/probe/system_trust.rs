@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! What the value `caBundle` of the operator's chart rests on: `SSL_CERT_FILE` names the system's authorities.
 
 use super::ask;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Privileges that an account lacks, or has without need.
 
 use super::{Bed, reported};

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The ClusterServiceVersion: what is shown of the operator, and what OLM installs.
 
 use super::{NAMESPACE, PACKAGE, Source, descriptors, supported, text};

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The kinds as the console shows them: each field with its name and description, from the schemas of the definitions.
 
 use super::text;

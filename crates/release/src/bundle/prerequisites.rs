@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! What OLM cannot bring, for an administrator: namespaces, the drivers' rights, the operator's rights in other namespaces, the admission
 //! policy of its account, and what keeps the operator in place while a VDOConfig needs it.
 

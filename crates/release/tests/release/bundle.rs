@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The bundle and its images, where they are refused, and that the same input gives the same bytes. What is in them is judged in tests/olm.
 
 use crate::{done, refused, text};

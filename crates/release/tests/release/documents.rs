@@ -1,7 +1,8 @@
+// SPDX-License-Identifier: Apache-2.0
 //! What else is in a release: bills of materials, licences, notes, manifests, sums, archives.
 
 use crate::program::{SAYS, stand_in};
-use crate::{done, judged, refused, root, text};
+use crate::{done, judged, refused, release, root, text};
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -215,6 +216,40 @@ fn archive_packed_twice_is_the_same_and_its_program_starts() {
 }
 
 #[test]
+fn archive_for_windows_is_unpacked_by_another_reader() {
+    const TEST: &str = "archive_for_windows_is_unpacked_by_another_reader";
+    let folder = tempfile::tempdir().expect("a folder");
+    let at = |name: &str| folder.path().join(name).display().to_string();
+    // What Windows looks at before it starts a program: that it is one, and for which processor.
+    let mut program = vec![0; 256];
+    program[..2].copy_from_slice(b"MZ");
+    program[0x3c] = 128;
+    program[128..134].copy_from_slice(b"PE\0\0\x64\x86");
+    fs::write(at("vdoctl.exe"), &program).expect("a program");
+    let license = root().join("LICENSE").display().to_string();
+    let packed = |platform: &'static str, program: &str, name: &str| {
+        let (program, archive) = (at(program), at(name));
+        let rest = ["--program", &program, "--file", &license, "--output", &archive];
+        release(&[&["archive", "--platform", platform], &rest[..]].concat())
+    };
+    for name in ["a.zip", "b.zip"] {
+        let output = packed("windows/amd64", "vdoctl.exe", name);
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    }
+    assert_eq!(fs::read(at("a.zip")).expect("one"), fs::read(at("b.zip")).expect("two"));
+    for platform in ["windows/arm64", "darwin/amd64", "linux/amd64"] {
+        assert!(!packed(platform, "vdoctl.exe", "c.zip").status.success(), "{platform}");
+    }
+    let Some(_) = judged(TEST, "python3", &["-m", "zipfile", "--extract", &at("a.zip"), &at("out")]) else {
+        return;
+    };
+    assert_eq!(fs::read(at("out/vdoctl.exe")).expect("a file"), program);
+    assert_eq!(fs::read(at("out/LICENSE")).expect("a file"), fs::read(&license).expect("a file"));
+    let listed = judged(TEST, "python3", &["-m", "zipfile", "--list", &at("a.zip")]).expect("it was there");
+    assert!(listed.contains("2023-11-14 22:13:20"), "{listed}");
+}
+
+#[test]
 fn sums_are_checked_by_sha256sum() {
     const TEST: &str = "sums_are_checked_by_sha256sum";
     let folder = tempfile::tempdir().expect("a folder");
@@ -261,7 +296,9 @@ fn krew_manifest_has_the_sum_of_each_archive() {
     let folder = tempfile::tempdir().expect("a folder");
     let at = |name: &str| folder.path().join(name).display().to_string();
     fs::write(at("vdoctl-v1-linux-amd64.tar.gz"), "abc").expect("a file");
+    fs::write(at("vdoctl-v1-windows-amd64.zip"), "abc").expect("a file");
     let archive = format!("linux/amd64={}", at("vdoctl-v1-linux-amd64.tar.gz"));
+    let windows = format!("windows/amd64={}", at("vdoctl-v1-windows-amd64.zip"));
     let base = "https://example.test/v1/";
     done(&[
         "krew",
@@ -271,6 +308,8 @@ fn krew_manifest_has_the_sum_of_each_archive() {
         base,
         "--archive",
         &archive,
+        "--archive",
+        &windows,
         "--output",
         &at("vdo.yaml"),
     ]);
@@ -282,4 +321,6 @@ fn krew_manifest_has_the_sum_of_each_archive() {
         "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad"
     );
     assert_eq!(platform["selector"]["matchLabels"]["arch"], "amd64");
+    let programs = [0, 1].map(|place| manifest["spec"]["platforms"][place]["bin"].clone());
+    assert_eq!(programs, ["vdoctl", "vdoctl.exe"]);
 }

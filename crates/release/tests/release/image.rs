@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The image, read by code that shares nothing with what wrote it.
 
 use crate::program::{SAYS, stand_in};

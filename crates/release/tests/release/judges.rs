@@ -1,7 +1,8 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The layout, read by container tools where they are installed.
 
 use crate::image::{Built, NAME, build};
-use crate::{judged, text};
+use crate::{done, judged, text};
 use serde_json::Value;
 use std::fs;
 use std::process::Command;
@@ -95,4 +96,66 @@ fn layout_written_as_an_archive_is_validated_by_crane() {
         return;
     };
     judged(TEST, "crane", &["validate", "--tarball", &tar]);
+}
+
+#[test]
+fn archive_of_one_platform_is_read_as_dockers_and_as_ocis() {
+    const TEST: &str = "archive_of_one_platform_is_read_as_dockers_and_as_ocis";
+    let Built { folder, layout } = build();
+    let tar = format!("{}/image.tar", text(folder.path()));
+    let printed = done(&[
+        "image-archive",
+        "--layout",
+        text(&layout),
+        "--platform",
+        "linux/arm64",
+        "--name",
+        "localhost/vdo-operator",
+        "--output",
+        &tar,
+    ]);
+    let name = printed.lines().last().expect("its name");
+    let tag = name.strip_prefix("localhost/vdo-operator:").expect("its tag");
+    let entries = |path: &str| {
+        let file = fs::File::open(path).expect("an archive");
+        let mut files = std::collections::BTreeMap::new();
+        for entry in tar::Archive::new(file).entries().expect("tar") {
+            let mut entry = entry.expect("an entry");
+            let path = entry.path().expect("a path").display().to_string();
+            let mut bytes = Vec::new();
+            std::io::Read::read_to_end(&mut entry, &mut bytes).expect("bytes");
+            files.insert(path, bytes);
+        }
+        files
+    };
+    let files = entries(&tar);
+    let docker: Value = serde_json::from_slice(&files["manifest.json"]).expect("JSON");
+    let config = docker[0]["Config"].as_str().expect("a path");
+    let config: Value = serde_json::from_slice(&files[config]).expect("JSON");
+    assert_eq!(
+        (&docker[0]["RepoTags"][0], &config["architecture"]),
+        (&name.into(), &"arm64".into())
+    );
+    let index: Value = serde_json::from_slice(&files["index.json"]).expect("JSON");
+    assert_eq!(index["manifests"][0]["annotations"]["io.containerd.image.name"], name);
+    // Unpacked here: skopeo before 1.14 gives each file of an `oci-archive` its owner, which only root may.
+    let unpacked = folder.path().join("unpacked");
+    let file = fs::File::open(&tar).expect("an archive");
+    tar::Archive::new(file).unpack(&unpacked).expect("tar");
+    for from in [format!("docker-archive:{tar}"), format!("oci:{}:{tag}", text(&unpacked))] {
+        let Some(shown) = judged(TEST, "skopeo", &["--override-arch", "arm64", "inspect", &from]) else {
+            return;
+        };
+        let shown: Value = serde_json::from_str(&shown).expect("JSON");
+        assert_eq!(shown["Architecture"], "arm64", "{from}");
+        let copy = format!("dir:{}/copy", text(folder.path()));
+        judged(
+            TEST,
+            "skopeo",
+            &["--insecure-policy", "--override-arch", "arm64", "copy", "--quiet", &from, &copy],
+        );
+    }
+    if judged(TEST, "crane", &["version"]).is_some() {
+        judged(TEST, "crane", &["validate", "--tarball", &tar]);
+    }
 }

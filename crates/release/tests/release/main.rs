@@ -1,14 +1,20 @@
+// SPDX-License-Identifier: Apache-2.0
 //! `vdo-release` as it is called, judged by readers that share nothing with it: the tar and gzip of another crate, openssl, and the
 //! container tools that are installed.
 
 mod bundle;
+mod desk;
 mod documents;
 #[path = "../../../../tests/common/follow.rs"]
 mod follow;
 mod image;
 mod judges;
+mod load;
 mod matrix;
+mod nodes;
 mod program;
+mod publish;
+mod runtime;
 mod signature;
 mod twice;
 

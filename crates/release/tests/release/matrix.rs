@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The matrix as a folder: complete, the same every time, and signed by the key of the environment.
 
 use super::{done, root, text};

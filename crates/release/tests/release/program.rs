@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Programs of a hundred bytes that Linux starts: they print a line and end.
 
 pub const SAYS: &str = "vdo-operator stand-in\n";

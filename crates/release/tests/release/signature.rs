@@ -1,12 +1,14 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Signatures, verified as docs/release.md says it: by openssl and, where it is installed, by cosign.
 
 use crate::follow::Page;
 use crate::{judged, root, text};
-use anyhow::{Result, ensure};
+use anyhow::{Context, Result, ensure};
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::Value;
 use std::fs;
+use std::path::Path;
 use std::process::Command;
 
 const TEST: &str = "page_release_is_verified_as_written";
@@ -32,6 +34,9 @@ fn page_release_is_verified_as_written() -> Result<()> {
     page.run("sha256sum --check")?;
     page.run("sed -n")?;
     if judged(TEST, "cosign", &["version"]).is_some() {
+        // Its folder is on PATH here, and not on that of a page.
+        let cosign = judged(TEST, "sh", &["-c", "command -v cosign"]).context("cosign")?;
+        page = page.with(Path::new(cosign.trim()))?;
         page.run("cosign verify-blob")?;
     }
     page.end(&["cosign verify-blob"])?;

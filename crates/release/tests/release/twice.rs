@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! `make release` as it is called: the commit gives the same bytes wherever it is built, signed, and each program starts on its processor.
 
 use crate::{root, skipped};

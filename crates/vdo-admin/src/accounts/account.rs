@@ -1,3 +1,6 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The mark of a user that vdoctl created, in the description of the user, and the two names that a rotation alternates.
+
 use std::collections::BTreeSet;
 use std::fmt;
 use std::str::FromStr;

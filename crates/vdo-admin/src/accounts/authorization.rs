@@ -1,3 +1,6 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The roles and permissions of a vCenter as data, and the name of a role from the digest of its privileges.
+
 use super::Principal;
 use sha2::{Digest as _, Sha256};
 use std::collections::BTreeSet;

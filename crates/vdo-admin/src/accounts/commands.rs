@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The steps as commands of other tools, for administrators who give no other program their rights.
 
 use super::{Principal, Step};

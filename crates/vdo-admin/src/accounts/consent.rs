@@ -1,3 +1,6 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The proof that a person asked for changes in a vCenter, without which no administrator session opens.
+
 /// That a person has asked for changes in a vCenter. The port that writes there cannot be opened without it.
 ///
 /// Only the command line gives it: the rooms of the operator may not use this one, which tests/pure/layering.rs holds them to.

@@ -1,3 +1,6 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Why a change by an administrator in a vCenter failed, whether other changes may go on, and the remedy.
+
 use std::borrow::Cow;
 use std::time::Duration;
 use vdo_api::types::Remedy;

@@ -1,3 +1,6 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The permissions that an account needs, one for each object, or one on a folder where every machine is a node of the cluster.
+
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 use vdo_api::types::Remedy;

@@ -1,3 +1,6 @@
+// SPDX-License-Identifier: Apache-2.0
+//! A random password that meets the policy of an identity source.
+
 use std::borrow::Cow;
 use vdo_api::types::{Remedy, Secret};
 

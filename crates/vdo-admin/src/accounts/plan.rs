@@ -1,3 +1,6 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The steps that create, shrink or delete an account with its roles and permissions, and the conflicts that prevent them.
+
 use super::principal::Person;
 use super::{Authorization, Grant, Mark, OwnRole, Permission, Principal, Role, Step};
 use std::borrow::Cow;
@@ -60,10 +63,10 @@ impl Remedy for Conflict {
                     .into()
             }
             Self::ForeignPermission { role, lacks, .. } if lacks.is_empty() => {
-                format!("Let its permission with role {role} hold for everything below the object too, or use a user of its own.").into()
+                format!("Propagate the permission with role {role} to the children of the object, or use a separate user.").into()
             }
             Self::ForeignPermission { role, lacks, .. } => {
-                format!("Add {} to role {role}, or use a user of its own.", lacks.join(", ")).into()
+                format!("Add {} to role {role}, or use a separate user.", lacks.join(", ")).into()
             }
         })
     }

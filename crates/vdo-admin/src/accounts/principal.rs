@@ -1,3 +1,6 @@
+// SPDX-License-Identifier: Apache-2.0
+//! A user or group of an identity source in both spellings, `DOMAIN\name` and `name@domain`.
+
 use std::fmt;
 use std::str::FromStr;
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The calls that change something in a vCenter, and those of the services that only an administrator asks.
 
 use std::borrow::Cow;

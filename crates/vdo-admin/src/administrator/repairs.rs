@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! What an [`Administrator`] can change of machines and tags, step by step.
 
 use super::changes::Change;

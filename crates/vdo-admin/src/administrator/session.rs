@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! A session that may change roles, permissions and users, and in `repairs` machines and tags. The operator has none: it cannot give the [`Consent`] that one needs.
 
 use super::changes::Change;
@@ -15,7 +16,7 @@ use vdo_vsphere::vcenter::raw::{
     Element, Fault, Held, Item, Operation, Tree, Unread, element, identifiers, pages, policies, privileges, properties, refer,
 };
 use vdo_vsphere::vcenter::{Budget, Endpoint, Session};
-use vdo_vsphere::vsphere::{Inventory, ManagedObject, SessionError};
+use vdo_vsphere::vsphere::{Inventory, ManagedObject, Policy, SessionError};
 
 /// What a role or a permission costs in memory besides its texts.
 const COST: usize = 256;
@@ -97,6 +98,14 @@ impl Administrator {
         let mut live = self.session.live.lock().await;
         let mut caller = self.session.caller(&mut live, &budget)?;
         Ok(privileges::effective(&mut caller, &principal.down_level(), objects).await?)
+    }
+
+    /// The storage policies.
+    ///
+    /// # Errors
+    /// When the vCenter does not answer as it should.
+    pub async fn policies(&self) -> Result<Vec<Policy>, ChangeError> {
+        Ok(self.session.policies(&Budget::default()).await?)
     }
 
     /// The identifiers of the datastores that meet a storage policy; the names of the policies where there is none of this name.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The users of a vCenter's own domain: a service of its own, which lets in who brings a token of another one.
 
 use super::changes::UserCall;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The requests that change tags, which only an [`Administrator`](super::Administrator) makes.
 
 use hyper::Method;

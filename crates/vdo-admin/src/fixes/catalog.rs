@@ -1,3 +1,6 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The tag categories and tags of a vCenter and the objects that have them, as a fix reads them and as a step leaves them.
+
 use super::Step;
 use std::collections::{BTreeMap, BTreeSet};
 use vdo_vsphere::vsphere::{ManagedObject, Tagging};

@@ -1,3 +1,6 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Whether a machine is still fit for a planned step, checked right before the change: same machine, powered off, same hardware.
+
 use super::Step;
 use std::borrow::Cow;
 use vdo_api::types::Remedy;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Which objects get which tag, so that both drivers find the zones and regions that the labels of the nodes name.
 //!
 //! Both drivers look on the host that a machine runs on and on everything that the host lies in. A tag goes as high as its kind of category

@@ -1,3 +1,6 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The fixes for the nodes of a cluster, each with its steps or with what a person has to do, and whether consent is needed.
+
 use super::places::place;
 use super::{Catalog, MachineRef, Step};
 use std::sync::Arc;

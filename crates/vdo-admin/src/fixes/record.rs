@@ -1,3 +1,6 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The file of `vdoctl doctor --fix`: the steps that were made in a vCenter and not undone.
+
 use super::Step;
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};

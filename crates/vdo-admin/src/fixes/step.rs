@@ -1,3 +1,6 @@
+// SPDX-License-Identifier: Apache-2.0
+//! One change of a machine or tag in a vCenter, with its privilege and reversibility; `accounts/step.rs` has roles, users.
+
 use super::MachineState;
 use serde::{Deserialize, Serialize};
 use std::fmt;

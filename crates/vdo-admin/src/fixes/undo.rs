@@ -1,3 +1,6 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The step that leads back from a recorded step, only where the object is still as that step left it.
+
 use super::{Catalog, MachineState, Step, check_machine};
 use std::collections::BTreeSet;
 use vdo_api::types::{Remedy as _, count, with_remedy};

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The keys of both grammars, in the spelling of the INI file, each with its line.
 
 use crate::error::AdoptError;

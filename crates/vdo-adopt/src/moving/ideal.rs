@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! A cluster in which everything succeeds: a dry run takes all steps there.
 
 use super::{Config, New, Next, Node, Pod, State, Step, Write};
@@ -92,7 +93,7 @@ impl State {
             let mark = Moving::of(&old.object);
             old.pods.retain(|pod| wants(mark.as_ref(), &nodes, pod) || !allow());
         }
-        if let Config::Paused { is_observed } = &mut self.config {
+        if let Config::Paused { is_observed } | Config::Managed { is_observed, .. } = &mut self.config {
             *is_observed = *is_observed || allow();
         }
         let is_free = self

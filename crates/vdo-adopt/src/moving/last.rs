@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The last step of a move: the old workloads are deleted, which only a person does.
 
 use super::step::COPIED;

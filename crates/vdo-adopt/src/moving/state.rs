@@ -1,7 +1,8 @@
+// SPDX-License-Identifier: Apache-2.0
 //! A cluster in which drivers are moved, as far as the next step depends on it.
 
 use serde_json::Value;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use vdo_core::drivers::Driver;
 use vdo_core::installed::MOVED;
 use vdo_core::manifest::Object;
@@ -13,6 +14,8 @@ pub struct State {
     pub config: Config,
     /// What the operator says it waits for.
     pub condition: String,
+    /// What keeps the operator from installing a driver, by its name, beside the old one.
+    pub obstacles: BTreeMap<&'static str, String>,
     /// The workloads of other tools that run a driver in another place than the operator.
     pub old: Vec<Old>,
     /// The workloads of the operator.
@@ -39,6 +42,8 @@ pub enum Config {
         object: Object,
         /// The names of the drivers.
         drivers: BTreeSet<String>,
+        /// Whether the operator has seen it as it is.
+        is_observed: bool,
     },
 }
 
@@ -53,7 +58,7 @@ impl Config {
 pub struct Pod {
     /// Its name.
     pub name: String,
-    /// The node that it is meant for; empty where any will do.
+    /// The node that has it, or for which a new one waits; empty where none has it.
     pub node: String,
     /// Whether it is ready.
     pub ready: bool,

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The steps of a move, each one write.
 
 use super::state::CONTENT;
@@ -62,7 +63,7 @@ pub enum Wait {
     Installed(&'static Driver, String),
     /// A node waits for something.
     Node(String, &'static str),
-    /// The operator has not seen that it is paused.
+    /// The operator has not seen the VDOConfig as it is.
     Observed,
     /// A pod of the operator's driver ends.
     Left(String),
@@ -168,7 +169,7 @@ impl fmt::Display for Wait {
             Self::Installed(driver, why) if why.is_empty() => write!(f, "the operator to install {}", driver.name),
             Self::Installed(driver, why) => write!(f, "the operator to install {}: {why}", driver.name),
             Self::Node(node, what) => write!(f, "Node {node}: {what}"),
-            Self::Observed => f.write_str("the operator to see that it is paused"),
+            Self::Observed => f.write_str("the operator to see the VDOConfig as it is now"),
             Self::Left(pod) => write!(f, "pod {pod} to end"),
         }
     }

@@ -1,7 +1,8 @@
+// SPDX-License-Identifier: Apache-2.0
 use super::ideal::wants;
 use super::*;
 use serde_json::{Value, json};
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use vdo_core::drivers::{CLOUD_PROVIDER, KNOWN, STORAGE};
 use vdo_core::installed::MOVED;
 
@@ -57,8 +58,10 @@ fn rancher() -> State {
         config: Config::Managed {
             object: config,
             drivers: KNOWN.iter().map(|driver| driver.name.to_owned()).collect(),
+            is_observed: true,
         },
         condition: String::new(),
+        obstacles: BTreeMap::new(),
         old: vec![
             old(STORAGE, daemons("vsphere-csi-node", 9808)),
             old(STORAGE, workload("Deployment", "vsphere-csi-controller", json!({"replicas": 3}))),
@@ -203,6 +206,27 @@ fn move_is_blocked_by_what_only_a_person_can_do() {
         let found = changed(change);
         assert!(found.starts_with(expected), "{found}");
     }
+    // Nothing is stopped for a driver that would not come. What has begun goes on.
+    let mut state = rancher();
+    state
+        .obstacles
+        .insert(CLOUD_PROVIDER.name, "the matrix does not list 1.37.0-rc.0".to_owned());
+    assert_eq!(
+        said(&state.next()),
+        "blocked: the operator could not install vsphere-cpi when the old one is stopped: the matrix does not list 1.37.0-rc.0"
+    );
+    for old in &mut state.old {
+        old.object = object(Moving::changed(&old.object, Phase::Stopping));
+    }
+    assert!(!said(&state.next()).starts_with("blocked"), "{}", said(&state.next()));
+    // What the operator said of an earlier specification says nothing.
+    let mut state = rancher();
+    if let Config::Managed { is_observed, .. } = &mut state.config {
+        *is_observed = false;
+    }
+    let lines = outline(state, State::next);
+    assert_eq!(lines[0], "… the operator to see the VDOConfig as it is now");
+    assert_eq!(lines.last().map(String::as_str), Some("done"));
     // A driver that the VDOConfig does not ask for stays on purpose.
     let mut state = rancher();
     if let Config::Managed { drivers, .. } = &mut state.config {
@@ -220,6 +244,22 @@ fn move_does_not_wait_for_a_node_that_is_lost() {
     let place = |line: &str| lines.iter().position(|one| one.contains(line)).expect("it is moved");
     assert!(place("Node c: moved") < place("Node a: moved"), "{lines:#?}");
     assert!(!lines.iter().any(|line| line.contains("… Node a")), "{lines:#?}");
+    assert_eq!(lines.last().map(String::as_str), Some("done"));
+}
+
+/// A pod that no node has runs nothing. The controller of DaemonSets does not delete it when its node is moved, only when its DaemonSet changes.
+#[test]
+fn move_does_not_wait_for_an_old_pod_that_no_node_has() {
+    let mut state = rancher();
+    for pod in &mut state.old[0].pods {
+        pod.node.clear();
+    }
+    let lines = outline(state, State::next);
+    assert!(!lines.iter().any(|line| line.contains("old node plugin to end")), "{lines:#?}");
+    assert!(
+        lines.contains(&"DaemonSet kube-system/vsphere-csi-node: stopped".to_owned()),
+        "{lines:#?}"
+    );
     assert_eq!(lines.last().map(String::as_str), Some("done"));
 }
 

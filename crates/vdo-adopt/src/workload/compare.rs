@@ -1,10 +1,11 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Where a workload differs from the one that the chart renders, as far as a person could have set it.
 
 use super::Role;
-use super::containers::{self, fields, program, variables};
 use super::flags;
 use super::images::{self, Images};
 use super::placement::{further_labels, further_tolerations, is_not_spread, other_affinity};
+use super::programs::{self, fields, program, variables};
 use crate::origin::{Origin, named};
 use serde_json::{Map, Value};
 use std::collections::BTreeMap;
@@ -145,7 +146,13 @@ pub(super) fn has_password(text: &str) -> bool {
 }
 
 /// The differences of one workload.
-pub(super) fn workloads(role: Role, live: &Object, base: &Object, sources: &BTreeMap<String, ImageSource>) -> Vec<Difference> {
+pub(super) fn workloads(
+    role: Role,
+    live: &Object,
+    base: &Object,
+    sources: &BTreeMap<String, ImageSource>,
+    control_planes: u32,
+) -> Vec<Difference> {
     let (Some(pod), Some(own)) = (live.pod_spec(), base.pod_spec()) else {
         return Vec::new();
     };
@@ -156,9 +163,20 @@ pub(super) fn workloads(role: Role, live: &Object, base: &Object, sources: &BTre
         origin: Origin::new(named(live.identity()), place),
     };
     let mut all = Vec::new();
+    // Where each controller wants a node of the control plane for itself, more of them than nodes wait for ever.
+    let is_spread = pod
+        .pointer("/affinity/podAntiAffinity/requiredDuringSchedulingIgnoredDuringExecution")
+        .is_some();
+    let most = |count: i64| {
+        if is_spread {
+            count.min(i64::from(control_planes.max(1)))
+        } else {
+            count
+        }
+    };
     let replicas = live
         .number("/spec/replicas")
-        .filter(|count| Some(*count) != base.number("/spec/replicas"));
+        .filter(|count| base.number("/spec/replicas").map(most) != Some(most(*count)));
     all.extend(
         replicas
             .filter(|_| live.kind() != "DaemonSet" && base.kind() != "DaemonSet")
@@ -169,10 +187,10 @@ pub(super) fn workloads(role: Role, live: &Object, base: &Object, sources: &BTre
             .into_iter()
             .map(|(place, aspect)| one(None, place, aspect)),
     );
-    for container in containers::all(pod) {
+    for container in programs::all(pod) {
         let name = container["name"].as_str().unwrap_or_default();
         let place = |what: &str| format!("container {name}, {what}");
-        let known = program(container).and_then(|program| Some((program, containers::of(own, program)?)));
+        let known = program(container).and_then(|program| Some((program, programs::of(own, program)?)));
         let Some((program, other)) = known else {
             let what = match program(container) {
                 // The only one that a chart can leave out, and does for this specification.
@@ -185,7 +203,7 @@ pub(super) fn workloads(role: Role, live: &Object, base: &Object, sources: &BTre
         let found = of_container(container, other);
         all.extend(found.into_iter().map(|(what, aspect)| one(Some(program), &place(&what), aspect)));
     }
-    let lacks = containers::of(own, "snapshotter").is_some() && containers::of(pod, "snapshotter").is_none();
+    let lacks = programs::of(own, "snapshotter").is_some() && programs::of(pod, "snapshotter").is_none();
     all.extend(lacks.then(|| one(None, "no such container", Aspect::NoSnapshotter)));
     all
 }

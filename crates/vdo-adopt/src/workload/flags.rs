@@ -1,5 +1,7 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Arguments of programs, as Go reads them.
 
+use super::programs::variables;
 use serde_json::Value;
 use std::collections::BTreeMap;
 
@@ -18,7 +20,11 @@ const STRUCTURE: [&str; 8] = [
 /// The arguments of a container by their names, without dashes; an argument without a value has an empty one.
 pub(crate) fn of(container: &Value) -> BTreeMap<String, String> {
     let texts = |key: &str| container[key].as_array().into_iter().flatten().filter_map(Value::as_str);
-    let words: Vec<&str> = texts("command").chain(texts("args")).flat_map(str::split_whitespace).collect();
+    let texts: Vec<String> = texts("command")
+        .chain(texts("args"))
+        .map(|text| expanded(text, container))
+        .collect();
+    let words: Vec<&str> = texts.iter().flat_map(|text| text.split_whitespace()).collect();
     let mut found = BTreeMap::new();
     let mut words = words.into_iter().peekable();
     while let Some(word) = words.next() {
@@ -33,6 +39,12 @@ pub(crate) fn of(container: &Value) -> BTreeMap<String, String> {
         found.insert(name.to_owned(), value.to_owned());
     }
     found
+}
+
+/// With the values of variables, as the kubelet writes them in place of `$(NAME)`. What is taken from elsewhere stays as it is.
+fn expanded(text: &str, container: &Value) -> String {
+    let known = variables(container).into_iter().filter_map(|(name, value)| Some((name, value?)));
+    known.fold(text.to_owned(), |text, (name, value)| text.replace(&format!("$({name})"), value))
 }
 
 /// The same without those that are not settings.
@@ -68,6 +80,12 @@ mod tests {
                 ("v", "2")
             ]
         );
+        let by_variable = json!({"args": ["--cloud-config=$(DIR)/$(FILE)", "--fss-namespace=$(NAMESPACE)"], "env": [
+            {"name": "DIR", "value": "/etc/cloud"}, {"name": "FILE", "value": "vsphere.conf"},
+            {"name": "NAMESPACE", "valueFrom": {"fieldRef": {"fieldPath": "metadata.namespace"}}}]});
+        let of_variables = of(&by_variable);
+        assert_eq!(of_variables["cloud-config"], "/etc/cloud/vsphere.conf");
+        assert_eq!(of_variables["fss-namespace"], "$(NAMESPACE)");
         let settings = settings(&container);
         assert_eq!((settings["strict"].as_str(), settings.get("cloud-config")), ("", None));
     }

@@ -1,6 +1,7 @@
+// SPDX-License-Identifier: Apache-2.0
 //! On which nodes pods are placed.
 
-use super::containers::fields;
+use super::programs::fields;
 use serde_json::{Map, Value};
 
 /// Tolerations that the pods have and that others do not cover.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Differences as fields of the specification and as values of a chart.
 
 use super::compare::{Aspect, Difference, has_password};

@@ -1,3 +1,6 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Every condition type with its meaning and polarity, and the list of conditions that a status is built from.
+
 use super::Reason;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
 use strum::{EnumMessage as _, IntoEnumIterator as _};

@@ -1,7 +1,10 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The custom resource VsphereCloudConfig: the specification and the status of a vSphere connection.
 #![allow(clippy::duplicated_attributes, reason = "every printer column has a name, a type and a path")]
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
 use kube::{CustomResource, KubeSchema};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// A vSphere connection: where a vCenter is, how it is trusted, and which Secret opens it.
@@ -32,6 +35,11 @@ use serde::{Deserialize, Serialize};
         .message("write either caBundle or thumbprint, not both: one way of trusting the certificate is enough")
 )]
 pub struct VsphereCloudConfigSpec {
+    /// What the connection leads to; default: VCenter.
+    #[serde(rename = "type", default, skip_serializing_if = "Option::is_none")]
+    #[x_kube(validation = Rule::new("self != 'Paravirtual'")
+        .message("Paravirtual is not yet supported: a cluster that a Supervisor runs reaches the Supervisor and no vCenter, with other drivers than those of the matrix; leave type out to connect to a vCenter"))]
+    pub connection_type: Option<ConnectionType>,
     /// The address of the vCenter: a host name, an IPv4 or an IPv6 address, without https:// and without a port.
     #[x_kube(validation = Rule::new("size(self) > 0 && !self.contains('/')")
         .message("write the host name or IP address alone, for example vcenter.example.com; the port has a field of its own"))]
@@ -60,6 +68,16 @@ pub struct VsphereCloudConfigSpec {
     /// The certificate authorities that sign the vCenter's certificate; default: those of the system.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ca_bundle: Option<CaBundle>,
+}
+
+/// What a connection leads to; default: VCenter.
+#[derive(Serialize, Deserialize, JsonSchema, Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum ConnectionType {
+    /// A vCenter, with an account.
+    #[default]
+    VCenter,
+    /// The Supervisor that runs this cluster, with a service account. It is not yet supported, and refused.
+    Paravirtual,
 }
 
 fn default_port() -> i32 {

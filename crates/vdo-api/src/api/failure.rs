@@ -1,5 +1,8 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The class of a failure, which decides when the next attempt is made, and its text with causes and remedy for a condition.
+
 use super::Reason;
-use crate::types::{Remedy, with_remedy};
+use crate::types::{Remedy, in_words, with_remedy};
 use std::error::Error;
 
 /// What can be done about a failure, which decides when the next attempt is made.
@@ -35,12 +38,12 @@ pub fn chain(error: &dyn Remedy) -> String {
 /// The error and its sources as one text: every error says its own sentence only.
 #[must_use]
 pub fn causes(error: &dyn Error) -> String {
-    let mut text = error.to_string();
+    let mut text = in_words(&error.to_string());
     let mut source = error.source();
     while let Some(error) = source {
-        let sentence = error.to_string();
+        let sentence = in_words(&error.to_string());
         if !text.contains(&sentence) {
-            text.push_str(": ");
+            text.push_str(if text.is_empty() { "" } else { ": " });
             text.push_str(&sentence);
         }
         source = error.source();

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! vSAN file services: who may mount what.
 
 use kube::KubeSchema;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! When installed drivers may change by themselves.
 
 use kube::KubeSchema;

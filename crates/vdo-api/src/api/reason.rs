@@ -1,3 +1,6 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The closed list of reasons of conditions and events, each with its meaning.
+
 use std::fmt;
 
 macro_rules! reasons {
@@ -136,6 +139,8 @@ reasons! {
     StoragePolicyNotFound,
     /// No datastore is reached by all hosts that nodes run on.
     NoSharedDatastore,
+    /// File volumes are configured, and no cluster has the vSAN file service.
+    NoFileService,
     /// The user lacks privileges that the features in use need.
     PrivilegesMissing,
 
@@ -214,6 +219,8 @@ reasons! {
     InvalidValues,
     /// A ConfigMap or a Secret with values is missing or holds none.
     ValuesNotFound,
+    /// A patch of the specification does not fit the objects of its driver.
+    PatchNotApplicable,
     /// A chart cannot be rendered.
     RenderFailed,
     /// The settings cannot be written in the driver's own configuration format.
@@ -350,6 +357,7 @@ impl Reason {
         Self::IncompatiblePin,
         Self::InvalidValues,
         Self::ValuesNotFound,
+        Self::PatchNotApplicable,
         Self::VolumesInUse,
         Self::RevisionUnusable,
         Self::ClusterIdChanged,

@@ -1,3 +1,6 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The fields of the StorageClasses of the CSI driver, and the StorageClass of claims that name none.
+
 use kube::KubeSchema;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Limits and intervals of the CSI driver.
 
 use kube::KubeSchema;

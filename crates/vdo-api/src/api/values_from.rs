@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Where values of a chart come from besides the specification.
 
 use kube::KubeSchema;

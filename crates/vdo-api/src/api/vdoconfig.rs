@@ -1,6 +1,8 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The specification of the custom resource VDOConfig with its validation rules and printer columns.
 #![allow(clippy::duplicated_attributes, reason = "every printer column has a name, a type and a path")]
 
-use super::{ConflictRule, MaintenanceWindow, VDOConfigStatus};
+use super::{ConflictRule, MaintenanceWindow, Patch, VDOConfigStatus};
 use k8s_openapi::jiff::SignedDuration;
 use kube::{CustomResource, KubeSchema};
 use schemars::JsonSchema;
@@ -124,6 +126,10 @@ pub struct VDOConfigSpec {
     #[schemars(length(max = 16))]
     #[x_kube(merge_strategy = ListMerge::Map(vec!["name".into()]))]
     pub drivers: Vec<Driver>,
+    /// Changes of what the charts render, for what no value reaches, made in this order. They never reach what the admission policy forbids.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(length(max = 64))]
+    pub patches: Vec<Patch>,
 }
 
 fn ten_minutes() -> String {
@@ -150,6 +156,7 @@ impl Default for VDOConfigSpec {
             cloud_provider: None,
             storage_provider: None,
             drivers: Vec::new(),
+            patches: Vec::new(),
         }
     }
 }

@@ -1,3 +1,6 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The status of the custom resource VDOConfig.
+
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
 use kube::KubeSchema;
 use schemars::JsonSchema;

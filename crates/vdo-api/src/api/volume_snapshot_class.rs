@@ -1,3 +1,6 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The fields of the VolumeSnapshotClass of snapshots that name none.
+
 use super::DefaultClassMode;
 use kube::KubeSchema;
 use schemars::JsonSchema;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Nodes that nothing waits for: those that are not alive, and those of another provider.
 
 use super::Node;

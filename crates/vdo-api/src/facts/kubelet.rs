@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! How a kubelet leaves its node to a cloud provider, by what installs it.
 
 use super::Node;

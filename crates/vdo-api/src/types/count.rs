@@ -1,3 +1,6 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Counts with a singular or plural noun, and lists of names cut to the first five.
+
 /// A number with what is counted, for example `1 node` or `3 nodes`.
 #[must_use]
 pub fn count(number: usize, what: &str) -> String {

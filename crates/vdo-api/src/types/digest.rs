@@ -1,3 +1,6 @@
+// SPDX-License-Identifier: Apache-2.0
+//! SHA-256 digests: computed, parsed and written.
+
 use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
 use std::fmt;

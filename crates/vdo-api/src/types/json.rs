@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! JSON that others have written: how much of it is built in memory is counted before anything is built.
 
 use serde::de::{DeserializeOwned, Error as _};

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Arithmetic that cannot overflow, for numbers that registries, servers and objects of the cluster name.
 
 use jiff::Timestamp;

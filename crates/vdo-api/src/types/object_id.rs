@@ -1,3 +1,6 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The identity of a Kubernetes object: group, kind, namespace and name, without the version.
+
 use indexmap::{IndexMap, IndexSet};
 use serde::{Deserialize, Serialize};
 use std::fmt;

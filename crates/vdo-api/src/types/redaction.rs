@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Foreign text without secrets: what stands behind the name of a secret, and what has the form of a key, a token or a password.
 //!
 //! This is the second net, for text of which no list can say what is allowed in it, such as logs and events. Fields, arguments and

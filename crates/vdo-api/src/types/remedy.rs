@@ -1,3 +1,6 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The trait of errors that know what a person can do, and words quoted for a shell.
+
 use std::borrow::Cow;
 use std::error::Error;
 

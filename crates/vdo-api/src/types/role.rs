@@ -1,3 +1,6 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The role of a driver: cloud provider, storage, network or other.
+
 use serde::{Deserialize, Serialize};
 
 /// What a driver does for the cluster. The operator treats drivers by their role, never by their name.

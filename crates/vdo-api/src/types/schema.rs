@@ -1,3 +1,6 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The JSON schema of digests and versions, which are written as texts.
+
 use super::{Digest, DriverVersion, KubernetesVersion, VcenterVersion};
 
 /// The JSON schema of types that are written as a text: that of a text.

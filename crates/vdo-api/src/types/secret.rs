@@ -1,3 +1,6 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The wrapper of a secret value, which is never printed and is wiped from memory when it is dropped.
+
 use std::fmt;
 use zeroize::{ZeroizeOnDrop, Zeroizing};
 

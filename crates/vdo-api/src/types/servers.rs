@@ -1,3 +1,6 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Whether a list of servers names a server, by host, port or certificate thumbprint.
+
 use super::Thumbprint;
 
 /// Whether a list of servers (host names, addresses with or without a port, thumbprints of certificates; separated by commas or spaces)

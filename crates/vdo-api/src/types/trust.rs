@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! How a vCenter proves that it is the one that was meant.
 
 use sha2::{Digest as _, Sha256};

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Versions of platforms and drivers, and the ranges that compare them.
 
 use serde::{Deserialize, Serialize};

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Where the parts of a text stand, for messages about what is wrong with one of them.
 
 use super::{long, repaired};

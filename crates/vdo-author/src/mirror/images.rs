@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Which images a version needs, whatever is set.
 
 use crate::publish::rendered;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The archives of vdoctl that a source has beside its index, as its file of sums lists them.
 
 /// The file that lists them, as `sha256sum` writes it.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Which versions of a matrix go into a mirror.
 
 use std::borrow::Cow;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! What an upgrade from the version before would break, from the objects that both render.
 
 use super::definitions;

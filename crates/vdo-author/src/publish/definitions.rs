@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! What a definition of custom resources loses: objects that are stored must stay readable and valid.
 
 use serde_json::{Map, Value};

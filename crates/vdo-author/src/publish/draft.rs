@@ -1,3 +1,6 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The next version of an index as text, in which entries that this build does not know stay.
+
 use super::PublishError;
 use jiff::{SignedDuration, Timestamp};
 use serde_json::{Map, Value, json};

@@ -1,3 +1,6 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The entry of a version in the matrix, from what its publisher states and from the version before.
+
 use super::PublishError;
 use super::render::rendered;
 use serde_json::{Map, Value, json};

@@ -1,3 +1,6 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Why a matrix cannot be published, with the remedy.
+
 use std::borrow::Cow;
 use vdo_api::types::{Digest, DriverName, DriverVersion, Remedy};
 use vdo_core::matrix::IndexError;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Whether a chart may be published: it lints, and renders for every Kubernetes that it is said to support.
 
 use super::removed_apis::removed_in;

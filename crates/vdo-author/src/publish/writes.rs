@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! In which order the files of a published matrix are replaced: after every single one the folder holds the last version or the next, whole
 //! and signed.
 

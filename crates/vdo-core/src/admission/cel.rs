@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The content that objects may have as variables of a ValidatingAdmissionPolicy, and one expression that compares an object with these.
 //!
 //! A value passes that its shape allows, and a value that the object had before: what others have set there is theirs, and it stays.

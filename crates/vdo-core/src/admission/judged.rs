@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! What each field of an object may bring about, where that is not "what a chart gives it, and nothing else".
 //!
 //! A field that is not listed here is [`Rule::Charts`]: only values are allowed that some chart renders there, and where no chart has the
@@ -106,6 +107,8 @@ pub(super) const PLACES: &[FieldRules] = &[
             ("schedulerName", Filled(&["\"default-scheduler\""])),
             ("securityContext", Filled(&["{}"])),
             ("terminationGracePeriodSeconds", Filled(&["30"])),
+            // It only says on which nodes pods are not.
+            ("topologySpreadConstraints", Free),
         ],
     ),
     (
@@ -130,10 +133,12 @@ pub(super) const PLACES: &[FieldRules] = &[
     (
         "probe",
         &[
-            ("failureThreshold", Filled(&["3"])),
-            ("periodSeconds", Filled(&["10"])),
-            ("successThreshold", Filled(&["1"])),
-            ("timeoutSeconds", Filled(&["1"])),
+            // How often and how long is asked, which slow machines need otherwise (decision 133).
+            ("failureThreshold", Free),
+            ("initialDelaySeconds", Free),
+            ("periodSeconds", Free),
+            ("successThreshold", Free),
+            ("timeoutSeconds", Free),
         ],
     ),
     ("probe.grpc", &[("service", Filled(&["\"\""]))]),
@@ -167,7 +172,7 @@ pub(super) const PLACES: &[FieldRules] = &[
     ),
     (
         "Deployment.spec.strategy.rollingUpdate",
-        &[("maxSurge", Filled(&["\"25%\""])), ("maxUnavailable", Filled(&["\"25%\""]))],
+        &[("maxSurge", Free), ("maxUnavailable", Free)],
     ),
     (
         "DaemonSet.spec",
@@ -179,7 +184,7 @@ pub(super) const PLACES: &[FieldRules] = &[
     ),
     (
         "DaemonSet.spec.updateStrategy.rollingUpdate",
-        &[("maxSurge", Filled(&["0"])), ("maxUnavailable", Filled(&["1"]))],
+        &[("maxSurge", Free), ("maxUnavailable", Free)],
     ),
     (
         "StatefulSet.spec",
@@ -345,7 +350,7 @@ pub(super) fn fields(place: &str) -> impl Iterator<Item = (&'static str, Rule)> 
 }
 
 /// The place of a field of a place.
-pub(super) fn below(place: &str, field: &str) -> String {
+pub(crate) fn below(place: &str, field: &str) -> String {
     match field {
         "metadata" if place == "VDOConfig" => "VDOConfig.metadata".to_owned(),
         "metadata" => "metadata".to_owned(),

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! What a value may be, learnt from the values that charts render.
 
 use super::judged::{Rule, below, fields, rule};

@@ -1,3 +1,6 @@
+// SPDX-License-Identifier: Apache-2.0
+//! A certificate as a server presented it: thumbprints, dates, subject, issuer and names; `verify.rs` judges its validity.
+
 use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use sha1::{Digest as _, Sha1};

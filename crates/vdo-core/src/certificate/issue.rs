@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Issues an authority and the one certificate that it signs. Its only effect is that it draws random keys.
 
 use super::Pair;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The next step of the certificate: state × time → action.
 
 use super::Validity;
@@ -22,6 +23,15 @@ pub struct Known {
     pub since: Timestamp,
     /// Whether every pod of the driver is up to date.
     pub rolled_out: bool,
+}
+
+impl Validity {
+    /// When it is renewed: after two thirds of its life.
+    #[must_use]
+    pub fn renewal(&self) -> Timestamp {
+        let third = (self.until.as_second() - self.from.as_second()) / 3;
+        Timestamp::from_second(self.until.as_second() - third).unwrap_or(self.until)
+    }
 }
 
 /// The next step.

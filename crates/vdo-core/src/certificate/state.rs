@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The stored state of the certificate: a Secret in the namespace of the VDOConfig, which only the operator reads.
 
 use crate::manifest::Object;

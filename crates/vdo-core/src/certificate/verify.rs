@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Whether a certificate is valid by the rules that the API server applies before it calls a webhook. The time is an argument.
 
 use super::CertificateFacts;
@@ -20,15 +21,6 @@ pub struct Validity {
     pub from: Timestamp,
     /// The end.
     pub until: Timestamp,
-}
-
-impl Validity {
-    /// When it is renewed: after two thirds of its life.
-    #[must_use]
-    pub fn renewal(&self) -> Timestamp {
-        let third = (self.until.as_second() - self.from.as_second()) / 3;
-        Timestamp::from_second(self.until.as_second() - third).unwrap_or(self.until)
-    }
 }
 
 /// Verifies a serving certificate in PEM form for this name at this time against these certificate authorities.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! A new version of a driver as an entry of a release file, learnt from the driver's own manifests.
 //!
 //! ```text

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Opening a package. The bytes are hostile until proven otherwise.
 
 use super::model::{Chart, ChartError, Files};

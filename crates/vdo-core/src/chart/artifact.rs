@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! A package as an artifact of Helm: what a registry shows of it.
 
 use super::archive::{ArchiveError, unpack};

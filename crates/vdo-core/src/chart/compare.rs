@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Comparing rendered objects with the driver's own manifest, field by field.
 //!
 //! Every difference is either in the chart's `deviations.yaml` with a reason, or a mistake; every deviation listed there must still

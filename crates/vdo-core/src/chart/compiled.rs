@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The schema of a chart's values, compiled once for all renders.
 
 use jsonschema::Validator;

@@ -1,3 +1,6 @@
+// SPDX-License-Identifier: Apache-2.0
+//! What a template may read besides its values and release: the cluster, the connections and the namespace.
+
 use serde::{Deserialize, Serialize};
 
 /// What a template may know about the world besides its values and its release. No secrets, no clock.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! minijinja as charts have it: few functions, filters and tests, none of which knows a clock, chance, the environment, a file or the
 //! network, and limits on what a template may take.
 

@@ -1,3 +1,6 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The reference of an image in a render after mirrors, overrides and digests, and images of registries that were shut down.
+
 use super::model::Chart;
 use super::release::ImageSource;
 use serde_json::Value;

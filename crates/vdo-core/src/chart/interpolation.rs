@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The rule of whole values: `{{ … }}` stands where a whole YAML value (or key) stands.
 //!
 //! An interpolation is written as JSON. Inside quotes, or glued to other text, its own quotes would end up in the middle of a

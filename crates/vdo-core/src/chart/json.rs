@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! How `{{ … }}` writes: as JSON that every reader of YAML reads alike, as deep and as long as a chart may have it.
 
 use super::engine::OUTPUT_LIMIT;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! `chart lint`: what a chart that opens can still have wrong.
 
 use super::model::Chart;

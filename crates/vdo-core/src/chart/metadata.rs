@@ -1,3 +1,6 @@
+// SPDX-License-Identifier: Apache-2.0
+//! `Chart.yaml`: the driver, its version and role, and which configuration the operator writes for the driver.
+
 use serde::Deserialize;
 use std::collections::BTreeMap;
 use vdo_api::types::{DriverName, DriverRole, DriverVersion};

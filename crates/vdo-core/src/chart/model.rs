@@ -1,3 +1,6 @@
+// SPDX-License-Identifier: Apache-2.0
+//! A chart of one driver version, checked and compiled from the files of a package, ready for `render.rs`.
+
 use super::compiled::CompiledSchema;
 use super::engine::{TEMPLATE_LIMIT, Templates};
 use super::metadata::Metadata;

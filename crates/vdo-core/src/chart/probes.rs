@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! What of a chart's objects a user may set: the chart is rendered with values that are found again in its objects.
 
 use super::model::Chart;

@@ -1,3 +1,6 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The parts of one release that the engine reads: version, date, upstream and images; `releases.rs` reads the files of a minor.
+
 use serde::Deserialize;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Release files: `releases/3.7.yaml` holds what the versions of a minor share, and for each version what it has besides.
 //!
 //! A release is `common`, then the entry of its version merged over it, then the defaults of `release.schema.json` for what neither

@@ -1,3 +1,6 @@
+// SPDX-License-Identifier: Apache-2.0
+//! A chart and values rendered to Kubernetes objects, and every error of a render.
+
 use super::context::Context;
 use super::document::{self, DocumentError};
 use super::engine::{self, FUEL, Limited, OUTPUT_LIMIT};

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! What is wrong with values, for their author: where, what was found, and what is allowed.
 
 mod wording;

@@ -1,3 +1,6 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The files of a chart folder with all its releases, before one release is packaged.
+
 use super::model::Files;
 
 /// The folder of a chart with all its releases, as it lies under `charts/`.

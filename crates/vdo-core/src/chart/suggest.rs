@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The nearest known name for a mistyped one in a template.
 
 use serde_json::{Map, Value};

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! How much one tag of a template may hold. minijinja folds constants again at each operator of a chain, and walks chains and `elif` by
 //! recursion, so their length is limited before it reads them.
 

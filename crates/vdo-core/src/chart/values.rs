@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Values: the chart's defaults, the user's on top, checked against the chart's schema.
 
 use super::model::Chart;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! What must hold for a set of connections whichever driver is configured.
 
 use super::{ConfigError, Connection, Trust};

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! `vsphere.conf`, the file of the cloud provider (CPI), and the Secret beside it.
 
 use super::check::{connections, is_subnet, unlistable};

@@ -1,6 +1,8 @@
+// SPDX-License-Identifier: Apache-2.0
 //! `csi-vsphere.conf`, the file of the CSI driver.
 
 mod settings;
+pub mod since;
 
 pub use settings::{Tuning, is_clients};
 
@@ -18,8 +20,6 @@ pub const FILE: &str = "csi-vsphere.conf";
 pub const MAX_VCENTERS: usize = 5;
 /// The driver refuses more topology categories than this.
 pub const MAX_CATEGORIES: usize = 5;
-/// The first version that reads the trust of each vCenter from its own section, and that compares SHA-256 thumbprints.
-const TRUST_PER_VCENTER: &str = "3.3.0";
 /// The driver refuses a longer cluster id.
 pub const MAX_CLUSTER_ID: usize = 64;
 
@@ -115,67 +115,64 @@ pub struct SnapshotLimits {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Ignored {
     /// The option, as the API spells it.
-    pub option: &'static str,
+    pub option: String,
     /// The sentence for people.
-    pub because: &'static str,
+    pub because: String,
 }
 
 /// Whether this version reads which datastores file shares are put on; later ones choose for themselves.
 #[must_use]
 pub fn reads_file_share_datastores(version: &DriverVersion) -> bool {
-    !at_least(version, "3.2.0")
+    !at_least(version, since::WITHOUT_FILE_SHARE_DATASTORES)
 }
 
 /// The options that are set and that this version of the driver would not honour. They are not an error, because a pinned
 /// old driver still works; they must be shown.
 #[must_use]
 pub fn ignored(version: &DriverVersion, options: &CsiOptions) -> Vec<Ignored> {
-    let before = |since| !at_least(version, since);
-    let candidates = [
+    let without = since::WITHOUT_FILE_SHARE_DATASTORES;
+    let datastores = Ignored {
+        option: "fileVolumes.vsanDataStoreUrl".to_owned(),
+        because: format!("CSI {without} and later choose file-share datastores by the clusters with file service"),
+    };
+    let is_ignored = !options.file_share_datastore_urls.is_empty() && !reads_file_share_datastores(version);
+    let snapshots = options.snapshots != SnapshotLimits::default();
+    let known: [(bool, &str, &str, &str); 5] = [
+        (snapshots, "snapshots", "snapshots", since::SNAPSHOTS),
         (
-            !options.file_share_datastore_urls.is_empty() && !reads_file_share_datastores(version),
-            "fileVolumes.vsanDataStoreUrl",
-            "CSI 3.2.0 and later choose file-share datastores by the clusters with file service",
-        ),
-        (
-            options.snapshots != SnapshotLimits::default() && before("2.4.0"),
-            "snapshots",
-            "CSI knows snapshots from 2.4.0 on",
-        ),
-        (
-            !options.topology_categories.is_empty() && before("2.4.0"),
+            !options.topology_categories.is_empty(),
             "topologyCategories",
-            "CSI knows topology categories from 2.4.0 on",
+            "topology categories",
+            since::TOPOLOGY_CATEGORIES,
         ),
         (
-            options.cluster_distribution.is_some() && before("2.2.0"),
+            options.cluster_distribution.is_some(),
             "clusterDistribution",
-            "CSI knows the distribution of a cluster from 2.2.0 on",
+            "the distribution of a cluster",
+            since::CLUSTER_DISTRIBUTION,
         ),
         (
-            !options.file_share_clusters.is_empty() && before("2.3.0"),
+            !options.file_share_clusters.is_empty(),
             "fileVolumes.vsanClusters",
-            "CSI knows clusters for file volumes from 2.3.0 on",
+            "clusters for file volumes",
+            since::FILE_SHARE_CLUSTERS,
         ),
         (
-            options.migration_datastore_url.is_some() && before("3.0.0"),
+            options.migration_datastore_url.is_some(),
             "migrationDatastoreUrl",
-            "CSI knows a datastore for migrated volumes from 3.0.0 on",
+            "a datastore for migrated volumes",
+            since::MIGRATION_DATASTORE,
         ),
     ];
-    let tuning = options.tuning.all().into_iter().map(|(option, _, since, value)| {
-        let because = match since {
-            "2.2.0" => "CSI reads it from 2.2.0 on",
-            _ => "CSI reads it from 2.6.0 on",
-        };
-        (value.is_some() && before(since), option, because)
+    let known = known.map(|(is_set, option, what, since)| (is_set, option.to_owned(), format!("CSI knows {what} from {since} on"), since));
+    let tuning = options.tuning.all().map(|(setting, value)| {
+        let because = format!("CSI reads it from {} on", setting.since);
+        (value.is_some(), setting.field.join("."), because, setting.since)
     });
-    candidates
-        .into_iter()
-        .chain(tuning)
-        .filter(|(set, ..)| *set)
-        .map(|(_, option, because)| Ignored { option, because })
-        .collect()
+    let newer = known.into_iter().chain(tuning);
+    let newer = newer.filter(|(is_set, .., since)| *is_set && !at_least(version, since));
+    let newer = newer.map(|(_, option, because, _)| Ignored { option, because });
+    is_ignored.then_some(datastores).into_iter().chain(newer).collect()
 }
 
 /// The data of the driver's Secret: [`FILE`], and one `<connection>.ca.pem` for every CA bundle.
@@ -192,7 +189,7 @@ pub fn render(version: &DriverVersion, options: &CsiOptions, given: &[Connection
     let mut file = File::default();
     let mut data = BTreeMap::new();
     write_global(&mut file, options, &keep)?;
-    let per_vcenter = at_least(version, TRUST_PER_VCENTER);
+    let per_vcenter = at_least(version, since::TRUST_PER_VCENTER);
     if !per_vcenter {
         write_trust(&mut file, &mut data, version, only_trust(version, &connections)?)?;
     } else if differing_trust(given).is_empty() {
@@ -244,7 +241,10 @@ fn write_trust(
             file.plain("ca-file", connection.ca_path());
             data.insert(connection.ca_key(), Secret::new(pem));
         }
-        Trust::Thumbprint(print) => file.plain("thumbprint", connection.comparable(print, "CSI", version, TRUST_PER_VCENTER)?),
+        Trust::Thumbprint(print) => file.plain(
+            "thumbprint",
+            connection.comparable(print, "CSI", version, since::TRUST_PER_VCENTER)?,
+        ),
         Trust::SystemRoots | Trust::Insecure => {}
     }
     Ok(())
@@ -290,7 +290,7 @@ fn check_options(version: &DriverVersion, options: &CsiOptions, count: usize) ->
     if count > MAX_VCENTERS {
         return Err(ConfigError::TooManyConnections { count });
     }
-    if count > 1 && !at_least(version, "3.0.0") {
+    if count > 1 && !at_least(version, since::SEVERAL_VCENTERS) {
         return Err(ConfigError::OneVcenterOnly {
             version: version.clone(),
             count,

@@ -1,3 +1,6 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Why the configuration file of a driver cannot be written from the connections and options, with the remedy.
+
 use std::borrow::Cow;
 use vdo_api::types::{DriverVersion, Remedy};
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Writes gcfg, the INI dialect of the CSI driver (`gopkg.in/gcfg.v1`).
 //!
 //! Every value is quoted: unquoted, `;` and `#` would end it without an error. Inside quotes the only escapes are

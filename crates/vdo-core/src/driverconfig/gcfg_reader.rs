@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Reads gcfg, the INI dialect of both drivers (`gopkg.in/gcfg.v1`), as they read it, with the line of each value.
 //!
 //! Names of sections and keys have any case, those of subsections do not. Outside of quotes `;` and `#` begin a comment, and a backslash at

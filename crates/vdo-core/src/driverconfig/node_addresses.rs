@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Which of a machine's addresses the cloud provider gives to its node (pure).
 
 use super::check::subnet;

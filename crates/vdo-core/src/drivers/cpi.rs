@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The vSphere cloud provider.
 
 use super::setup::secret;

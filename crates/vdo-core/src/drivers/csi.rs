@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The vSphere CSI driver.
 
 use super::setup::secret;
@@ -24,7 +25,8 @@ pub const CSI_DRIVER: &str = "csi.vsphere.vmware.com";
 pub const SERVED: &str = "vsphere-webhook-certs";
 
 const NAMESPACE: &str = "vmware-system-csi";
-const SECRET: &str = "vsphere-config-secret";
+/// The Secret with its file, which upstream's documentation names, too.
+pub const CSI_SECRET: &str = "vsphere-config-secret";
 
 pub(super) const DRIVER: Driver = Driver {
     name: CSI,
@@ -47,7 +49,7 @@ pub(super) const DRIVER: Driver = Driver {
         ("admissionregistration.k8s.io/v1", "ValidatingWebhookConfiguration", ""),
     ],
     namespace: NAMESPACE,
-    written: &[("Secret", SECRET), ("Secret", SERVED)],
+    written: &[("Secret", CSI_SECRET), ("Secret", SERVED)],
     workloads: &[
         "vsphere-csi-controller",
         "vsphere-csi-node",
@@ -223,7 +225,7 @@ fn values(spec: &VDOConfigSpec, webhook: Option<&Material>, set: &mut Setter<'_>
 fn ignored(spec: &VDOConfigSpec, chart: &Chart) -> Vec<(String, String)> {
     let csi = spec.storage_provider.clone().unwrap_or_default();
     let options = csi::ignored(&chart.metadata.version, &options("", &csi));
-    let mut all: Vec<(String, String)> = options.into_iter().map(|one| (one.option.into(), one.because.into())).collect();
+    let mut all: Vec<(String, String)> = options.into_iter().map(|one| (one.option, one.because)).collect();
     if let Some(known) = chart.release_data.get("featureStates").and_then(Value::as_object) {
         let fields = csi
             .features
@@ -244,7 +246,7 @@ fn ignored(spec: &VDOConfigSpec, chart: &Chart) -> Vec<(String, String)> {
 fn write(setup: &Setup<'_>) -> Result<Vec<Value>, SetupError> {
     let options = options(setup.cluster_id, &setup.spec.storage_provider.clone().unwrap_or_default());
     let data = csi::render(setup.version, &options, &setup.connections)?;
-    let mut configuration = secret(setup.namespace, SECRET, &data);
+    let mut configuration = secret(setup.namespace, CSI_SECRET, &data);
     configuration["metadata"]["annotations"] = json!({VOLUME_SETTINGS_ANNOTATION: settings(&options, setup).note()});
     let mut secrets = vec![configuration];
     secrets.extend(setup.webhook.map(|material| secret(setup.namespace, SERVED, &served(material))));
@@ -266,10 +268,10 @@ fn settings(options: &csi::CsiOptions, setup: &Setup<'_>) -> VolumeSettings {
 pub fn cluster_id_places() -> [(&'static str, &'static str, &'static str); 4] {
     const MADE_UP: &str = "vsphere-csi-cluster-id";
     [
-        ("Secret", NAMESPACE, SECRET),
+        ("Secret", NAMESPACE, CSI_SECRET),
         ("ConfigMap", NAMESPACE, MADE_UP),
         // Many installers put the driver there.
-        ("Secret", "kube-system", SECRET),
+        ("Secret", "kube-system", CSI_SECRET),
         ("ConfigMap", "kube-system", MADE_UP),
     ]
 }

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The StorageClass of claims and the VolumeSnapshotClass of snapshots that name none: whether there is one of the operator, and whether it is the default (pure).
 
 use super::CSI_DRIVER;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! What a specification says of each driver.
 
 use super::KNOWN;

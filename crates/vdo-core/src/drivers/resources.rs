@@ -1,3 +1,6 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The field of the specification with the resource requests and limits of a workload (pure).
+
 /// The field of the specification with the requests and limits of a container of this workload; the one that does the driver's work, where it has
 /// several.
 #[must_use]

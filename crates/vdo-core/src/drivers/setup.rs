@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! From the specification and the connections: the values of a driver's chart, and the objects with its configuration.
 
 use super::{Material, SetupError, known};

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The tag categories that an object of a driver makes it read (pure).
 
 use super::csi::plugin_categories;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Values that ConfigMaps and Secrets bring (pure).
 
 use crate::drivers::{CLOUD_PROVIDER, STORAGE, field};
@@ -60,8 +61,8 @@ pub fn with_values_from(spec: &VDOConfigSpec, read: impl Fn(&ValuesFrom) -> Opti
     (spec, unread)
 }
 
-/// Maps are merged key by key. A `null` stays, because it takes a default value from the chart.
-fn put_over(base: &mut Value, over: Value) {
+/// Merges maps key by key. A `null` stays until the chart sees it, because it takes a default value away.
+pub fn put_over(base: &mut Value, over: Value) {
     match (base, over) {
         (Value::Object(base), Value::Object(over)) => {
             for (key, value) in over {

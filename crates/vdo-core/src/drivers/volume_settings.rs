@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The settings of the storage driver that volumes depend on, and what a change of them takes away from volumes that are there (pure).
 
 use super::CSI_DRIVER;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! What a person does about pods that the server refuses, by its message.
 
 use crate::drivers;

@@ -1,3 +1,6 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Whether a driver works, from all its objects, pods, endpoints and nodes; `kstatus.rs` judges single objects.
+
 use super::per_node::{Apart, judge};
 use super::scheduling::{Standing, refusal, standing};
 use super::{PodFailure, Pods, Verdict, admission_remedy, log_excerpt, unserved, worst_pod};

@@ -1,3 +1,6 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The verdict on one live object by its kind, by the rules of kstatus; workloads are judged in `rollout.rs`.
+
 use super::rollout::{self, condition};
 use super::{Pods, Verdict};
 use crate::manifest::Object;

@@ -1,3 +1,6 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The line of a container log that says why the container failed, with secrets masked.
+
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::Value;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Workloads that were there and are not any more: their pods are still expected.
 
 use super::scheduling::{Standing, standing};
@@ -46,14 +47,14 @@ pub fn without(found: Option<DriverHealth>, missing: &[MissingWorkload], nodes: 
     if let Some(health) = found.filter(|health| health.reason == Reason::PodsFailing) {
         return Some(DriverHealth { pods, ..health });
     }
-    let others = match missing.len() - 1 {
-        0 => String::new(),
-        more => format!(" and {more} more"),
+    let what = match missing.len() - 1 {
+        0 => format!("{} is missing", first.id),
+        more => format!("{} and {more} more are missing", first.id),
     };
     Some(DriverHealth {
         ready: false,
         reason: Reason::WorkloadMissing,
-        message: format!("{}{others} is missing; {} of {} pods are ready", first.id, pods.ready, pods.wanted),
+        message: format!("{what}; {} of {} pods are ready", pods.ready, pods.wanted),
         pods,
         failure: None,
         unmade: None,
@@ -113,7 +114,7 @@ mod tests {
             (
                 None,
                 vec![workload("DaemonSet", Some(0)), workload("DaemonSet", None)],
-                "WorkloadMissing 0/5: DaemonSet n/x and 1 more is missing; 0 of 5 pods are ready",
+                "WorkloadMissing 0/5: DaemonSet n/x and 1 more are missing; 0 of 5 pods are ready",
             ),
             (
                 Some(health(false, Reason::PodsFailing)),

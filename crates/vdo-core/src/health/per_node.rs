@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! A workload judged node by node: a node that is not alive, or that is none of the driver's, is counted apart, and neither its pod nor
 //! what its absence keeps from moving is a fault of the workload.
 

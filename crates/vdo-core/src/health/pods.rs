@@ -1,3 +1,6 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The pod that is furthest from ready, and what is wrong with its containers or its scheduling.
+
 use crate::manifest::Object;
 use serde_json::Value;
 use std::fmt;

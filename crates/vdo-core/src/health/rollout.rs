@@ -1,3 +1,6 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The verdict on a workload, pod or Job by the numbers in its own status; `per_node.rs` judges a workload node by node.
+
 use super::admission_remedy;
 use crate::manifest::Object;
 use serde_json::Value;

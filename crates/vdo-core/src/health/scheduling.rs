@@ -1,3 +1,6 @@
+// SPDX-License-Identifier: Apache-2.0
+//! On which nodes the pods of a workload may run, by node selector, affinity and taints, and why not on others.
+
 use crate::manifest::{Object, UNINITIALIZED};
 use serde_json::{Map, Value};
 use std::sync::Arc;

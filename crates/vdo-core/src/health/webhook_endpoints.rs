@@ -1,3 +1,6 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Which webhook configuration names a Service without a ready endpoint.
+
 use crate::manifest::Object;
 use serde_json::Value;
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Who else keeps the operator's objects as they are (pure): a program that would undo what is written beside it.
 
 use super::manifests::HELM_RELEASE;

@@ -1,3 +1,6 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The objects of deploy/ that install the operator, adapted to namespace, image, registry, proxy, host network and OpenShift.
+
 use super::matrix::Mounts;
 use super::toleration::{TOLERATIONS, Toleration};
 use crate::manifest::{ManifestError, Object};
@@ -42,6 +45,7 @@ pub static FILES: &[(&str, &str)] = &[
     (OPENSHIFT[1], include_str!("../../../../deploy/openshift-trusted-ca.yaml")),
     ("admission-policy.yaml", include_str!("../../../../deploy/admission-policy.yaml")),
     ("rbac.yaml", include_str!("../../../../deploy/rbac.yaml")),
+    ("readers-rbac.yaml", include_str!("../../../../deploy/readers-rbac.yaml")),
     ("operator.yaml", include_str!("../../../../deploy/operator.yaml")),
     ("service.yaml", include_str!("../../../../deploy/service.yaml")),
     ("network-policy.yaml", include_str!("../../../../deploy/network-policy.yaml")),

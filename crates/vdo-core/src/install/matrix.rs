@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! What the operator gets to judge and to reach the source of its matrix: public keys and credentials, mounted as folders.
 
 use super::VDOCTL;
@@ -7,8 +8,8 @@ use base64::engine::general_purpose::STANDARD;
 use serde_json::{Value, json};
 use vdo_api::api::MANAGED_BY_LABEL;
 
-/// The Secret that names the source.
-const MATRIX: &str = "vdo-matrix";
+/// The Secret that names the source, which is no secret: who may write ConfigMaps shall not choose it.
+pub const MATRIX: &str = "vdo-matrix";
 /// The key of it.
 const SOURCE: &str = "source";
 /// The Secret that lists the files of a matrix that was a folder.

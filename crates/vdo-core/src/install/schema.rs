@@ -1,3 +1,6 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The fields of the custom resources by their definitions: typed values, unknown fields, and fields for completion.
+
 use super::manifests::{Settings, objects};
 use crate::manifest::Object;
 use serde_json::Value;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Taints that the operator tolerates, as `kubectl taint` writes them.
 
 use super::manifests::OPERATOR;

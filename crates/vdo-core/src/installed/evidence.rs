@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! How sure it is that a pod runs a driver.
 
 use std::fmt;

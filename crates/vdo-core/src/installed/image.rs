@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! References of images, as far as they say which program of which version is in them.
 
 use vdo_api::types::DriverVersion;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The mark of a workload of another tool that is moved: its pods make room for those of the operator, and the way back is written down on it.
 //!
 //! `vdoctl adopt --move` sets the mark in the same write as what it stands for, and the operator only reads it.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 use super::*;
 use serde_json::json;
 
@@ -125,6 +126,23 @@ fn installed_workload_without_replicas_is_not_active() {
         let found = Installed::of(&Object::new(value).expect("an object")).expect("a driver");
         assert_eq!(found.is_active(), active, "{kind} {spec} {metadata}");
     }
+}
+
+/// What a kubelet shows of a pod that it runs from a file. Any other pod belongs to its workload, which is looked at instead.
+#[test]
+fn installed_static_pod_is_known_by_the_mark_of_its_kubelet() {
+    let pod = |annotations: Value| {
+        let spec = container("registry.k8s.io/cloud-pv-vsphere/cloud-provider-vsphere:v1.34.0", &[]);
+        Object::new(
+            json!({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "ccm-cp", "namespace": "kube-system",
+            "annotations": annotations}, "spec": spec}),
+        )
+        .expect("an object")
+    };
+    let found = Installed::of(&pod(json!({"kubernetes.io/config.mirror": "hash"}))).expect("a driver");
+    assert!(found.is_static() && found.is_active() && found.evidence.is_proof());
+    assert_eq!(found.version.map(|version| version.to_string()).as_deref(), Some("1.34.0"));
+    assert!(Installed::of(&pod(json!({}))).is_none());
 }
 
 #[test]

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! What a mirror holds: the file `mirror.yaml` beside its index.
 
 use crate::matrix::Index;

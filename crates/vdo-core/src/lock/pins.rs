@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Images of objects: by the digest that the mirror has for them, and from the mirror alone.
 
 use super::Lock;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Where things lie in the registry of a mirror.
 
 use super::{Image, Lock};

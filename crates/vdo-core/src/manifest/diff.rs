@@ -1,3 +1,6 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The fields in which a live object differs from the desired one, or that an apply changes; `patch.rs` makes merge patches.
+
 use super::Object;
 use serde_json::Value;
 use std::fmt;
@@ -136,6 +139,27 @@ pub fn changes(result: &Object, live: &Object) -> Vec<Difference> {
     all
 }
 
+/// The same differences, with each container of a pod by its name: `spec.template.spec.containers[csi-attacher].image`. For people; what is
+/// decided by a path is decided by its place.
+#[must_use]
+pub fn by_container(mut fields: Vec<Difference>, object: &Object) -> Vec<Difference> {
+    for field in &mut fields {
+        if let Some(path) = container_path(&field.path, object.value()) {
+            field.path = path;
+        }
+    }
+    fields
+}
+
+fn container_path(path: &str, object: &Value) -> Option<String> {
+    let (list, rest) = path.split_once('[')?;
+    let (place, rest) = rest.split_once(']')?;
+    let is_of_containers = list.ends_with(".containers") || list.ends_with(".initContainers");
+    let pointer = format!("/{}/{place}/name", list.replace('.', "/"));
+    let name = object.pointer(&pointer).filter(|_| is_of_containers)?.as_str()?;
+    Some(format!("{list}[{name}]{rest}"))
+}
+
 /// Whether the items of both lists have the same names, or have none: an item at a place is then compared with the one that was there.
 fn same_names(items: &[Value], there: &[Value]) -> bool {
     let named = |item: &Value| item.get("name").is_some_and(Value::is_string);
@@ -151,6 +175,28 @@ fn same_number(wanted: &Value, found: &Value) -> bool {
 mod tests {
     use super::*;
     use serde_json::json;
+
+    #[test]
+    fn differences_name_containers_and_keep_other_places() {
+        let pod = json!({"containers": [{"name": "driver"}, {"name": "csi-attacher"}], "initContainers": [{"name": "first"}], "tolerations": [{}]});
+        let object = json!({"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "d", "namespace": "n"}, "spec": {"template": {"spec": pod}}});
+        let object = Object::new(object).expect("an object");
+        let at = |path: &str| Difference {
+            path: format!("spec.template.spec.{path}"),
+            wanted: Value::Null,
+            found: Value::Null,
+        };
+        for (path, expected) in [
+            ("containers[1].image", "containers[csi-attacher].image"),
+            ("containers[0].args[1]", "containers[driver].args[1]"),
+            ("initContainers[0].image", "initContainers[first].image"),
+            ("containers[7].image", "containers[7].image"),
+            ("tolerations[0].key", "tolerations[0].key"),
+            ("containers", "containers"),
+        ] {
+            assert_eq!(by_container(vec![at(path)], &object), [at(expected)], "{path}");
+        }
+    }
 
     #[test]
     fn differences_only_wanted_fields_are_compared() {

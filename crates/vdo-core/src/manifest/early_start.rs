@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Workloads whose pods may run before a cloud provider has initialised the nodes.
 
 use super::Object;

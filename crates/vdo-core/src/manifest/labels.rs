@@ -1,3 +1,6 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The labels and annotations of owned objects: apply set, digest, and the configuration checksum that restarts pods.
+
 use super::Object;
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;

@@ -1,3 +1,6 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The handover of fields from installers on adoption, and back on release; `plan/managed_fields.rs` reads who wrote a field.
+
 use serde_json::{Map, Value, json};
 
 /// The names under which tools that install and leave own fields: who adopts an object from them takes over their fields too, so

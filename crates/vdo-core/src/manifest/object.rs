@@ -1,6 +1,9 @@
+// SPDX-License-Identifier: Apache-2.0
+//! A Kubernetes object with access to its metadata, pod template and digest, and without Secret content in any log.
+
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
 use std::borrow::Cow;
 use std::fmt;
 use std::sync::Arc;
@@ -215,6 +218,20 @@ impl Object {
         self.value().pointer("/spec/template/spec")
     }
 
+    /// An object of the same name that says nothing else.
+    #[must_use]
+    pub fn nameplate(&self) -> Self {
+        let mut metadata = Map::new();
+        for key in ["name", "namespace"] {
+            metadata.extend(self.value()["metadata"].get(key).map(|value| (key.to_owned(), value.clone())));
+        }
+        let value = json!({"apiVersion": self.api_version(), "kind": self.kind(), "metadata": metadata});
+        Self(Arc::new(Content {
+            id: self.0.id.clone(),
+            value,
+        }))
+    }
+
     /// The statuses of a pod's containers, those of its init containers first.
     pub fn container_statuses(&self) -> impl Iterator<Item = &Value> {
         let lists = ["/status/initContainerStatuses", "/status/containerStatuses"];
@@ -333,7 +350,6 @@ impl fmt::Debug for Object {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use serde_json::json;
 
     #[test]
     fn object_without_kind_or_name_is_rejected() {

@@ -1,3 +1,6 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The JSON merge patch (RFC 7386) that makes one object out of another; user patches are in `patches`.
+
 use serde_json::{Map, Value};
 
 /// The JSON merge patch (RFC 7386) that makes `to` out of `from`: what is gone is named with null, what is equal is left out.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! What the server is asked in place of what it cannot be asked: a pod of a workload, and an object that is recreated.
 
 use super::Object;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Whether one version fits the platform and what is asked of it.
 
 use super::index::{Driver, Entry, State};

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Two indexes side by side: what differs in them, and what an operator would do differently.
 
 use super::index::{Entry, Index, State};

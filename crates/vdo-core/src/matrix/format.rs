@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The index as it is written, before anything in it is believed.
 
 use super::index::{BuildFloor, Confidence, Image, Requirement, Source, UpgradesFrom, Verdict};

@@ -1,3 +1,6 @@
+// SPDX-License-Identifier: Apache-2.0
+//! An upgrade that waits for now, such as for a maintenance window, and the version that stays meanwhile.
+
 use super::rejection::{Rejected, Rejection};
 use super::resolve::DriverRequest;
 use vdo_api::types::DriverVersion;

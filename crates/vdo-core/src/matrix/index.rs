@@ -1,3 +1,6 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The checked compatibility matrix as data: drivers, versions, their ranges, features and images; `format.rs` is the file.
+
 use super::privileges::PrivilegeRules;
 use super::released::Released;
 use super::resolve::UpdatePolicy;

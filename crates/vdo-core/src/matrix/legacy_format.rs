@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The compatibility file of the original operator: `{"CSI": {"2.7.0": {…}}, "CPI": {…}}`, read into an [`Index`].
 //!
 //! Such a file names plain manifests and no digests, so nothing in it can be installed by itself. [`Index::with_charts_of`] lends

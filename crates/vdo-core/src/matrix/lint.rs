@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Every mistake in an index at once, with its place. [`Index::parse`](super::Index::parse) stops at the first one that matters;
 //! this is for the author of an index.
 
@@ -5,10 +6,10 @@ mod legacy;
 mod reachable;
 mod structure;
 mod versions;
+mod whole;
 
 use super::index::{Image, Index};
 use serde_json::Value;
-use std::collections::BTreeMap;
 use std::num::NonZero;
 use vdo_api::types::{ChartRef, Digest, DriverName, DriverVersion};
 use vdo_api::yaml::{self, YamlError};
@@ -127,18 +128,23 @@ pub fn lint(text: &str, lender: &Index) -> Report {
             return report;
         }
     };
+    // What it holds instead may be anything, and is not repeated.
+    if !index.is_object() {
+        report.add(&IndexPath::default(), "", "this is not a matrix index: it has no fields");
+        return report;
+    }
     if super::legacy_format::is(&index) {
         legacy::check(&index, lender, &mut report);
         return report;
     }
     structure::check(&index, &mut report);
-    top(&index, &mut report);
+    whole::check(&index, &mut report);
     let mut candidates = Vec::new();
     for (name, driver) in drivers(&index) {
         candidates.extend(versions::check(&index, name, driver, &mut report));
     }
     reachable::check(candidates, &mut report);
-    circles(&index, &mut report);
+    whole::circles(&index, &mut report);
     report
 }
 
@@ -150,59 +156,6 @@ fn drivers(index: &Value) -> impl Iterator<Item = (&String, &Value)> {
 fn entries<'a>(name: &'a str, driver: &'a Value) -> impl Iterator<Item = (IndexPath, &'a Value)> {
     let all = driver["versions"].as_array().into_iter().flatten();
     all.enumerate().map(move |(i, entry)| (IndexPath::entry(name, i, entry), entry))
-}
-
-fn top(index: &Value, report: &mut Report) {
-    let here = IndexPath::default();
-    let time = |field: &str| index[field].as_str().and_then(|text| text.parse::<jiff::Timestamp>().ok());
-    for field in ["generated", "expires"] {
-        if index[field].is_string() && time(field).is_none() {
-            report.add(&here, field, "this is no time; write for example 2026-11-20T00:00:00Z");
-        }
-    }
-    if let (Some(generated), Some(expires)) = (time("generated"), time("expires"))
-        && expires <= generated
-    {
-        report.add(&here, "expires", "it expires before it was generated");
-    }
-    let mut seen = BTreeMap::new();
-    for (i, floor) in index["vcenterBuilds"].as_array().into_iter().flatten().enumerate() {
-        let field = format!("vcenterBuilds.{i}");
-        if let Some(other) = seen.insert((floor["reported"].to_string(), floor["build"].to_string()), i) {
-            report.add(&here, &field, format!("it overlaps with vcenterBuilds.{other}; keep one of them"));
-        }
-        versions::evidence(index, &here, &field, floor, report);
-    }
-}
-
-/// Drivers that need each other in a circle: none could be installed first. One that needs itself is reported at its version.
-fn circles(index: &Value, report: &mut Report) {
-    let needs = |name: &str| -> Vec<String> {
-        let entries = index["drivers"][name]["versions"].as_array().into_iter().flatten();
-        let required = entries.flat_map(|entry| entry["requires"].as_array().into_iter().flatten());
-        let others = required.filter_map(|r| r["driver"].as_str()).filter(|other| *other != name);
-        let mut all: Vec<String> = others.map(str::to_owned).collect();
-        all.sort();
-        all.dedup();
-        all
-    };
-    for (start, _) in drivers(index) {
-        let mut reached = needs(start);
-        let mut i = 0;
-        while let Some(name) = reached.get(i).cloned() {
-            let more: Vec<String> = needs(&name).into_iter().filter(|other| !reached.contains(other)).collect();
-            reached.extend(more);
-            i += 1;
-        }
-        if reached.contains(start) {
-            let way = reached.join(", ");
-            report.add(
-                &IndexPath::driver(start),
-                "requires",
-                format!("it needs itself in a circle (through {way}); one of them has to do without"),
-            );
-        }
-    }
 }
 
 /// What an entry says about its chart, where that can be read.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! A minor of Kubernetes that no version of a driver names yet: what there is, what would have to come, and what it risks not to wait (pure).
 
 use super::index::{Driver, Index, State};

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! From bytes to an [`Index`]: everything is checked here, so nothing has to be checked later.
 
 use super::format::{RawEntry, RawIndex, RawState, RawSupport};
@@ -284,9 +285,7 @@ fn consistent(
     }
     let mut named = entry.upgrades_from.iter().flat_map(|from| &from.preconditions);
     if let Some(name) = named.find(|name| !preconditions.contains_key(*name)) {
-        return Err(format!(
-            "the precondition {name:?} is not under preconditions; say there what it means"
-        ));
+        return Err(format!("the precondition {name:?} is not defined under preconditions"));
     }
     Ok(())
 }

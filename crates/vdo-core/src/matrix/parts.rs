@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! An index with its signature and charts in parts that each fit into a ConfigMap (pure).
 //!
 //! A list of contents names every file and the parts that it is put together from. Parts are named after their content, so a list that is

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! What the drivers may do in a vCenter, as an index states it by feature and by version of a driver (pure). What its words mean is in
 //! `vsphere`; here they are text, so that an index with a newer word is read by an older program.
 

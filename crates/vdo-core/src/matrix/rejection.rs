@@ -1,3 +1,6 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Why a version was rejected and why no version fits, with texts and remedies; `constraints.rs` decides about one version.
+
 use super::not_yet::NotYet;
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -160,7 +163,7 @@ pub enum Cause {
         /// The newest version that fits now.
         fits: Option<DriverVersion>,
     },
-    /// Nothing is to be updated, and the matrix does not know what is installed.
+    /// The matrix does not list what is installed, and nothing newer fits or may be chosen.
     InstalledUnknown {
         /// What is installed.
         installed: DriverVersion,
@@ -278,10 +281,9 @@ impl fmt::Display for NoFit {
                     write!(f, "; {fits} fits")?;
                 }
             }
-            Cause::InstalledUnknown { installed } => write!(
-                f,
-                "{driver} {installed} is installed and is not to be updated, and the matrix does not know that version"
-            )?,
+            Cause::InstalledUnknown { installed } => {
+                write!(f, "{driver} {installed} is installed, and the matrix does not list that version")?
+            }
         }
         self.others.iter().try_for_each(|other| write!(f, ". Also, {other}"))
     }

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! When versions were released, as far as that is known, and how old an index is beside them (pure).
 
 use super::index::Index;

@@ -1,3 +1,6 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The joint choice of one version for each driver, by pins, update policy, installed versions and what the drivers need.
+
 use super::constraints::{Constraints, Exclusion, Verdicts, judge, misfit};
 use super::held::Held;
 use super::index::{Driver, Entry, Index, Requirement, State};
@@ -315,6 +318,9 @@ fn unpinned<'a>(
             let others = good.into_iter().filter(|other| other.version != entry.version).map(plain);
             Ok([stays].into_iter().chain(others).collect())
         }
+        (_, Some((version, None))) if good.is_empty() => Err(Cause::InstalledUnknown {
+            installed: version.clone(),
+        }),
         _ => Ok(good.into_iter().map(plain).collect()),
     }
 }

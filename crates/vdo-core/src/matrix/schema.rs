@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The fields that an index may have, by its published schema; and those that this build does not know.
 
 use serde_json::{Map, Value};

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Versions of two drivers that must not run side by side, even for the time of an upgrade.
 
 use super::index::{Index, Requirement};

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! An index that is used, with the charts that are in use, as the cluster keeps it (pure).
 
 use super::parse::INDEX_LIMIT;

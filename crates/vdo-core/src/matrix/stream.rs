@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! An index, read as it comes, from JSON and YAML alike: one version stands in memory in the form in which it is written, fields that
 //! this build does not know are counted and not built, and versions of which the same is known share it.
 

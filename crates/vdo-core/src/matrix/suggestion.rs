@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The smallest change that would make a choice possible.
 
 use super::constraints::{Constraints, each, outside};
@@ -43,8 +44,13 @@ pub(super) fn suggestion(
         Cause::InstalledUnknown { .. } if request.is_some_and(|request| request.held.is_some()) => {
             Some("It goes on when a maintenance window opens; pin a listed version, to let it be managed before".to_owned())
         }
-        Cause::InstalledUnknown { .. } => {
-            Some("Pin a listed version, change updatePolicy, or bring a newer matrix, to let it be managed".to_owned())
+        Cause::InstalledUnknown { installed } => {
+            let mut older = rejected.iter().filter(|other| matches!(other.reason, Rejection::Downgrade { .. }));
+            let pin = match older.next() {
+                Some(other) => format!("{} to go back to it", other.version),
+                None => "a listed version to change to that one".to_owned(),
+            };
+            Some(format!("Bring a matrix that lists {installed}, or pin {pin}"))
         }
         Cause::NothingFits => nothing_fits(driver, query, request?, (rejected, not_yet)),
     }

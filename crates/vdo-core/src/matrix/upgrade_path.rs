@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Upgrade edges: a version may say from which one on it can be reached; then the way leads through versions in between.
 
 use super::constraints::Exclusion;

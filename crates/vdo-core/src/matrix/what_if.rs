@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! What an upgrade of the platform would do: the same choice, asked with other facts, stage after stage.
 
 use super::constraints::{Constraints, Exclusion, judge, misfits};

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The SecurityContextConstraints that the pods of a workload need, from their specification alone.
 //!
 //! OpenShift admits a pod that one of the constraints allows which its account may use. Each constraint has a ClusterRole

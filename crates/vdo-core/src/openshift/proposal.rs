@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! What OpenShift knows of its vSphere, as a proposal for an installation (pure). A person confirms it.
 
 mod cloud_config;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The proxy of the whole cluster, as OpenShift has it.
 
 use crate::manifest::Object;

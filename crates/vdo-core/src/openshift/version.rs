@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Versions of OpenShift, and the version of Kubernetes in each.
 
 use std::str::FromStr;

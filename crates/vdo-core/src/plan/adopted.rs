@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! What becomes of objects that other tools made and that were adopted, when they are not desired any more: they stay.
 //!
 //! The mark is an annotation on the object itself, so that it outlives the inventory.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! What a person approves.
 
 use super::{Change, Desired, Plan, Step};

@@ -1,3 +1,6 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The rules that no plan may break, checked before the first write.
+
 use super::prune::PROTECTED;
 use super::recreate::replaceable;
 use super::{Desired, Inventory, Step};

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Who keeps a field that another manager has changed.
 
 use crate::manifest::{Difference, Object};

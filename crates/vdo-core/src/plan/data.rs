@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! What in a cluster holds data of the storage driver, or leads to it, and outlives the driver.
 
 use super::Volumes;

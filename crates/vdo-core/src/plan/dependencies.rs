@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! What each step depends on: the one place that says "B waits for A".
 
 use super::waves::WORKLOADS;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Who changed an object of ours, and whether another manager keeps changing it back.
 
 use super::managed_fields::writer;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! A driver, or an operator of drivers, that another manager runs in the same cluster.
 
 use super::{Adoption, Desired, Ownership, ownership};
@@ -159,7 +160,7 @@ fn in_the_way(object: &Object, driver: &str, evidence: Option<&Evidence>, whose:
         (Ownership::Adoptable { how }, false) => Some(format!(
             "{object} runs {what} in another place{evidence}, made by {how}; vdoctl adopt shows its settings; move it with: {GO_ON}, or remove it with: {}; \
              to let it stay, leave {field} out of the VDOConfig",
-            removal(object, how)
+            removal(object, driver, how)
         )),
         (Ownership::Adoptable { .. } | Ownership::Ours, _) => None,
     }
@@ -185,10 +186,13 @@ pub fn rivals(found: &[Installed], apply_set: &str, home: &str) -> Vec<Foreigner
     running.filter_map(rival).collect()
 }
 
-/// The command that takes a workload out of the way, for its kind and for what made it. Volumes and nodes stay as they are.
-fn removal(object: &Object, how: &Adoption) -> String {
+/// The command that takes a workload out of the way, for its kind and for what made it. Volumes and nodes stay as they are: with the release
+/// of a CSI driver Helm would delete the CSIDriver and the Secret with the cluster id, and it reads an annotation that keeps objects in the
+/// release alone, not on the objects.
+fn removal(object: &Object, driver: &str, how: &Adoption) -> String {
     let (namespace, name) = (object.namespace(), object.name());
     if let Adoption::Helm { release } = how
+        && drivers::role(driver) == DriverRole::CloudProvider
         && let Some((place, release)) = release.split_once('/')
     {
         return format!("helm uninstall {release} --namespace {place}");
@@ -339,6 +343,21 @@ mod tests {
             foreigners(&desired[..1], &[object("CSIDriver", "", CSI_DRIVER, &openshift)], ("set", "vdo")),
             []
         );
+    }
+
+    /// What Helm deletes with a release of the cloud provider is its own; with one of the CSI driver it is the identity of volumes.
+    #[test]
+    fn foreign_workload_of_helm_is_removed_without_the_identity_of_volumes() {
+        let helm = Adoption::Helm {
+            release: "rancher/storage".into(),
+        };
+        for (driver, kind, expected) in [
+            (CPI, "DaemonSet", "helm uninstall storage --namespace rancher"),
+            (CSI, "Deployment", "kubectl --namespace n scale deployment w --replicas 0"),
+            (CSI, "DaemonSet", "kubectl --namespace n delete daemonset w"),
+        ] {
+            assert_eq!(removal(&object(kind, "n", "w", &json!({})), driver, &helm), expected);
+        }
     }
 
     #[test]

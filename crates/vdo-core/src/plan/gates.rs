@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Whether a step may start, and what it waits for. A gate never adds a step or changes one.
 
 use super::drift::contended;
@@ -168,7 +169,7 @@ impl Plan {
         self.unfinished.insert(driver);
     }
 
-    /// A driver that waits for one that is held, because of what the matrix says or because one of its steps depends on a step of it.
+    /// A driver that waits for another driver that is held: by the matrix, or because a step of the first depends on a step of the second.
     fn next_dependent(&self, needs: &Needs) -> Option<Wait> {
         let mut others = self.steps.iter().filter(|planned| {
             let driver = planned.step.driver();

@@ -1,3 +1,6 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The inventory: every object that may exist because of the operator, as stored in a Secret, with its size limit.
+
 use super::stored_history::{first_revisions, history, history_text, part};
 use super::{PackedObjects, Revision};
 use crate::manifest::Object;
@@ -63,7 +66,7 @@ pub struct InventoryError {
 /// What is wrong with it.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum Damage {
-    #[error("the list of objects is none")]
+    #[error("the list of objects is not a list")]
     Text(#[source] serde_json::Error),
     #[error("its part {0} is not what was stored; another user changed it")]
     Changed(String),

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! What was applied of a driver last: it is repaired to that while nothing else is known of it.
 
 use super::{Desired, Entry, Inventory, applied};

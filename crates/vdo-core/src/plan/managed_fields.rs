@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Who wrote which field, by the record of field managers that every object carries.
 
 use crate::manifest::{Difference, Object};

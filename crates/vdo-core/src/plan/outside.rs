@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! What a revision needs that is not kept with it: kinds that the API server serves, and images that nodes have or can pull.
 
 use super::dependencies::brings;

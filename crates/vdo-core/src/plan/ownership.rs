@@ -1,9 +1,12 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Whose is an object that is in the cluster? Decided from the object alone.
 
+use crate::install::VDOCTL;
 use crate::manifest::{Object, is_owned};
 use serde_json::Value;
 use std::fmt;
-use vdo_api::api::{GROUP, MANAGED_BY_LABEL, PART_OF_LABEL};
+use vdo_api::api::{GROUP, MANAGED_BY, MANAGED_BY_LABEL, PART_OF_LABEL};
+use vdo_api::types::FIELD_MANAGER;
 
 /// To whom a live object belongs.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -34,6 +37,11 @@ pub enum Adoption {
     },
     /// The original operator (vmware-tanzu).
     OriginalOperator,
+    /// Something that leaves no mark but the name under which it wrote the fields.
+    Manager {
+        /// The field manager.
+        name: String,
+    },
     /// Something that leaves no mark.
     Unmarked,
 }
@@ -45,7 +53,18 @@ impl fmt::Display for Adoption {
             Self::Helm { release } if release.is_empty() => f.write_str("Helm"),
             Self::Helm { release } => write!(f, "Helm release {release}"),
             Self::OriginalOperator => f.write_str("the original VDO"),
+            Self::Manager { name } => write!(f, "field manager {name}"),
             Self::Unmarked => f.write_str("a manager that left no mark"),
+        }
+    }
+}
+
+impl fmt::Display for Ownership {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Ours => f.write_str(MANAGED_BY),
+            Self::Adoptable { how } => how.fmt(f),
+            Self::Foreign { who } => f.write_str(who),
         }
     }
 }
@@ -82,7 +101,7 @@ pub fn ownership(live: &Object, apply_set: &str) -> Ownership {
         return owner;
     }
     if let Some(set) = live.label(PART_OF_LABEL).filter(|set| *set != apply_set) {
-        let name = if live.label(MANAGED_BY_LABEL) == Some(vdo_api::api::MANAGED_BY) {
+        let name = if live.label(MANAGED_BY_LABEL) == Some(MANAGED_BY) {
             "another VDOConfig"
         } else {
             "another apply set"
@@ -96,12 +115,25 @@ pub fn ownership(live: &Object, apply_set: &str) -> Ownership {
     match live.label(MANAGED_BY_LABEL) {
         Some("Helm" | "Tiller") => adoptable(Adoption::Helm { release: release(live) }),
         // Ours without its apply set, for example after a user has edited labels; and tools that do not stay.
-        Some(vdo_api::api::MANAGED_BY | "kubectl" | "kustomize") | None if live.annotation(LAST_APPLIED).is_some() => {
-            adoptable(Adoption::Kubectl)
+        Some(MANAGED_BY | "kubectl" | "kustomize") | None if live.annotation(LAST_APPLIED).is_some() => adoptable(Adoption::Kubectl),
+        Some(MANAGED_BY | "kubectl" | "kustomize") | None => {
+            adoptable(first_manager(live).map_or(Adoption::Unmarked, |name| Adoption::Manager { name }))
         }
-        Some(vdo_api::api::MANAGED_BY | "kubectl" | "kustomize") | None => adoptable(Adoption::Unmarked),
         Some(other) => foreign(format!("{other} (label {MANAGED_BY_LABEL})")),
     }
+}
+
+/// The field manager that wrote an object first, where the record of field managers was read with it.
+fn first_manager(live: &Object) -> Option<String> {
+    let all = live.value().pointer("/metadata/managedFields").and_then(Value::as_array)?;
+    let text = |entry: &Value, key: &str| entry[key].as_str().unwrap_or_default().to_owned();
+    let of_others = all.iter().filter(|entry| {
+        let is_own = [FIELD_MANAGER, VDOCTL].contains(&text(entry, "manager").as_str());
+        !is_own && text(entry, "subresource").is_empty()
+    });
+    // Of the same second the first one of the record counts.
+    let first = of_others.min_by_key(|entry| text(entry, "time"))?;
+    Some(text(first, "manager")).filter(|name| !name.is_empty())
 }
 
 fn foreign(who: String) -> Ownership {
@@ -119,6 +151,10 @@ fn owner_reference(live: &Object) -> Option<Ownership> {
     let controls = |owner: &&&Value| owner.get("controller").and_then(Value::as_bool) == Some(true);
     // Whatever else owns an object, it goes when its last owner goes; the controller is the one to name.
     match of_others.iter().find(controls).or(of_others.first()) {
+        Some(owner) if text(owner, "kind") == "Node" => Some(foreign(format!(
+            "the kubelet of node {} (a file in its folder for static pods)",
+            text(owner, "name")
+        ))),
         Some(owner) => Some(foreign(format!("{} {}", text(owner, "kind"), text(owner, "name")))),
         None if all.is_empty() => None,
         None => Some(Ownership::Adoptable {
@@ -161,6 +197,23 @@ mod tests {
             (ours, "ours"),
             (json!({}), "adopt from a manager that left no mark"),
             (json!({"annotations": {LAST_APPLIED: "{}"}}), "adopt from kubectl apply"),
+            // Without any other mark the first field manager is named; who only wrote the status, or moved it, did not make it.
+            (
+                json!({"managedFields": [
+                    {"manager": "kubelet", "subresource": "status", "time": "2026-01-01T00:00:00Z"},
+                    {"manager": "kube-controller", "time": "2026-03-01T00:00:00Z"},
+                    {"manager": "before-first-apply", "time": "2026-02-01T00:00:00Z"},
+                    {"manager": VDOCTL, "time": "2026-01-01T00:00:00Z"}]}),
+                "adopt from field manager before-first-apply",
+            ),
+            (
+                json!({"managedFields": [{"manager": VDOCTL}]}),
+                "adopt from a manager that left no mark",
+            ),
+            (
+                json!({"ownerReferences": [{"apiVersion": "v1", "kind": "Node", "name": "cp", "controller": true}]}),
+                "the kubelet of node cp (a file in its folder for static pods)",
+            ),
             (json!({"labels": {"app.kubernetes.io/managed-by": "Helm"}}), "adopt from Helm"),
             (
                 json!({"labels": {"app.kubernetes.io/managed-by": "Helm"},

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The objects of a driver as they were applied, compressed.
 
 use crate::manifest::Object;

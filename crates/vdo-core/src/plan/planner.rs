@@ -1,3 +1,6 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The whole plan from desired objects, live objects and inventory; `prune.rs` makes the deletions, `gates.rs` the waits.
+
 use super::conflict::{Settlement, settle};
 use super::dependencies::{brings, dependencies};
 use super::prune::prune;

@@ -1,5 +1,9 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Which objects of the inventory are deleted, kept or released, in which order, and what must be looked up first.
+
 use super::adopted::{left_running, stays};
 use super::termination::{blocker, waited};
+use super::users::USED;
 use super::{Desired, Entry, Gate, Input, Observed, Plan, Skip, Step, Wait};
 use crate::drivers::STORAGE;
 use crate::manifest::{Object, is_owned};
@@ -13,6 +17,8 @@ use vdo_api::types::{ById, Ids, ObjectId};
 pub enum Lookup {
     /// What holds this class or definition?
     HeldBy(ObjectId),
+    /// What do workloads of others use in this namespace?
+    UsedIn(String),
     /// Which volumes does the storage driver have?
     Volumes,
 }
@@ -39,6 +45,9 @@ pub fn lookups(input: &Input<'_>) -> BTreeSet<Lookup> {
     if leaves_as_a_whole(STORAGE.name, &unwanted.deleted, &input.inventory.objects, &wanted) {
         all.insert(Lookup::Volumes);
     }
+    let deleted = unwanted.deleted.iter().map(|(id, ..)| *id);
+    let namespaces = deleted.filter(|id| USED.contains(&id.kind()) && !id.namespace.is_empty());
+    all.extend(namespaces.map(|id| Lookup::UsedIn(id.namespace.to_string())));
     all
 }
 
@@ -64,7 +73,10 @@ impl<'a> Unwanted<'a> {
         for (id, entry) in unwanted {
             let Some(live) = input.observed.live.get(id) else { continue };
             let mark = keep_mark(live).map(|mark| format!("as its annotation {mark} asks"));
-            let kept = mark.or_else(|| stays(id, entry, live, is_desired(&entry.driver), &left));
+            let used = || input.observed.used.get(id).map(|user| format!("{user} uses it"));
+            let kept = mark
+                .or_else(|| stays(id, entry, live, is_desired(&entry.driver), &left))
+                .or_else(used);
             match verdict(id, entry, live, kept, input.observed, input.apply_set) {
                 Verdict::Stays(message) => all.stays.push(Skip { id: id.clone(), message }),
                 Verdict::Released(mark) => all.released.push((id, entry, live, mark)),

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Which objects may be recreated where a field differs that cannot be changed, and what becomes of their pods.
 
 use crate::manifest::Object;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The states that were applied of a driver, one after the other, as they are kept in the inventory.
 
 use super::PackedObjects;
@@ -40,6 +41,9 @@ pub struct About {
     pub chart: String,
     /// The digest of the values that the chart was rendered with.
     pub values: String,
+    /// The digest of the patches of the specification that are in the objects; absent without any.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub patches: String,
     /// The digest of the driver's configuration, salted as that of Secrets is.
     pub configuration: String,
     /// The version of the compatibility matrix.
@@ -170,6 +174,7 @@ fn cause(before: Option<&Revision>, about: &About) -> String {
     let differs = [
         ("chart", before.chart != about.chart),
         ("values", before.values != about.values),
+        ("patches", before.patches != about.patches),
         ("configuration", before.configuration != about.configuration),
     ];
     let named: Vec<&str> = differs.iter().filter(|(_, differs)| *differs).map(|(name, _)| *name).collect();

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! When a change of a driver is given up, and what is brought back instead.
 
 use super::{Failed, Outcome, Revision, Rollback};

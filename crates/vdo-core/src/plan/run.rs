@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! What of a plan may be carried out now.
 
 use super::planner::{Row, rows, step, wanted};
@@ -177,8 +178,8 @@ impl Plan {
         }
     }
 
-    /// The inventory without what is gone, with the UIDs of what is there and with what was applied, for every driver that has reached
-    /// what is wanted; `None` when that is what is stored.
+    /// The inventory after this run, for every driver that is as it should be: without objects that are gone, with the UIDs of those that exist and
+    /// with the applied content; `None` when exactly that is stored.
     fn narrowed(&self, input: &Input<'_>, held: &BTreeSet<&str>) -> Option<Inventory> {
         let mut inventory = Cow::Borrowed(input.inventory);
         let finished = |driver: &str| !self.unfinished.contains(driver) && !self.is_paused(driver) && !held.contains(driver);

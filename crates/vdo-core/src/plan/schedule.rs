@@ -1,3 +1,6 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Which step of a plan may start next while the plan is carried out, and which steps a failure stops.
+
 use super::{Step, dependencies};
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};

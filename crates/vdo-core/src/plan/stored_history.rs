@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The history of the drivers as it is stored beside the list of objects.
 
 use super::inventory::Damage;

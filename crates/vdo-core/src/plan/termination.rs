@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Objects that are being deleted: since when, and what keeps them.
 
 use crate::manifest::Object;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Which volumes and snapshots a storage driver has, from the objects that speak of them.
 
 use crate::drivers::CSI_DRIVER;

@@ -1,3 +1,6 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The wave of an object by its kind and the role of its driver; what a step waits for is in `dependencies.rs`.
+
 use vdo_api::types::DriverRole;
 
 /// The first wave with pods.

@@ -1,3 +1,6 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The namespaces, roles and bindings that the administrator brings, and what a live one lacks of what a chart asks for.
+
 use super::rules::Rules;
 use super::{GROUP, VERSION};
 use crate::manifest::Object;

@@ -1,3 +1,6 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The conditions of the connections and of each driver; `ready.rs` has Ready, `preconditions.rs` the preconditions.
+
 use super::{DriverReport, Report};
 use crate::drivers::{self, short};
 use vdo_api::api::{ConditionType, Conditions, Reason};
@@ -70,12 +73,16 @@ pub(super) fn driver(name: &str, report: &Report) -> Option<(Option<bool>, Reaso
     let short = short(name);
     let wait = report.waiting.iter().find(|w| w.driver == name);
     let removing = report.removing.iter().any(|removing| removing == name);
+    let failure = report.failures.iter().find(|failure| failure.drivers.contains(name));
     let ready = |d: &DriverReport| d.health.as_ref().is_some_and(|h| h.ready);
     Some(match report.drivers.iter().find(|d| d.name == name) {
         None if report.uninstalling() => (Some(false), Reason::Deleting, format!("{short} is removed")),
         None if removing => (None, Reason::Removed, format!("{short} is removed, as its managementState says")),
-        None if report.drivers.is_empty() => return None,
-        None => (None, Reason::NotRequested, format!("{short} is not asked for")),
+        None => match failure {
+            Some(failure) => (Some(false), failure.reason, failure.message.clone()),
+            None if report.drivers.is_empty() => return None,
+            None => (None, Reason::NotRequested, format!("{short} is not asked for")),
+        },
         Some(_) if removing => {
             let message = wait.map_or_else(|| format!("{short} is being removed"), |wait| wait.message.clone());
             (Some(false), Reason::Deleting, message)

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! When a status was last confirmed, for those who read it: nothing else in it shows that the operator has stopped.
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;

@@ -1,3 +1,6 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Which events the change of a status emits, and how long a status that shows progress alone is held back.
+
 use crate::drivers::short;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use std::time::Duration;

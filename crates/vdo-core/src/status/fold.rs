@@ -1,3 +1,6 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The next status of a VDOConfig from the last one and the report of a reconcile, with Reconciling, Stalled and drift.
+
 use super::conditions::{connections, drivers};
 use super::confirmed::last_confirmed;
 use super::preconditions::preconditions;

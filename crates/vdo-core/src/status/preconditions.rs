@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! What must hold before the drivers can work.
 
 use super::{Precondition, Report};

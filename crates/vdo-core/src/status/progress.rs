@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Whether work that is under way moves on, or has stopped.
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;

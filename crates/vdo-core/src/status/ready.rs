@@ -1,3 +1,6 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The Ready condition and the health word of a VDOConfig: which failure, wait or driver is reported first.
+
 use super::conditions::state;
 use super::preconditions::hindrance;
 use super::rows::tri;

@@ -1,7 +1,11 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Everything that a reconcile reports for the status: failures, drivers, preconditions, waits and drift.
+
 use crate::health::DriverHealth;
 use crate::plan::{Contention, Drift, Skip, Wait};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use k8s_openapi::jiff::{SignedDuration, Timestamp};
+use std::collections::BTreeSet;
 use std::time::Duration;
 use vdo_api::api::{Class, Classify, ConditionType, MatrixStatus, PlanStatus, Reason, chain};
 use vdo_api::facts::{Cluster, Connection};
@@ -15,27 +19,32 @@ pub struct Failure {
     pub class: Class,
     /// What object, what happened, what to do.
     pub message: String,
+    /// The drivers that it keeps from being installed, where it is of single ones.
+    pub drivers: BTreeSet<String>,
 }
 
 impl Failure {
+    /// A failure that is not of single drivers.
+    #[must_use]
+    pub fn new(reason: Reason, class: Class, message: impl Into<String>) -> Self {
+        Self {
+            reason,
+            class,
+            message: message.into(),
+            drivers: BTreeSet::new(),
+        }
+    }
+
     /// What is waited for, as a failure.
     #[must_use]
     pub fn of_wait(wait: &Wait, class: Class) -> Self {
-        Self {
-            reason: wait.reason,
-            class,
-            message: wait.message.clone(),
-        }
+        Self::new(wait.reason, class, wait.message.clone())
     }
 }
 
 impl<F: Classify> From<&F> for Failure {
     fn from(failure: &F) -> Self {
-        Self {
-            reason: failure.reason(),
-            class: failure.class(),
-            message: chain(failure),
-        }
+        Self::new(failure.reason(), failure.class(), chain(failure))
     }
 }
 

@@ -1,3 +1,6 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The entries of single vCenters, drivers and nodes in the status of a VDOConfig.
+
 use super::{DriverReport, Report, conditions};
 use crate::drivers::{Driver, KNOWN, known};
 use std::collections::{BTreeMap, BTreeSet};

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The events of a matrix that comes from elsewhere than before, or is believed from others.
 
 use super::Note;

@@ -1,9 +1,10 @@
+// SPDX-License-Identifier: Apache-2.0
 //! VolumeAttachments, and pods that wait for one.
 
 use super::index::{Index, is_ours};
 use super::objects::{Attachment, Event, Meta};
 use super::texts::{Stage, classify};
-use super::{Cause, Finding, Names, Observed, kept};
+use super::{Cause, Finding, Names, Observed, kept, quoted};
 use crate::drivers::CSI_DRIVER;
 
 const ATTACHMENT: &str = "VolumeAttachment";
@@ -29,20 +30,41 @@ fn of_attachment(observed: &Observed, index: &Index<'_>, attachment: &Attachment
         ..Names::default()
     };
     let place = format!("PersistentVolume {volume} on node {node}");
-    let found = |cause: Cause, detail: &str| Finding::new(cause, ATTACHMENT, &attachment.metadata, detail, names);
+    let both = sides(observed, index, attachment);
+    let found = |cause: Cause, detail: &str| Finding::new(cause, ATTACHMENT, &attachment.metadata, detail, names).and(&both);
     let failed = |stage: Stage, text: &str| found(classify(stage, text), &format!("{place}: {text}"));
-    if observed.nodes.is_some() && !index.nodes.contains(node) {
+    if observed.nodes.is_some() && !index.nodes.contains_key(node) {
         return vec![found(Cause::NodeGone, &place)];
     }
     let is_leaving = attachment.metadata.deletion_timestamp.is_some();
     let state = match (&status.attach_error, &status.detach_error) {
         (_, Some(error)) if is_leaving => Some(failed(Stage::Detach, &error.message)),
         (Some(error), _) if !status.attached => Some(failed(Stage::Attach, &error.message)),
-        _ if status.attached || is_leaving || observed.csi_nodes.is_none() || index.registered.contains(node) => None,
+        _ if status.attached || is_leaving || observed.csi_nodes.is_none() || index.registered.contains_key(node) => None,
         _ => Some(found(Cause::NodeNotRegistered, &place)),
     };
     let kept = kept(observed.now, ATTACHMENT, &attachment.metadata).filter(|_| state.is_none());
     state.into_iter().chain(kept).collect()
+}
+
+/// What the cluster has of an attachment, and what is known of its volume and its node in the vCenter; empty where that is nothing.
+fn sides(observed: &Observed, index: &Index<'_>, attachment: &Attachment) -> String {
+    let (node, volume) = (&attachment.spec.node_name, &attachment.spec.source.persistent_volume_name);
+    let handle = index.volumes.get(volume.as_str()).and_then(|volume| volume.spec.csi.as_ref());
+    let handle = handle.map(|csi| csi.volume_handle.as_str());
+    let listed = handle.zip(observed.registered.as_ref());
+    let listed = listed.map(|(handle, registered)| match registered.get(handle) {
+        Some(listed) => format!("volume {:?}", quoted(&listed.name)),
+        None => "no volume of this handle".to_owned(),
+    });
+    let machine = observed.machines.get(node).map(|machine| format!("the node is {}", machine.text()));
+    let vcenter: Vec<String> = listed.into_iter().chain(machine).collect();
+    if vcenter.is_empty() {
+        return String::new();
+    }
+    let state = if attachment.status.attached { "attached" } else { "not attached" };
+    let handle = handle.map(|handle| format!(", handle {}", quoted(handle))).unwrap_or_default();
+    format!("in the cluster: {state}{handle}; in the vCenter: {}", vcenter.join(", "))
 }
 
 /// The names in a message: Kubernetes writes volume "NAME".

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The causes: each with what it means and what to do. docs/volumes.md shows this table.
 
 use strum::{Display, EnumIter};
@@ -135,8 +136,9 @@ pub const ABOUT: [About; 55] = [
         "Add a shared datastore to the policy, or use a class with another policy.", DESCRIBE_CLASS),
     fault(Cause::DatastoreNotFound, "the datastore that the class names does not exist in the datacenters of the connection",
         "Correct datastoreurl in a new class, or add the datacenter to the connection.", DESCRIBE_CLASS),
-    fault(Cause::DatastoreNotShared, "the datastore is not reached by the hosts of all nodes",
-        "Mount the datastore on every host of the nodes, or use topology.", DOCTOR),
+    fault(Cause::DatastoreNotShared, "the datastore is not reached by the hosts of all nodes, or no datastore has the URL that the class names",
+        "Compare datastoreurl of the class with the datastore's URL in vSphere. Mount the datastore on every host of the nodes, or use topology.",
+        DESCRIBE_CLASS),
     fault(Cause::DatastoreFull, "the datastore has not enough free space",
         "Free or add space in vSphere, or use a class with another datastore; the driver tries again by itself.", DOCTOR),
     fault(Cause::DatastoreUnavailable, "the datastore or its host is in maintenance mode, suspended or disconnected",
@@ -144,9 +146,9 @@ pub const ABOUT: [About; 55] = [
     fault(Cause::FileServiceMissing, "the volume is shared by pods of several nodes (ReadWriteMany), and no vSAN cluster of the vCenter has the file service enabled",
         "Enable the vSAN file service in vSphere, or use ReadWriteOnce.", DOCTOR),
     fault(Cause::FeatureOff, "a feature of the driver that the volume needs is switched off or not supported",
-        "Switch it on in spec.storageProvider.features, or remove it there: the default of the version counts then.", "kubectl get vdoconfig --all-namespaces --output yaml"),
-    note(Cause::QuotaReached, "a ResourceQuota of the namespace allows no further storage",
-        "Raise the quota, or delete claims that are not needed.", "kubectl describe resourcequota NAME --namespace NAMESPACE"),
+        "Switch it on in spec.storageProvider.features or values.featureStates, or remove it there: the default of the version counts then.", "kubectl get vdoconfig --all-namespaces --output yaml"),
+    note(Cause::QuotaReached, "a ResourceQuota of the namespace has no room for further claims",
+        "Raise the quota, or delete claims that are not needed.", "kubectl describe resourcequota --namespace NAMESPACE"),
     fault(Cause::LoginRefused, "the vCenter refuses the driver's user or password",
         "Set the right password.", "vdoctl secrets set"),
     fault(Cause::PermissionDenied, "the driver's account lacks a privilege in vSphere",
@@ -215,15 +217,20 @@ pub const ABOUT: [About; 55] = [
         "Read the message of the driver.", "kubectl describe persistentvolume NAME"),
     note(Cause::BuiltInVolume, "the volume is of the vSphere driver that was built into Kubernetes, and the CSI driver serves it by migration",
         "Nothing has to be done; feature csi-migration must stay on.", ""),
-    fault(Cause::BuiltInNotServed, "the volume is of the vSphere driver that was built into Kubernetes, and nothing serves it: migration is switched off",
-        "Switch the feature csi-migration on.", "vdoctl configure drivers --set storageProvider.features.csi-migration=true"),
+    fault(Cause::BuiltInNotServed, "the volume is of the vSphere driver that was built into Kubernetes, and is not handed to the CSI driver",
+        "Switch the feature csi-migration on. Kubelets older than 1.26 also need their feature gate CSIMigrationvSphere.", "vdoctl configure drivers --set storageProvider.features.csi-migration=true"),
     fault(Cause::NotInVcenter, "the PersistentVolume exists, and the vCenter has no volume of its handle",
         "See whether its disk was deleted or moved in vSphere, or whether it belongs to another vCenter.", "kubectl get persistentvolume NAME --output yaml"),
     note(Cause::NotInCluster, "the vCenter has a volume of this cluster that no PersistentVolume is for",
-        "See in the vCenter, below Container Volumes, whether its data is needed; it was kept by Retain, or a restore has left it.", ""),
+        "See in the vCenter, below Container Volumes, whether its data is needed: a restore has left it, or the driver's syncer did not run when the PersistentVolume was deleted.", ""),
 ];
 
 impl Cause {
+    /// Whether it depends on zones, and on the datastores of their hosts.
+    pub(super) fn is_of_places(self) -> bool {
+        matches!(self, Self::TopologyUnsatisfied | Self::DatastoreNotShared)
+    }
+
     /// What it means; every cause has a row.
     #[must_use]
     pub fn about(self) -> &'static About {

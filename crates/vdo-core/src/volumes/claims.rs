@@ -1,15 +1,29 @@
-//! Claims that wait for a volume, that cannot grow, or that have lost it; the classes and quotas that they meet.
+// SPDX-License-Identifier: Apache-2.0
+//! Claims that wait for a volume, that cannot grow, or that have lost it; the classes that they meet.
 
-use super::index::{Index, serves};
-use super::objects::{Claim, Class, Meta, Pod, Quota};
+use super::index::{BUILT_IN, Index, serves};
+use super::objects::{Claim, Class, Label, Meta, Pod, Term};
+use super::places;
+use super::quantity::Quantity;
 use super::texts::{Stage, classify};
 use super::{Cause, Finding, LATE, Names, Observed, kept};
+use crate::drivers::{CSI_DRIVER, MIGRATION, ONLINE_EXPANSION, SNAPSHOTS};
+use std::collections::BTreeMap;
 
 const CLAIM: &str = "PersistentVolumeClaim";
+/// Kubernetes pkg/scheduler/framework/plugins/volumebinding/binder.go.
+const CONFLICT: &str = "volume node affinity conflict";
 
 pub(super) fn findings(observed: &Observed, index: &Index<'_>) -> Vec<Finding> {
-    let claims = observed.claims.iter().flatten();
-    let mut all: Vec<Finding> = claims.flat_map(|claim| of_claim(observed, index, claim)).collect();
+    let (mut all, mut zones) = (Vec::new(), BTreeMap::new());
+    for claim in observed.claims.iter().flatten() {
+        for finding in of_claim(observed, index, claim) {
+            all.push(match finding.cause.is_of_places() {
+                true => finding.and(zones_of(observed, index, claim, &mut zones)),
+                false => finding,
+            });
+        }
+    }
     let classes = observed.classes.iter().flatten().filter(|class| class.is_default());
     let defaults: Vec<&Class> = classes.collect();
     if defaults.len() > 1 {
@@ -26,22 +40,7 @@ pub(super) fn findings(observed: &Observed, index: &Index<'_>) -> Vec<Finding> {
         };
         all.extend(defaults.iter().map(finding));
     }
-    all.extend(observed.quotas.iter().flatten().filter_map(reached));
     all
-}
-
-/// A quota of storage that is used up.
-fn reached(quota: &Quota) -> Option<Finding> {
-    let of_storage =
-        |name: &str| matches!(name, "persistentvolumeclaims" | "requests.storage") || name.contains(".storageclass.storage.k8s.io/");
-    let full = quota
-        .status
-        .hard
-        .iter()
-        .filter(|(name, most)| of_storage(name) && quota.status.used.get(*name) == Some(most));
-    let full: Vec<String> = full.map(|(name, most)| format!("{name} is at {most}")).collect();
-    let detail = full.join(", ");
-    (!full.is_empty()).then(|| Finding::new(Cause::QuotaReached, "ResourceQuota", &quota.metadata, &detail, Names::default()))
 }
 
 fn of_claim(observed: &Observed, index: &Index<'_>, claim: &Claim) -> Vec<Finding> {
@@ -51,7 +50,7 @@ fn of_claim(observed: &Observed, index: &Index<'_>, claim: &Claim) -> Vec<Findin
     let state = match claim.status.phase.as_str() {
         "Pending" => waiting(observed, index, claim, &found),
         "Lost" if index.is_ours(claim) => Some(found(Cause::ClaimLost, "")),
-        "Bound" if index.is_ours(claim) => growing(index, claim, &found),
+        "Bound" if index.is_ours(claim) => growing(observed, index, claim, &found).or_else(|| kept_away(index, claim)),
         _ => None,
     };
     let kept = kept(observed.now, CLAIM, &claim.metadata).filter(|_| index.is_ours(claim));
@@ -86,17 +85,14 @@ fn of_ours(
     (claim, class): (&Claim, &Class),
     found: &dyn Fn(Cause, &str) -> Finding,
 ) -> Option<Finding> {
-    if observed.drivers.is_some() && !index.drivers.contains(crate::drivers::CSI_DRIVER) {
+    if observed.drivers.is_some() && !index.drivers.contains(CSI_DRIVER) {
         return Some(found(Cause::DriverNotInstalled, ""));
     }
     if observed.csi_nodes.is_some() && index.registered.is_empty() {
         return Some(found(Cause::NoNodeRegistered, ""));
     }
-    if let Some(feature) = switched_off(observed, claim) {
-        return Some(found(
-            Cause::FeatureOff,
-            &format!("spec.storageProvider.features[{feature}] is false"),
-        ));
+    if let Some(feature) = switched_off(observed, claim, class) {
+        return Some(found(Cause::FeatureOff, &Observed::off(feature)));
     }
     if let Some(places) = unsatisfied(observed, class) {
         return Some(found(Cause::TopologyUnsatisfied, &format!("no node has the labels {places}")));
@@ -104,7 +100,7 @@ fn of_ours(
     if let Some(event) = index.warning(CLAIM, &claim.metadata, &["ProvisioningFailed"]) {
         return Some(found(classify(Stage::Provision, &event.message), &event.message));
     }
-    if class.waits() && !claim.has_node() {
+    if class.waits() && claim.node().is_none() {
         observed.pods.as_ref()?;
         let users = index.users(claim);
         let stuck = users.iter().find_map(|pod| Some((*pod, pod.unplaced()?)));
@@ -122,8 +118,7 @@ fn of_ours(
 
 /// The scheduler places a pod nowhere, for a reason of its volumes or another.
 fn unplaced(claim: &Claim, pod: &Pod, why: &str) -> Finding {
-    // Kubernetes pkg/scheduler/framework/plugins/volumebinding/binder.go.
-    let by_place = ["volume node affinity conflict", "find available persistent volumes to bind"];
+    let by_place = [CONFLICT, "find available persistent volumes to bind"];
     let cause = match classify(Stage::Attach, why) {
         Cause::TooManyDisks => Cause::TooManyDisks,
         _ if by_place.iter().any(|words| why.contains(words)) => Cause::TopologyUnsatisfied,
@@ -134,14 +129,16 @@ fn unplaced(claim: &Claim, pod: &Pod, why: &str) -> Finding {
 }
 
 /// The feature that a claim needs and that the VDOConfig switches off.
-fn switched_off(observed: &Observed, claim: &Claim) -> Option<&'static str> {
+fn switched_off(observed: &Observed, claim: &Claim, class: &Class) -> Option<&'static str> {
     let from_snapshot = claim
         .spec
         .data_source
         .as_ref()
         .is_some_and(|source| source.kind == "VolumeSnapshot");
-    let off = |feature: &str| observed.features.get(feature) == Some(&false);
-    (from_snapshot && off("block-volume-snapshot")).then_some("block-volume-snapshot")
+    let needed = [(from_snapshot, SNAPSHOTS), (class.provisioner == BUILT_IN, MIGRATION)];
+    needed
+        .into_iter()
+        .find_map(|(is_needed, feature)| (is_needed && observed.is_off(feature)).then_some(feature))
 }
 
 /// Where the class allows volumes, if no node is there.
@@ -153,21 +150,77 @@ fn unsatisfied(observed: &Observed, class: &Class) -> Option<String> {
     let has = |node: &super::Named| {
         class.allowed_topologies.iter().any(|term| {
             let labels = &node.metadata.labels;
-            term.match_label_expressions
-                .iter()
+            term.labels()
                 .all(|label| labels.get(&label.key).is_some_and(|value| label.values.contains(value)))
         })
     };
     if nodes.iter().any(has) {
         return None;
     }
-    let label = |label: &super::objects::Label| format!("{}={}", label.key, label.values.join("|"));
-    let term = |term: &super::objects::Term| term.match_label_expressions.iter().map(label).collect::<Vec<_>>().join(", ");
-    Some(class.allowed_topologies.iter().map(term).collect::<Vec<_>>().join("; or "))
+    Some(places::labels(&class.allowed_topologies))
+}
+
+/// The zones that a claim asks for, which many claims have in common.
+fn zones_of<'a>(observed: &Observed, index: &Index<'_>, claim: &Claim, known: &'a mut BTreeMap<String, String>) -> &'a str {
+    let asked = asked(index, claim);
+    known
+        .entry(places::labels(&asked))
+        .or_insert_with(|| places::described(observed, &asked))
+}
+
+/// The places that a claim asks for: those of its volume, of the node that was chosen for it, or of its class.
+fn asked(index: &Index<'_>, claim: &Claim) -> Vec<Term> {
+    if let Some(volume) = index.volumes.get(&*claim.spec.volume_name) {
+        return volume.spec.node_affinity.required.node_selector_terms.clone();
+    }
+    let chosen = claim.node().and_then(|node| place_of(index, node));
+    let class = claim.class().and_then(|name| index.classes.get(name));
+    let allowed = || class.map(|class| class.allowed_topologies.clone()).unwrap_or_default();
+    chosen.map_or_else(allowed, |place| vec![place])
+}
+
+/// Where a node is, by the labels with which the driver has registered on it.
+fn place_of(index: &Index<'_>, name: &str) -> Option<Term> {
+    let (node, registered) = (index.nodes.get(name)?, index.registered.get(name)?);
+    let label = |key: &str| {
+        let value = node.metadata.labels.get(key)?.clone();
+        Some(Label {
+            key: key.to_owned(),
+            values: vec![value],
+        })
+    };
+    let labels: Vec<Label> = registered.topology_keys().filter_map(label).collect();
+    (!labels.is_empty()).then(|| Term {
+        match_expressions: labels,
+        ..Term::default()
+    })
+}
+
+/// A pod that is placed nowhere, because no node that it may have reaches the volume that there is.
+fn kept_away(index: &Index<'_>, claim: &Claim) -> Option<Finding> {
+    let users = index.users(claim);
+    let stuck = users.iter().find_map(|pod| Some((*pod, pod.unplaced()?)));
+    let (pod, why) = stuck.filter(|(_, why)| why.contains(CONFLICT))?;
+    Some(unplaced(claim, pod, why))
+}
+
+/// Whether a claim asks for more than it has.
+fn asks_more(claim: &Claim) -> bool {
+    let has = claim.status.capacity.get("storage").map(String::as_str);
+    let amount = |text: Option<&str>| text.and_then(Quantity::parse);
+    matches!((amount(claim.asked()), amount(has)), (Some(asked), Some(has)) if asked > has)
 }
 
 /// Why a claim does not grow.
-fn growing(index: &Index<'_>, claim: &Claim, found: &dyn Fn(Cause, &str) -> Finding) -> Option<Finding> {
+fn growing(observed: &Observed, index: &Index<'_>, claim: &Claim, found: &dyn Fn(Cause, &str) -> Finding) -> Option<Finding> {
+    if let Some(node) = index
+        .attached
+        .get(&*claim.spec.volume_name)
+        .filter(|_| observed.is_off(ONLINE_EXPANSION) && asks_more(claim))
+    {
+        let detail = format!("{}, and the volume is attached to node {node}", Observed::off(ONLINE_EXPANSION));
+        return Some(found(Cause::FeatureOff, &detail));
+    }
     let is = |name: &str| claim.status.conditions.iter().any(|c| c.r#type == name && c.status == "True");
     if is("FileSystemResizePending") {
         return Some(found(Cause::ResizeWaitsForPod, ""));

@@ -1,10 +1,13 @@
+// SPDX-License-Identifier: Apache-2.0
 //! PersistentVolumes, and the volumes that the vCenters know.
 
+use super::built_in;
 use super::index::{Index, is_ours};
 use super::objects::{Meta, Volume};
 use super::texts::{Stage, classify};
-use super::{Cause, Finding, Names, Observed, kept};
-use std::collections::BTreeSet;
+use super::{Cause, Finding, Listed, Names, Observed, kept, quoted};
+use std::collections::{BTreeMap, BTreeSet};
+use vdo_api::types::{count, name_list};
 
 const VOLUME: &str = "PersistentVolume";
 
@@ -28,18 +31,14 @@ fn of_volume(observed: &Observed, index: &Index<'_>, volume: &Volume) -> Vec<Fin
         ("Failed", None) => Some(found(refused(&volume.status.message), &volume.status.message)),
         _ => None,
     };
-    let built_in = volume.spec.vsphere_volume.as_ref().map(|built_in| {
-        let is_off = observed.features.get("csi-migration") == Some(&false);
-        let cause = if is_off { Cause::BuiltInNotServed } else { Cause::BuiltInVolume };
-        found(cause, &built_in.volume_path)
-    });
+    let built_in = built_in::finding(observed, index, volume, &found);
     let handle = volume.spec.csi.as_ref().map(|csi| csi.volume_handle.as_str());
     let registered = observed.registered.as_ref();
     // A volume that was made while the vCenter was asked is in one list alone.
     let settled = Meta::age(observed.now, volume.metadata.creation_timestamp.as_deref()).is_none_or(|age| age >= super::LATE);
     let lost = match (handle, registered) {
         (Some(handle), Some(registered)) if settled && !handle.ends_with(".vmdk") && !registered.contains_key(handle) => {
-            Some(found(Cause::NotInVcenter, handle))
+            Some(found(Cause::NotInVcenter, "").and(&not_in_vcenter(observed, volume, handle)))
         }
         _ => None,
     };
@@ -72,12 +71,81 @@ fn only_in_vcenter(observed: &Observed) -> Vec<Finding> {
     let unknown = registered.iter().filter(|(id, listed)| {
         !handles.contains(id.as_str()) && !listed.persistent_volumes.iter().any(|name| migrated.contains(name.as_str()))
     });
-    let named = |(id, listed): (&String, &super::Listed)| {
+    let by_name: BTreeMap<&str, &Volume> = volumes.iter().map(|volume| (&*volume.metadata.name, volume)).collect();
+    let named = |(id, listed): (&String, &Listed)| {
         let meta = Meta {
             name: id.clone(),
             ..Meta::default()
         };
-        Finding::new(Cause::NotInCluster, "Volume in vCenter", &meta, &listed.name, Names::default())
+        let both = not_in_cluster(&by_name, listed);
+        Finding::new(Cause::NotInCluster, "Volume in vCenter", &meta, "", Names::default()).and(&both)
     };
     unknown.map(named).collect()
+}
+
+/// What the cluster has, and what the vCenters have instead.
+fn not_in_vcenter(observed: &Observed, volume: &Volume, handle: &str) -> String {
+    let mut cluster = vec![
+        format!("handle {}", quoted(handle)),
+        volume.size().to_owned(),
+        volume.status.phase.clone(),
+    ];
+    cluster.extend(
+        volume
+            .spec
+            .claim_ref
+            .as_ref()
+            .map(|claim| format!("claim {}/{}", claim.namespace, claim.name)),
+    );
+    cluster.retain(|text| !text.is_empty());
+    let registered = observed.registered.iter().flatten();
+    let other = registered
+        .clone()
+        .find(|(_, listed)| listed.persistent_volumes.contains(&volume.metadata.name));
+    let vcenter = match other {
+        Some((id, listed)) => format!("for this PersistentVolume it has {}", in_vcenter(id, listed)),
+        None => format!(
+            "{} registered for cluster id {}, none with this handle or for this PersistentVolume",
+            count(registered.count(), "volume"),
+            quoted(&observed.cluster_id)
+        ),
+    };
+    format!("in the cluster: {}; in the vCenter: {vcenter}", cluster.join(", "))
+}
+
+/// `volume h-1 ("pvc-1", 1024 MiB)`.
+fn in_vcenter(id: &str, listed: &Listed) -> String {
+    format!("volume {} ({:?}{})", quoted(id), quoted(&listed.name), size(listed))
+}
+
+/// `, 1024 MiB`, behind a name; nothing where the size is not known.
+fn size(listed: &Listed) -> String {
+    listed.mebibytes.map(|size| format!(", {size} MiB")).unwrap_or_default()
+}
+
+/// What the vCenter has, and what the cluster has of the names that it gives.
+fn not_in_cluster(volumes: &BTreeMap<&str, &Volume>, listed: &Listed) -> String {
+    let for_volumes = match listed.persistent_volumes.is_empty() {
+        true => "for no PersistentVolume".to_owned(),
+        false => format!("for PersistentVolume {}", quoted(&name_list(&listed.persistent_volumes))),
+    };
+    let names = listed.persistent_volumes.iter().chain([&listed.name]);
+    let cluster = names
+        .filter_map(|name| volumes.get(name.as_str()))
+        .find_map(|volume| Some((volume, volume.spec.csi.as_ref()?)))
+        .map_or_else(
+            || "no PersistentVolume of this name or handle".to_owned(),
+            |(volume, csi)| {
+                format!(
+                    "PersistentVolume {} has handle {}",
+                    volume.metadata.name,
+                    quoted(&csi.volume_handle)
+                )
+            },
+        );
+    format!(
+        "in the vCenter: named {:?}{}, {for_volumes}; in the cluster: {cluster}",
+        quoted(&listed.name),
+        size(listed)
+    )
 }

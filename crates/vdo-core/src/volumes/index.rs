@@ -1,7 +1,8 @@
+// SPDX-License-Identifier: Apache-2.0
 //! What was read, by name: thousands of claims are compared with thousands of volumes.
 
 use super::Observed;
-use super::objects::{Claim, Class, Event, Pod, Volume};
+use super::objects::{Claim, Class, CsiNode, Event, Named, Pod, Volume};
 use crate::drivers::CSI_DRIVER;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -21,9 +22,11 @@ pub(super) struct Index<'a> {
     /// The pods that do not run yet, by namespace.
     pods: BTreeMap<&'a str, Vec<&'a Pod>>,
     /// The nodes on which the driver is registered.
-    pub registered: BTreeSet<&'a str>,
+    pub registered: BTreeMap<&'a str, &'a CsiNode>,
+    /// The nodes that volumes of the driver are attached to, by the name of the volume.
+    pub attached: BTreeMap<&'a str, &'a str>,
     /// The nodes.
-    pub nodes: BTreeSet<&'a str>,
+    pub nodes: BTreeMap<&'a str, &'a Named>,
     /// The CSI drivers of the cluster.
     pub drivers: BTreeSet<&'a str>,
 }
@@ -44,8 +47,7 @@ impl<'a> Index<'a> {
             pods.entry(&pod.metadata.namespace).or_default().push(pod);
         }
         let registered = observed.csi_nodes.iter().flatten();
-        let registered = registered.filter(|node| node.spec.drivers.iter().any(|driver| driver.name == CSI_DRIVER));
-        let named = |all: &'a Option<Vec<super::Named>>| all.iter().flatten().map(|one| &*one.metadata.name).collect();
+        let registered = registered.filter(|node| node.is_registered());
         Self {
             classes: observed
                 .classes
@@ -67,9 +69,10 @@ impl<'a> Index<'a> {
                 .collect(),
             events,
             pods,
-            registered: registered.map(|node| &*node.metadata.name).collect(),
-            nodes: named(&observed.nodes),
-            drivers: named(&observed.drivers),
+            attached: attached(observed),
+            registered: registered.map(|node| (&*node.metadata.name, node)).collect(),
+            nodes: observed.nodes.iter().flatten().map(|node| (&*node.metadata.name, node)).collect(),
+            drivers: observed.drivers.iter().flatten().map(|driver| &*driver.metadata.name).collect(),
         }
     }
 
@@ -81,6 +84,15 @@ impl<'a> Index<'a> {
             (uid.is_empty() || meta.uid.is_empty() || *uid == meta.uid) && reasons.contains(&&*event.reason)
         };
         all.iter().filter(own).copied().max_by_key(|event| event.at())
+    }
+
+    /// The claims of a namespace that wait for a volume.
+    pub(super) fn waiting(&self, namespace: &'a str) -> Vec<&'a Claim> {
+        let from = self.claims.range((namespace, "")..);
+        from.take_while(|((of, _), _)| *of == namespace)
+            .map(|(_, claim)| *claim)
+            .filter(|claim| claim.status.phase == "Pending")
+            .collect()
     }
 
     /// The pods that use a claim and do not run yet.
@@ -105,6 +117,14 @@ impl<'a> Index<'a> {
                 .is_some_and(|class| serves(class))
         })
     }
+}
+
+/// The nodes that volumes of the driver are attached to.
+fn attached(observed: &Observed) -> BTreeMap<&str, &str> {
+    let all = observed.attachments.iter().flatten();
+    all.filter(|one| one.spec.attacher == CSI_DRIVER && one.status.attached)
+        .map(|one| (&*one.spec.source.persistent_volume_name, &*one.spec.node_name))
+        .collect()
 }
 
 /// Whether a volume is one of the driver.

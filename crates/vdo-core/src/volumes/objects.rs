@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! What is read of the objects that volumes are made of, in the shape in which the API server sends them. Everything else is dropped.
 
 use crate::drivers::{DEFAULT_ANNOTATIONS, DEFAULT_SNAPSHOT_ANNOTATION};
@@ -6,9 +7,12 @@ use serde::{Deserialize, Deserializer};
 use std::collections::BTreeMap;
 
 /// The beta form of `spec.storageClassName`, which Kubernetes still reads.
-const BETA_CLASS: &str = "volume.beta.kubernetes.io/storage-class";
+pub(super) const BETA_CLASS: &str = "volume.beta.kubernetes.io/storage-class";
 /// The node that the scheduler has chosen for a claim.
-const SELECTED_NODE: &str = "volume.kubernetes.io/selected-node";
+pub(super) const SELECTED_NODE: &str = "volume.kubernetes.io/selected-node";
+
+/// The built-in drivers whose volumes the kubelet hands to CSI, as it notes in the CSINode.
+pub(super) const MIGRATED_PLUGINS: &str = "storage.alpha.kubernetes.io/migrated-plugins";
 
 /// The name of an object and what keeps it.
 #[derive(Debug, Clone, Default, Deserialize)]
@@ -33,9 +37,10 @@ pub struct Meta {
 
 /// The annotations that something is concluded from; others may have any size.
 fn of_interest<'de, D: Deserializer<'de>>(deserializer: D) -> Result<BTreeMap<String, String>, D::Error> {
-    const NAMES: [&str; 5] = [
+    const NAMES: [&str; 6] = [
         BETA_CLASS,
         SELECTED_NODE,
+        MIGRATED_PLUGINS,
         DEFAULT_ANNOTATIONS[0],
         DEFAULT_ANNOTATIONS[1],
         DEFAULT_SNAPSHOT_ANNOTATION,
@@ -51,7 +56,7 @@ impl Meta {
         Some(now.duration_since(time?.parse().ok()?).as_secs())
     }
 
-    fn annotation(&self, name: &str) -> Option<&str> {
+    pub(super) fn annotation(&self, name: &str) -> Option<&str> {
         self.annotations.get(name).map(String::as_str)
     }
 }
@@ -90,6 +95,13 @@ read! {
         access_modes: Vec<String>,
         /// What it is filled from.
         data_source: Option<Source>,
+        /// How much it asks for.
+        resources: Resources,
+    }
+    /// How much a claim asks for.
+    Resources {
+        /// By resource; `storage` is the one of claims.
+        requests: BTreeMap<String, String>,
     }
     /// What a claim is filled from.
     Source {
@@ -102,6 +114,8 @@ read! {
     ClaimStatus {
         /// Pending, Bound or Lost.
         phase: String,
+        /// How much it has, by resource.
+        capacity: BTreeMap<String, String>,
         /// What happens to it.
         conditions: Vec<Condition>,
     }
@@ -135,6 +149,10 @@ read! {
         vsphere_volume: Option<BuiltIn>,
         /// What happens when its claim is deleted.
         persistent_volume_reclaim_policy: String,
+        /// The nodes that reach it.
+        node_affinity: NodeAffinity,
+        /// How large it is, by resource.
+        capacity: BTreeMap<String, String>,
     }
     /// A claim by its name.
     ClaimRef {
@@ -175,10 +193,22 @@ read! {
         /// Where volumes may be.
         allowed_topologies: Vec<Term>,
     }
-    /// Places, each of which has all of these labels.
+    /// Places, each of which has all of these labels: of a class, or of a volume.
     Term {
-        /// The labels.
+        /// The labels, as a class has them.
         match_label_expressions: Vec<Label>,
+        /// The labels, as a volume has them.
+        match_expressions: Vec<Label>,
+    }
+    /// The nodes that reach a volume.
+    NodeAffinity {
+        /// One of the places.
+        required: Places,
+    }
+    /// Places of which one is enough.
+    Places {
+        /// Each of them.
+        node_selector_terms: Vec<Term>,
     }
     /// A label with the values that it may have.
     Label {
@@ -240,6 +270,8 @@ read! {
     Registered {
         /// Its name.
         name: String,
+        /// The labels by which it places volumes.
+        topology_keys: Option<Vec<String>>,
     }
     /// Any object of which only the name and the labels are of interest: a Node, a CSIDriver.
     Named {
@@ -300,10 +332,17 @@ read! {
         reason: String,
         /// Its message.
         message: String,
+        /// Who wrote it.
+        source: EventSource,
         /// When it was seen last.
         last_timestamp: Option<String>,
         /// When it was seen first, in the newer form.
         event_time: Option<String>,
+    }
+    /// Who wrote an event.
+    EventSource {
+        /// The component.
+        component: String,
     }
     /// What an event is about.
     Involved {
@@ -364,56 +403,5 @@ read! {
         hard: BTreeMap<String, String>,
         /// How much of it is used.
         used: BTreeMap<String, String>,
-    }
-}
-
-impl Claim {
-    /// The class that it names; an empty name means an existing volume.
-    pub(super) fn class(&self) -> Option<&str> {
-        let beta = self.metadata.annotation(BETA_CLASS);
-        beta.or(self.spec.storage_class_name.as_deref())
-    }
-
-    /// Whether a node was chosen for its volume.
-    pub(super) fn has_node(&self) -> bool {
-        self.metadata.annotations.contains_key(SELECTED_NODE)
-    }
-}
-
-impl Class {
-    /// Whether claims that name no class may get it.
-    pub(super) fn is_default(&self) -> bool {
-        DEFAULT_ANNOTATIONS
-            .iter()
-            .any(|mark| self.metadata.annotation(mark) == Some("true"))
-    }
-
-    /// Whether its volumes are made when their pods are placed.
-    pub(super) fn waits(&self) -> bool {
-        self.volume_binding_mode == "WaitForFirstConsumer"
-    }
-}
-
-impl Event {
-    /// When it was seen last, as text that sorts.
-    pub(super) fn at(&self) -> &str {
-        let times = [&self.last_timestamp, &self.event_time, &self.metadata.creation_timestamp];
-        times.into_iter().flatten().map(String::as_str).max().unwrap_or_default()
-    }
-}
-
-impl Pod {
-    /// Whether it uses this claim of its namespace.
-    pub(super) fn uses(&self, claim: &str) -> bool {
-        self.spec.volumes.iter().any(|volume| {
-            let named = volume.persistent_volume_claim.as_ref().is_some_and(|own| own.claim_name == claim);
-            named || (volume.ephemeral.is_some() && format!("{}-{}", self.metadata.name, volume.name) == claim)
-        })
-    }
-
-    /// Why the scheduler places it nowhere.
-    pub(super) fn unplaced(&self) -> Option<&str> {
-        let placed = self.status.conditions.iter().find(|condition| condition.r#type == "PodScheduled")?;
-        (placed.status == "False").then_some(placed.message.as_str())
     }
 }

@@ -1,11 +1,11 @@
+// SPDX-License-Identifier: Apache-2.0
 //! VolumeSnapshots of claims of the driver.
 
 use super::index::Index;
 use super::objects::{Meta, Snapshot};
 use super::texts::{Stage, classify};
 use super::{Cause, Finding, LATE, Names, Observed, kept};
-use crate::drivers::CSI_DRIVER;
-use crate::drivers::DEFAULT_SNAPSHOT_ANNOTATION;
+use crate::drivers::{CSI_DRIVER, DEFAULT_SNAPSHOT_ANNOTATION, SNAPSHOTS};
 
 const SNAPSHOT: &str = "VolumeSnapshot";
 
@@ -38,6 +38,7 @@ fn of_snapshot(observed: &Observed, snapshot: &Snapshot) -> Vec<Finding> {
     let is_late = age.is_some_and(|age| age >= LATE);
     let state = match error {
         _ if is_ready => None,
+        _ if observed.is_off(SNAPSHOTS) => Some(found(Cause::FeatureOff, &Observed::off(SNAPSHOTS))),
         Some(error) => Some(found(classify(Stage::Snapshot, &error.message), &error.message)),
         None if !has_class(observed, snapshot) => {
             let named = snapshot.spec.volume_snapshot_class_name.as_deref();

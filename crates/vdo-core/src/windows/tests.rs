@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 use super::*;
 
 fn window(schedule: &str, duration: &str, zone: &str) -> MaintenanceWindow {

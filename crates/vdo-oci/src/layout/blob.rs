@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! A file appears under its name when it is complete.
 
 use super::LayoutError;

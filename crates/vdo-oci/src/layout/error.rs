@@ -1,3 +1,6 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Why an image layout cannot be read or written, with the remedy.
+
 use crate::oci::BlobError;
 use std::borrow::Cow;
 use std::path::{Path, PathBuf};

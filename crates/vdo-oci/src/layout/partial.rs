@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! A blob that comes from elsewhere: what one writer has left of it, the next one goes on with.
 
 use super::error::io;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Blobs, read piece by piece.
 
 use super::error::io;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Where the files of a layout are: in a folder, or in a tar archive of that folder, which is only read.
 
 use super::LayoutError;

@@ -1,9 +1,10 @@
+// SPDX-License-Identifier: Apache-2.0
 //! One writer at a time, and the removal of what nothing leads to.
 
 use super::error::io;
 use super::{Layout, LayoutError, partial, reader};
 use std::collections::BTreeSet;
-use std::fs::{self, File, TryLockError};
+use std::fs::{self, File};
 use vdo_api::types::{Digest, Hasher, total};
 use vdo_files::UNFINISHED;
 
@@ -23,12 +24,8 @@ impl Layout {
     /// When another one is at work.
     pub fn lock(&self) -> Result<File, LayoutError> {
         let root = self.store.folder()?;
-        let open = File::open(root).map_err(io(root))?;
-        match open.try_lock() {
-            Ok(()) => Ok(open),
-            Err(TryLockError::WouldBlock) => Err(LayoutError::Busy { root: root.to_owned() }),
-            Err(TryLockError::Error(source)) => Err(io(root)(source)),
-        }
+        let open = vdo_system::file_for_one(root).map_err(io(root))?;
+        open.ok_or_else(|| LayoutError::Busy { root: root.to_owned() })
     }
 
     /// Removes what writers that were killed have left, and every blob that is not to be kept. The caller holds the lock.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The configuration of an image: what a container runtime starts, and as whom.
 
 use super::Annotations;

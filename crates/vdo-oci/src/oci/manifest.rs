@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Manifests of images and artifacts, and lists of them.
 
 use super::{Annotations, Descriptor, TITLE, media};

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Media types of this room.
 
 /// A list of manifests, one for each platform or artifact.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! How a registry wants its clients to log in: the header `WWW-Authenticate` (pure).
 
 /// What a registry asks for.

@@ -1,8 +1,21 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Charts as `helm push` writes them and `helm pull` reads them.
 
 use super::{Fault, Reference, Registry, RegistryError};
 use crate::oci::{Annotations, Descriptor, Manifest, media};
 use hyper::body::Bytes;
+
+/// The manifest of a package, with what a registry shows of the chart.
+#[must_use]
+pub fn chart_manifest(config: &[u8], package: &[u8], annotations: Annotations) -> Manifest {
+    Manifest {
+        annotations,
+        ..Manifest::image(
+            Descriptor::of(media::HELM_CONFIG, config),
+            vec![Descriptor::of(media::HELM_CHART, package)],
+        )
+    }
+}
 
 /// Publishes a package under the tag of the reference; gives the manifest.
 ///
@@ -15,13 +28,7 @@ pub async fn push_chart(
     package: Vec<u8>,
     annotations: Annotations,
 ) -> Result<Descriptor, RegistryError> {
-    let manifest = Manifest {
-        annotations,
-        ..Manifest::image(
-            Descriptor::of(media::HELM_CONFIG, &config),
-            vec![Descriptor::of(media::HELM_CHART, &package)],
-        )
-    };
+    let manifest = chart_manifest(&config, &package, annotations);
     for content in [config, package] {
         registry.put_blob(&to.repository, Bytes::from(content)).await?;
     }

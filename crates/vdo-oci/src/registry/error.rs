@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! What a registry did not do.
 
 use crate::oci::BlobError;

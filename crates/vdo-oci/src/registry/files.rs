@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Files as an artifact, as `oras push` writes them: each a layer with its path as title. `oras pull` makes the same folder of it again.
 
 use super::{Fault, Fetched, Reference, Registry, RegistryError, retry};

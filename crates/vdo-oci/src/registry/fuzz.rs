@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The readers of what a registry and its service for tokens answer, for the fuzzer and for tests: with any bytes they end without a panic.
 
 use super::challenge::Challenge;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Programs that keep logins, as Docker runs them: `docker-credential-NAME get`.
 
 use super::Login;
@@ -34,7 +35,7 @@ pub async fn ask(helper: &str, host: &str) -> Result<Option<Login>, AccessError>
     let failed = |why: String| AccessError::new(format!("{name} has not said the login for {host}: {why}"));
     let server = if host == "docker.io" { "https://index.docker.io/v1/" } else { host };
     let run = async {
-        let mut child = Command::new(&name)
+        let mut child = Command::new(vdo_system::program(&name))
             .arg("get")
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Logins as Docker, Helm and Kubernetes keep them: `config.json`, or the key `.dockerconfigjson` of a Secret.
 
 use crate::web::AccessError;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! A matrix as an artifact: the files of its folder.
 
 use super::{Artifact, File, Reference, Registry, RegistryError, pull_files, push_files};

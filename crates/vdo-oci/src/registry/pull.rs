@@ -1,6 +1,7 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Reading: manifests, blobs, tags.
 
-use super::retry::Attempts;
+use super::attempts::Attempts;
 use super::{Fault, Need, Reference, Registry, RegistryError};
 use crate::oci::{BlobError, Descriptor, Manifest, media};
 use crate::web::{Clock, WebError, header};

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Writing: blobs at once, and manifests.
 
 use super::pull::DIGEST;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Which services for tokens may see the credentials of a registry (pure). A registry names the service in a header, and may name any host.
 
 use crate::web::{Access, AccessError, is_loopback};

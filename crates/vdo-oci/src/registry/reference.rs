@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! What names an artifact in a registry (pure).
 
 use std::fmt;
@@ -95,7 +96,7 @@ impl FromStr for Reference {
             ));
         }
         if !is_host(host) {
-            return Err(wrong("the host is none"));
+            return Err(wrong("the host is empty"));
         }
         let (rest, digest) = match rest.split_once('@') {
             Some((rest, digest)) => (
@@ -103,7 +104,7 @@ impl FromStr for Reference {
                 Some(
                     digest
                         .parse()
-                        .map_err(|_| wrong("the digest is none; write @sha256: and 64 digits"))?,
+                        .map_err(|_| wrong("the digest is not a SHA-256 digest; write @sha256: and 64 digits"))?,
                 ),
             ),
             None => (rest, None),

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! What belongs to a manifest: signatures, bills of materials. Registries list it, or clients do under a tag.
 
 use super::pull::document;

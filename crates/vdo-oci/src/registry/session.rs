@@ -1,8 +1,9 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Logins: what the registry asked for, and the tokens that it led to.
 
 use super::challenge::Challenge;
 use super::{Fault, Login, Need, Registry, realm, token};
-use crate::web::{Client, Clock, Follow, WebError, authorization, refused};
+use crate::web::{self, Client, Clock, Follow, WebError, authorization, refused};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use reqwest::header::{CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue, WWW_AUTHENTICATE};
@@ -96,7 +97,7 @@ impl Registry {
                 host: realm.host_str().unwrap_or_default().to_owned(),
             });
         }
-        let (registry, realm) = (&self.0.host, bare(realm));
+        let (registry, realm) = (&self.0.host, web::shown(realm));
         tracing::info!("the credentials for the registry {registry} go to its service for tokens, {realm}");
         Ok(())
     }
@@ -106,10 +107,10 @@ impl Registry {
         let plain = self.0.options.plain_http;
         let mut url = Url::parse(realm).map_err(|_| Fault::NotRegistry(format!("it names {realm:?} as its service for tokens")))?;
         if url.scheme() != "https" && !(plain && url.scheme() == "http") {
-            return Err(Fault::Realm(bare(&url)));
+            return Err(Fault::Realm(web::shown(&url)));
         }
         self.trusts(&url)?;
-        let shown = bare(&url);
+        let shown = web::shown(&url);
         let failed = |source: WebError| Fault::Token {
             realm: shown.clone(),
             source,
@@ -154,10 +155,4 @@ impl Registry {
         let body = Secret::new(String::from_utf8_lossy(&clock.read(response, TOKEN).await.map_err(failed)?).into_owned());
         token::read(&body).ok_or_else(|| failed(WebError::Asked("its answer holds none".into())))
     }
-}
-
-/// An address without what may hold secrets.
-fn bare(url: &Url) -> String {
-    let port = url.port().map(|port| format!(":{port}")).unwrap_or_default();
-    format!("{}://{}{port}{}", url.scheme(), url.host_str().unwrap_or_default(), url.path())
 }

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! What a service for tokens answers (pure).
 
 use serde::Deserialize;

@@ -1,6 +1,7 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Uploads that go on after a connection broke off, or while the registry is busy.
 
-use super::retry::{Attempts, retry};
+use super::attempts::{Attempts, retry};
 use super::{Fault, Need, Registry, RegistryError};
 use crate::web::{Clock, WebError, header};
 use hyper::body::Bytes;

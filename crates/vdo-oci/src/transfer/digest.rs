@@ -1,3 +1,6 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The digest that an image reference resolves to now, with a check of the platforms.
+
 use super::TransferError;
 use crate::oci::{Kind, Platform, children};
 use crate::registry::{Reference, Registry, retry};

@@ -1,3 +1,6 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Why an image cannot be moved between registries and layouts, with the remedy.
+
 use crate::layout::LayoutError;
 use crate::registry::RegistryError;
 use std::borrow::Cow;
@@ -75,7 +78,9 @@ impl Remedy for TransferError {
             Self::Registry(error) => error.remedy(),
             Self::Layout(error) => error.remedy(),
             Self::Image { source, .. } => source.remedy(),
-            Self::Platform { .. } => Some("Name platforms that it has with --platform, or none for all of them.".into()),
+            Self::Platform { .. } => {
+                Some("Name platforms of this image with --platform, or leave out --platform to take all of them.".into())
+            }
             Self::Foreign { .. } => Some("Leave out its platform: name those that you need, for example --platform linux/amd64.".into()),
             Self::TooMany { .. } | Self::Kind { .. } | Self::Json { .. } => {
                 Some("Ask the publisher of the image; nothing of it is used.".into())

@@ -1,3 +1,6 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Images into a layout: what is there stays, damaged blobs are replaced, partial blobs are resumed; `send.rs` is the other way.
+
 use super::{Found, Meter, Origin, TransferError, tasks};
 use crate::layout::{Layout, Partial};
 use crate::oci::Descriptor;

@@ -1,3 +1,6 @@
+// SPDX-License-Identifier: Apache-2.0
+//! An image in a registry or layout with its signatures and bills of materials; `tree.rs` finds what is below a manifest.
+
 use super::{Origin, TransferError, Tree, tree};
 use crate::layout::Layout;
 use crate::oci::{Descriptor, Kind, Platform};

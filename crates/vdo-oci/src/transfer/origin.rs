@@ -1,3 +1,6 @@
+// SPDX-License-Identifier: Apache-2.0
+//! One reader of manifests and blobs for both sources, a registry and a layout.
+
 use super::TransferError;
 use crate::layout::{BlobFile, Layout};
 use crate::oci::Descriptor;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Into a registry: blobs once for each registry, manifests below before those above, tags last.
 
 use super::{AT_ONCE, Found, Meter, Origin, TransferError, Tree, tasks};

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! A few tasks at a time, so that every processor takes part.
 
 use super::{AT_ONCE, TransferError};

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! How a server knows us, and how we know it: the content of a Secret, as Flux names its keys.
 
 use base64::Engine as _;

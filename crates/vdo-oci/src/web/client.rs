@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Clients, and what they send to where a server redirects.
 
 use super::error::{REDIRECTS, chain};
@@ -157,8 +158,8 @@ fn redirected(response: &Response) -> Option<Url> {
     response.url().join(to.to_str().ok()?).ok()
 }
 
-/// An address without what may hold secrets.
-fn shown(url: &Url) -> String {
+/// An address without the parts that may hold secrets: user, password, query and fragment.
+pub(crate) fn shown(url: &Url) -> String {
     let port = url.port().map(|port| format!(":{port}")).unwrap_or_default();
     format!("{}://{}{port}{}", url.scheme(), url.host_str().unwrap_or_default(), url.path())
 }

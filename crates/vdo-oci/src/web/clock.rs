@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! How much time is left for an answer: the more has come, the more.
 
 use super::WebError;

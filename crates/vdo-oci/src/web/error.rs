@@ -1,10 +1,11 @@
+// SPDX-License-Identifier: Apache-2.0
 //! What a server did wrong.
 
 use super::AccessError;
 use reqwest::StatusCode;
 use std::borrow::Cow;
 use std::time::Duration;
-use vdo_api::types::Remedy;
+use vdo_api::types::{Remedy, in_words};
 
 /// As many as a mirror with a login in front needs; browsers follow twenty.
 pub(super) const REDIRECTS: usize = 5;
@@ -115,7 +116,7 @@ pub(super) fn chain(error: reqwest::Error) -> String {
     let mut text = what.to_owned();
     let mut cause = std::error::Error::source(&error);
     while let Some(this) = cause {
-        let said = this.to_string();
+        let said = in_words(&this.to_string());
         if !text.ends_with(&said) {
             text = format!("{text}: {said}");
         }

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! What headers say.
 
 use reqwest::header::{HeaderMap, HeaderName, RETRY_AFTER};

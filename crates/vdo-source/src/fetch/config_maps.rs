@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! An index and charts in ConfigMaps. Who has the cluster reads them and hands over what they hold; here it is understood.
 
 use super::directory::{LOCK_LIMIT, SMALL_LIMIT, stays_inside};

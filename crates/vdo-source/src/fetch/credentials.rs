@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Credentials in a folder: a Secret that is mounted, with the keys of Flux or of Docker.
 
 use super::directory::{SMALL_LIMIT, read};

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! An index with charts beside it: an unpacked mirror, a mounted ConfigMap, or a working copy.
 
 use super::{FetchError, embedded, verified};

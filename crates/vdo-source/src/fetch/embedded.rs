@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The charts and the index inside the binary: enough to install with no network at all.
 
 use super::{FetchError, verified};

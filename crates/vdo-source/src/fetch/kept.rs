@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! What a cluster keeps of the matrix that its operator decides with: enough to decide as the operator does without its source, and without the
 //! credentials of that source.
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! What earlier looks at a source have left in the cluster, and what follows from it for the next index (pure).
 
 use std::sync::Arc;

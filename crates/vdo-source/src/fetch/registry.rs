@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! An index and charts in a registry: one artifact, whose files are as in a folder (effects).
 
 use super::directory::{LOCK_LIMIT, SMALL_LIMIT};

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! What is in a source, and which index of it is used.
 
 mod charts;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Why an index or a chart is not used.
 
 use super::{FetchError, RolledBack, SettingsError};

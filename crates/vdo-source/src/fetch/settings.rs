@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Which source counts, of those that are named (pure).
 
 use super::MatrixSource;

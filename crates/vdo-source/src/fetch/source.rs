@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Where a matrix and its charts are: one text, as a flag and the status have it.
 
 use super::config_maps::ConfigMaps;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! What a look at a source found (pure).
 
 use std::time::Duration;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! An index and charts on a web server (effects). What a server does wrong is an error with its address; nothing of it is believed.
 
 use super::directory::SMALL_LIMIT;

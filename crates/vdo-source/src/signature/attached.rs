@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! What `cosign sign --key` attaches to a manifest in a registry: a statement about its digest, in an envelope (DSSE) that a key has signed.
 //!
 //! An index that is a file of such an artifact is signed by way of the manifest: the statement names the manifest, and the manifest names the

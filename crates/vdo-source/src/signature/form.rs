@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! How a signature is written down.
 
 use super::SignatureError;
@@ -115,7 +116,7 @@ impl Signature {
             (Some("SHA2_256"), Some(digest)) => {
                 let raw = STANDARD.decode(digest).ok();
                 let digest = raw.and_then(|raw| format!("sha256:{}", hex::encode(raw)).parse().ok());
-                Some(digest.ok_or_else(|| wrong("the digest in the bundle is none"))?)
+                Some(digest.ok_or_else(|| wrong("the digest in the bundle is not a SHA-256 digest"))?)
             }
             (None, None) => None,
             _ => return Err(wrong("the digest in the bundle is not SHA-256")),

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! A key that signs.
 
 use super::SignatureError;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Public keys, and what they accept.
 
 use super::{Signature, SignatureError, attached};

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! What one inspection of a vCenter may take: time, bytes, elements, and the memory that all inspections share.
 //!
 //! An inspection is everything from the first question to the last answer: the probe, the login and what is read. A server that answers slowly,

@@ -1,3 +1,6 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The calls of a session: SOAP and REST over one connection, within the budget, with the REST login and reconnects.
+
 use super::budget::Budget;
 use super::connect;
 use super::fault::Fault;

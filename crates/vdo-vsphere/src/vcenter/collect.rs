@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! What has come of an inventory, object by object, and the inventory that it makes.
 
 use super::budget::Held;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Name, port and proxy, each step against the same deadline.
 
 use super::Endpoint;

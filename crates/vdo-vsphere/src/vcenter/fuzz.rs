@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The readers of answers, for the fuzzer and for tests: with any bytes they end, and within the memory that they may have.
 
 use super::budget::{Budget, Limits, Pool};

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! HTTP over a connection that was opened and judged before.
 
 use super::Endpoint;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Identifiers that a server gives and gets back later; nothing that only looks like one is taken.
 //!
 //! Everything is escaped where it is written, too. This keeps requests as small as ours, whatever a server calls its objects.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! How many vCenters are inspected at the same time.
 
 use super::{Budget, Limits, Pool};

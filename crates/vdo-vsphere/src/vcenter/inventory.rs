@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! What is in a vCenter, read with one paged query.
 
 use super::budget::Held;
@@ -92,6 +93,14 @@ pub async fn read(caller: &mut Caller<'_>) -> Result<Inventory, SessionError> {
     let destroyed = caller.call(Method::DestroyView, &view, "").await;
     let gathered = read?;
     destroyed?;
+    caller.offload(|work| gathered.finish(work)).await
+}
+
+/// Reads what is above datastores and hosts from the root on, so that no view has to be made and destroyed.
+pub async fn hosts_and_datastores(caller: &mut Caller<'_>) -> Result<Inventory, SessionError> {
+    let root = caller.service().root.clone();
+    let gathered = Gathered::new(root.clone(), caller.budget.hold());
+    let gathered = pages(caller, &from_root(&root), gathered, Gathered::take).await?;
     caller.offload(|work| gathered.finish(work)).await
 }
 
@@ -204,5 +213,41 @@ fn of_view(view: &ManagedObject) -> String {
         sets,
         refer("obj", view),
         PAGE
+    )
+}
+
+/// The way from the root folder to hosts and datastores: a kind, the property that leads on, and what that leads to.
+const WAYS: [(&str, &str, &[&str]); 4] = [
+    (
+        "Folder",
+        "childEntity",
+        &[
+            "Folder.childEntity",
+            "Datacenter.hostFolder",
+            "Datacenter.datastoreFolder",
+            "ComputeResource.host",
+        ],
+    ),
+    ("Datacenter", "hostFolder", &["Folder.childEntity"]),
+    ("Datacenter", "datastoreFolder", &["Folder.childEntity"]),
+    ("ComputeResource", "host", &[]),
+];
+
+fn from_root(root: &ManagedObject) -> String {
+    let sets = KINDS.iter().filter(|(kind, _)| !matches!(*kind, "VirtualMachine" | "VirtualApp"));
+    let sets: String = sets.map(|(kind, paths)| properties(kind, paths)).collect();
+    let ways = WAYS.iter().map(|(kind, path, next)| {
+        let next: String = next
+            .iter()
+            .map(|name| format!("<selectSet>{}</selectSet>", element("name", name)))
+            .collect();
+        let name = element("name", &format!("{kind}.{path}"));
+        let steps = element("type", kind) + &element("path", path) + &element("skip", "false");
+        format!(r#"<selectSet xsi:type="TraversalSpec">{name}{steps}{next}</selectSet>"#)
+    });
+    let object = refer("obj", root);
+    let ways: String = ways.collect();
+    format!(
+        "<specSet>{sets}<objectSet>{object}<skip>false</skip>{ways}</objectSet></specSet><options><maxObjects>{PAGE}</maxObjects></options>"
     )
 }

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Counts what is kept of an answer while it is read, against the limits.
 
 use super::budget::Held;

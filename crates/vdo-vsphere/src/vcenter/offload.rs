@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Work on answers, off the threads on which everything else waits.
 
 use super::Endpoint;

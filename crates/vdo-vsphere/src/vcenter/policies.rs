@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The storage policies, which a service of their own keeps.
 
 use super::call::Caller;

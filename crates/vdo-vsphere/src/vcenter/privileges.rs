@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! What the account of a session may do.
 
 use super::budget::Held;

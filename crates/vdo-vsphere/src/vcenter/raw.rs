@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The protocol itself, for sessions that do more than read: requests, their answers, and the limits on what an answer costs.
 
 pub use super::budget::Held;

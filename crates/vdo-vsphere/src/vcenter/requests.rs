@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The calls that can be made at all, and how they are written.
 
 use super::{soap, xml};
@@ -22,6 +23,7 @@ pub enum Method {
     PbmCheckRequirements,
     CnsQueryVolume,
     CnsQueryAllVolume,
+    VsanClusterGetConfig,
 }
 
 /// A SOAP service of a vCenter.
@@ -49,7 +51,7 @@ const PBM: Place = Place {
     action: "urn:pbm/2.0",
 };
 
-/// The service of container volumes (CNS), in the dialect of the oldest vCenter whose volumes can be of several clusters. It takes the
+/// The service of container volumes (CNS) and of vSAN, in the dialect of the oldest vCenter whose volumes can be of several clusters. It takes the
 /// session as the first service does.
 const CNS: Place = Place {
     path: Cow::Borrowed("/vsanHealth"),
@@ -78,7 +80,7 @@ impl Method {
     pub fn place(self) -> Place {
         match self {
             Self::PbmRetrieveServiceContent | Self::PbmQueryProfile | Self::PbmRetrieveContent | Self::PbmCheckRequirements => PBM,
-            Self::CnsQueryVolume | Self::CnsQueryAllVolume => CNS,
+            Self::CnsQueryVolume | Self::CnsQueryAllVolume | Self::VsanClusterGetConfig => CNS,
             _ => VIM,
         }
     }

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The answer to a call, or the fault in its place.
 
 use super::budget::Budget;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! A login and what can be asked under it.
 
 use super::budget::Budget;
@@ -6,7 +7,7 @@ use super::http::{Bounds, Http1};
 use super::identifiers::{identifier, reference};
 use super::requests::{Method, VIM, element, is_sendable};
 use super::tags::{self, Call, RestCall as _};
-use super::{Endpoint, Limits, MAX_ANSWER, Pool, connect, inventory, policies, privileges, soap, tls, volumes};
+use super::{Endpoint, Limits, MAX_ANSWER, Pool, connect, file_service, inventory, policies, privileges, soap, tls, volumes};
 use crate::vsphere::{
     Claim, Granted, Inventory, ManagedObject, Policy, ProbeError, ProbeStage, RegisteredVolume, RegisteredVolumes, SessionError, Tagging,
 };
@@ -119,6 +120,14 @@ impl Session {
         twice!(self, budget, caller => inventory::read(caller))
     }
 
+    /// Hosts and datastores with what they lie in, and no machines, read with one request where they fit in a page.
+    ///
+    /// # Errors
+    /// When the vCenter does not answer as it should, or has ended the session for good.
+    pub async fn hosts_and_datastores(&self, budget: &Budget) -> Result<Inventory, SessionError> {
+        twice!(self, budget, caller => inventory::hosts_and_datastores(caller))
+    }
+
     /// Adds what is only read of some machines: the kinds of their SCSI controllers.
     ///
     /// # Errors
@@ -146,6 +155,14 @@ impl Session {
     /// When the vCenter does not answer as it should, or has ended the session for good.
     pub async fn policies(&self, budget: &Budget) -> Result<Vec<Policy>, SessionError> {
         twice!(self, budget, caller => policies::read(caller))
+    }
+
+    /// Whether a cluster of the inventory has the file service of vSAN; `None` where there are too many to ask.
+    ///
+    /// # Errors
+    /// When the vCenter does not answer as it should, or has ended the session for good.
+    pub async fn file_service(&self, inventory: &Inventory, budget: &Budget) -> Result<Option<bool>, SessionError> {
+        twice!(self, budget, caller => file_service::read(caller, inventory))
     }
 
     /// The volumes that are registered under a cluster id, and how many of them the cluster does not know.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The one question that needs no login, and its answer.
 
 use super::Endpoint;

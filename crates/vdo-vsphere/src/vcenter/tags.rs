@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The tags of objects, which only the REST service knows. It has a login of its own, with the same account.
 
 use super::budget::{Held, refused};

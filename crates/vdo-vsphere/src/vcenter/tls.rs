@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Accepting a certificate, or saying why not.
 
 use super::Endpoint;
@@ -12,7 +13,7 @@ use rustls::{CertificateError, ClientConfig, DigitallySignedStruct, Error, RootC
 use std::sync::{Arc, OnceLock};
 use tokio_rustls::TlsConnector;
 use tokio_rustls::client::TlsStream;
-use vdo_api::types::{Thumbprint, Trust, plain};
+use vdo_api::types::{Thumbprint, Trust, in_words, plain};
 use vdo_core::certificate::CertificateFacts;
 
 /// A client configuration for one handshake, and what that handshake will have seen.
@@ -95,7 +96,7 @@ fn refusal(endpoint: &Endpoint, error: std::io::Error, presented: Option<Certifi
                 },
                 _ => ProbeError::BadCertificate {
                     address,
-                    because: plain(&other.to_string()),
+                    because: plain(&in_words(&Error::InvalidCertificate(other.clone()).to_string())),
                     presented,
                 },
             },

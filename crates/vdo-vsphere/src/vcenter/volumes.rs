@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The volumes that a vCenter has registered, which its service for container volumes (CNS) keeps.
 
 use super::call::Caller;
@@ -170,9 +171,11 @@ fn registered(volume: &Element) -> Result<RegisteredVolume, String> {
         .into_iter()
         .flat_map(|metadata| metadata.all("entityMetadata"))
         .filter(|entity| entity.text_of("entityType") == "PERSISTENT_VOLUME");
+    let details = volume.child("backingObjectDetails");
     Ok(RegisteredVolume {
         id: identifier(&id)?,
         name: name(volume.text_of("name"))?,
+        mebibytes: details.and_then(|details| details.text_of("capacityInMb").parse().ok()),
         persistent_volumes: entities
             .map(|entity| name(entity.text_of("entityName")))
             .collect::<Result<_, _>>()?,
@@ -190,10 +193,12 @@ mod tests {
             format!("<entityMetadata><entityName>{name}</entityName><entityType>{kind}</entityType></entityMetadata>")
         };
         let metadata = entity("PERSISTENT_VOLUME", "pv-1") + &entity("PERSISTENT_VOLUME_CLAIM", "data") + &entity("POD", "web-0");
-        let text = format!("<volumes><volumeId><id>id-1</id></volumeId><name>n</name><metadata>{metadata}</metadata></volumes>");
+        let size = "<backingObjectDetails><capacityInMb>1024</capacityInMb></backingObjectDetails>";
+        let text = format!("<volumes><volumeId><id>id-1</id></volumeId><name>n</name><metadata>{metadata}</metadata>{size}</volumes>");
         let expected = RegisteredVolume {
             id: "id-1".into(),
             name: "n".into(),
+            mebibytes: Some(1024),
             persistent_volumes: vec!["pv-1".into()],
         };
         assert_eq!(registered(&whole(&text)), Ok(expected));

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! A small element tree, read with suspicion: no DOCTYPE, so no entities of its own; bounded in depth, in elements, and by the budget of
 //! the inspection; no character that XML 1.0 forbids, however it is written.
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! What to do about a finding, as data: sentences, and what is copied into a shell or a file as it is.
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer};

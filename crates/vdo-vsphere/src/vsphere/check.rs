@@ -1,3 +1,6 @@
+// SPDX-License-Identifier: Apache-2.0
+//! One stage of the check of a connection with its findings, which of them is reported, and whether the stage only informs.
+
 use super::Advice;
 use serde::Serialize;
 use vdo_api::api::{Classify, ConditionType, Reason, causes};

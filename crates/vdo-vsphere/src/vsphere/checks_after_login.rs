@@ -1,8 +1,11 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The checks of a connection that need a login: datacenters, storage, privileges, nodes, topology and cluster id.
+
 use super::cluster_id::cluster_id_check;
 use super::{
     Check, ConnectionReport, Feature, Finding, Inspection, InspectionRequest, LoginOutcome, Readings, Requirements, SessionError,
-    SharedDatastores, compare_privileges, find_datacenters, lockout, no_shared_datastore, node_topology, nodes_check, privileges_check,
-    shared_datastores, storage_findings, topology,
+    SharedDatastores, compare_privileges, find_datacenters, lockout, no_file_service, no_shared_datastore, node_topology, nodes_check,
+    privileges_check, shared_datastores, storage_findings, topology,
 };
 use std::collections::{BTreeMap, BTreeSet};
 use vdo_api::api::ConditionType;
@@ -109,6 +112,12 @@ fn storage(requirements: &Requirements, readings: &Readings, shared: &[SharedDat
     }
     // It informs: a cluster with local disks only is a poor one and not a wrong one.
     if let Some(finding) = no_shared_datastore(shared).filter(|_| requirements.features.contains(&Feature::Block)) {
+        return Check {
+            status: Some(true),
+            ..Check::of(kind, "", vec![finding])
+        };
+    }
+    if let Some(finding) = no_file_service(requirements, readings.file_service.as_ref()) {
         return Check {
             status: Some(true),
             ..Check::of(kind, "", vec![finding])

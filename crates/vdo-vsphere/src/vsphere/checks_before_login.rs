@@ -1,3 +1,6 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The checks of a connection that need no login: name, port, certificate, and whether a vCenter answers.
+
 use super::{Check, ConnectionReport, Finding, Inspection, ProbeOutcome, ProbeStage, VcenterFacts};
 use jiff::{SignedDuration, Timestamp};
 use vdo_api::api::{Class, Classify as _, ConditionType, Reason};
@@ -42,7 +45,7 @@ pub(super) fn add_checks_before_login(report: &mut ConnectionReport, inspection:
         let (status, why) = failed.clone();
         report.checks.push(match check.cmp(&failed_at) {
             std::cmp::Ordering::Less if !asked => Check::unknown(kind, "not asked yet"),
-            std::cmp::Ordering::Less => Check::passed(kind, "as it should be"),
+            std::cmp::Ordering::Less => Check::passed(kind, reached(kind)),
             std::cmp::Ordering::Equal => Check::failed(kind, status, why.reason, why.message, why.remedy),
             std::cmp::Ordering::Greater => Check::unknown(kind, "an earlier check failed"),
         });
@@ -53,8 +56,17 @@ fn passed(kind: ConditionType, facts: &VcenterFacts, index: Option<&Index>, now:
     match kind {
         ConditionType::Trusted => trusted(&facts.certificate, now),
         ConditionType::IsVCenter => is_vcenter(facts, index),
-        ConditionType::Resolved => Check::passed(kind, "the name resolves"),
-        _ => Check::passed(kind, "connections are accepted"),
+        _ => Check::passed(kind, reached(kind)),
+    }
+}
+
+/// What has been found at a stage that was passed, where nothing more is known of it.
+fn reached(kind: ConditionType) -> &'static str {
+    match kind {
+        ConditionType::Resolved => "the name resolves",
+        ConditionType::Connected => "connections are accepted",
+        ConditionType::Trusted => "the certificate is trusted",
+        _ => "a vCenter answers",
     }
 }
 

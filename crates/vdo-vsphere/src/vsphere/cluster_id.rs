@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Whether a cluster id is free: which volumes a vCenter has registered under it, and which of them this cluster knows.
 //!
 //! Two clusters under one id destroy each other's records: each CSI driver takes the volumes of the other for its own leftovers.
@@ -35,6 +36,8 @@ pub struct RegisteredVolume {
     pub id: String,
     /// Its name.
     pub name: String,
+    /// Its size in MiB; `None` where the vCenter does not report it.
+    pub mebibytes: Option<u64>,
     /// The PersistentVolumes that it is registered for, by name.
     pub persistent_volumes: Vec<String>,
 }
@@ -196,6 +199,7 @@ mod tests {
         RegisteredVolume {
             id: id.into(),
             name: name.into(),
+            mebibytes: None,
             persistent_volumes: persistent_volumes.iter().map(|name| (*name).to_owned()).collect(),
         }
     }

@@ -1,3 +1,6 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The next status of a VsphereCloudConfig from the last one and a report; `report.rs` makes the report.
+
 use super::{Check, CrossChecks, Finding, Inspection, LoginOutcome, Requirements, Tagging, machines_status, privileges_status, report};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
 use vdo_api::api::{
@@ -266,6 +269,7 @@ mod tests {
             inventory: Inventory::default(),
             nodes: Vec::new(),
             policies: Ok(Vec::new()),
+            file_service: None,
             required_privileges: Vec::new(),
             granted: Ok(Granted::default()),
             tagging: Ok(Tagging::default()),

@@ -1,3 +1,6 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The result of one inspection of a connection as data; `report.rs` fills it.
+
 use super::{Check, CrossChecks, NodeReport, NodeTopology, Privileges, SharedDatastores};
 use serde::Serialize;
 use vdo_api::api::{AboutStatus, CertificateStatus, ConditionType, RegisteredVolumesStatus};

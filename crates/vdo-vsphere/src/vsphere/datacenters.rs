@@ -1,3 +1,6 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Which datacenters of a vCenter a connection names, by name or inventory path.
+
 use super::match_vms::is_in;
 use std::collections::BTreeSet;
 use vdo_api::api::Reason;

@@ -1,5 +1,8 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Whether named datastores and storage policies exist and can be used, and which datastores all hosts of the nodes share.
+
 use super::{Datastore, Inventory, Policy, Requirements};
-use super::{Finding, NodeReport};
+use super::{Finding, NodeReport, SessionError};
 use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet};
 use vdo_api::api::Reason;
@@ -189,6 +192,17 @@ pub fn shared_datastores(inventory: &Inventory, nodes: &[NodeReport], segments: 
         .collect()
 }
 
+/// The names of the datastores that can be used, in order, and of the hosts that reach each.
+#[must_use]
+pub fn reached_datastores(inventory: &Inventory) -> Vec<(String, BTreeSet<String>)> {
+    let usable = inventory.datastores.iter().filter(|one| one.accessible && !in_maintenance(one));
+    let hosts = |datastore: &Datastore| {
+        let known = datastore.hosts.iter().filter_map(|id| inventory.hosts.get(id));
+        known.map(|host| host.name.clone()).collect()
+    };
+    usable.map(|datastore| (datastore.name.clone(), hosts(datastore))).collect()
+}
+
 /// The finding where there are none.
 #[must_use]
 pub fn no_shared_datastore(shared: &[SharedDatastores]) -> Option<Finding> {
@@ -209,6 +223,20 @@ pub fn no_shared_datastore(shared: &[SharedDatastores]) -> Option<Finding> {
         ),
         "Mount a datastore on all of them, or set topologyCategories and tag the hosts that share one.",
     ))
+}
+
+/// File volumes are asked for, and no cluster can make one. With several vCenters the service may be in another one. It informs: the cause
+/// why it could not be asked is that of other checks, too.
+#[must_use]
+pub fn no_file_service(requirements: &Requirements, file_service: Option<&Result<Option<bool>, SessionError>>) -> Option<Finding> {
+    let is_missing = matches!(file_service, Some(Ok(Some(false))));
+    (is_missing && requirements.others == 0).then(|| {
+        Finding::new(
+            Reason::NoFileService,
+            "file volumes are configured, and no cluster of this vCenter has the vSAN file service: a claim of a file volume will stay Pending",
+            "Enable it in vCenter: Configure, vSAN, Services, File Service of a vSAN cluster. Or take fileVolumes and the file-share classes out of the VDOConfig.",
+        )
+    })
 }
 
 #[cfg(test)]
@@ -381,6 +409,25 @@ mod tests {
             (1, &vec!["esx-1".to_owned(), "esx-2".into()], &vec!["both".to_owned()])
         );
         assert_eq!(no_shared_datastore(&all), None);
+    }
+
+    /// Only where the service is known to be nowhere.
+    #[test]
+    fn file_service_is_missed_where_no_cluster_has_it() {
+        let one = Requirements::default();
+        let several = Requirements {
+            others: 1,
+            ..Requirements::default()
+        };
+        for (requirements, found, is_missed) in [
+            (&one, None, false),
+            (&one, Some(Ok(Some(true))), false),
+            (&one, Some(Ok(Some(false))), true),
+            (&one, Some(Ok(None)), false),
+            (&several, Some(Ok(Some(false))), false),
+        ] {
+            assert_eq!(no_file_service(requirements, found.as_ref()).is_some(), is_missed, "{found:?}");
+        }
     }
 
     #[test]

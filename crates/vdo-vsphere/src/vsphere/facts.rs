@@ -1,3 +1,6 @@
+// SPDX-License-Identifier: Apache-2.0
+//! What a vCenter reports about itself without a login: version, build, identity and certificate.
+
 use vdo_api::api::AboutStatus;
 use vdo_api::types::VcenterVersion;
 use vdo_core::certificate::CertificateFacts;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! What administrators graph of a vCenter: how many machines, hosts and volumes of which kind the cluster uses, and the space that is left.
 //!
 //! Words that a vCenter makes up are taken only where they have the form of a version, and of each list there is a bound: every word is a
@@ -141,6 +142,7 @@ mod tests {
                 node(None, "", &["/DC0/vm/a", "/DC0/vm/b"]),
             ],
             policies: Ok(Vec::new()),
+            file_service: None,
             required_privileges: Vec::new(),
             granted: Ok(Granted::default()),
             tagging: Ok(Tagging::default()),

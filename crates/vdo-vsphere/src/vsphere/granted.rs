@@ -1,3 +1,6 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The privileges that a vCenter grants an account, as data; `privileges.rs` compares them with the required ones.
+
 use super::ManagedObject;
 use std::collections::{BTreeMap, BTreeSet};
 

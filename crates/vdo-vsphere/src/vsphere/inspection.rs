@@ -1,3 +1,6 @@
+// SPDX-License-Identifier: Apache-2.0
+//! What a vCenter is inspected for, and what the probe, the login and the reads led to.
+
 use super::{
     Claim, Finding, Granted, Inventory, NodeReport, Policy, ProbeError, RegisteredVolumes, RequiredPrivilege, Requirements, SessionError,
     Tagging, VcenterFacts,
@@ -70,6 +73,8 @@ pub struct Readings {
     pub granted: Result<Granted, SessionError>,
     /// The tags of zones and regions.
     pub tagging: Result<Tagging, SessionError>,
+    /// Whether a cluster has the file service of vSAN; `None` where no driver needs it.
+    pub file_service: Option<Result<Option<bool>, SessionError>>,
     /// The volumes registered under the cluster id; `None` where there was nothing to ask.
     pub volumes: Option<Result<RegisteredVolumes, SessionError>>,
     /// How many volumes of which kind are registered for the cluster; `None` where they were not counted.

@@ -1,3 +1,6 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The datacenters, hosts, machines and datastores of a vCenter as data; `vcenter/inventory.rs` reads them.
+
 use std::collections::{BTreeMap, BTreeSet};
 use vdo_core::driverconfig::node_addresses::Adapter;
 

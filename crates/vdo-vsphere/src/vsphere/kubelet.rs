@@ -1,3 +1,6 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The check that kubelets leave their nodes to an external cloud provider, with the setting for each distribution.
+
 use super::{Advice, AdviceLine, Check, Finding};
 use std::sync::Arc;
 use vdo_api::api::{ConditionType, Reason};

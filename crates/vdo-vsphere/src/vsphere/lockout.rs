@@ -1,9 +1,11 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Whether a login may be tried, so that no wrong password ever locks an account (pure).
 //!
 //! An attempt is written into the status before it is made: a restart in the middle of it finds it there, and every
 //! connection with the same account at the same vCenter counts it.
 
 use super::VcenterFacts;
+use super::session_error::of_refused_login;
 use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use std::borrow::Borrow;
@@ -205,17 +207,20 @@ pub fn waiting(server: &str, record: &CredentialStatus) -> (Reason, String) {
             format!("{server} has not answered the login of {user:?} from Secret {secret}.{next}"),
         );
     };
-    let todo = match reason {
-        Reason::AccountLocked => "Unlock the account in vCenter, or wait until it unlocks itself.",
-        Reason::PasswordExpired => "Set a new password in vCenter, and write it into the Secret.",
-        Reason::LoginRefused => "Give the user a role on the vCenter's inventory; Read-only is enough to log in.",
-        _ => "Correct username and password in the Secret; the user name needs its domain, for example k8s@vsphere.local.",
-    };
-    let meaning = reason.meaning().trim_end_matches('.').to_lowercase();
+    let todo = of_refused_login(reason);
+    let meaning = begun_small(reason.meaning().trim_end_matches('.'));
     (
         reason,
         format!("the login of {user:?} from Secret {secret} at {server} was refused: {meaning}. {todo}{next}"),
     )
+}
+
+/// A sentence as the rest of another one.
+fn begun_small(sentence: &str) -> String {
+    let mut letters = sentence.chars();
+    letters
+        .next()
+        .map_or_else(String::new, |first| first.to_lowercase().chain(letters).collect())
 }
 
 #[cfg(test)]
@@ -354,7 +359,7 @@ mod tests {
             (
                 Some("InvalidCredentials"),
                 Reason::InvalidCredentials,
-                "Correct username and password",
+                "the vCenter does not accept the user name or the password. Give the right user name and password",
             ),
         ] {
             let (said, message) = waiting("vc", &record(1, refused, None));

@@ -1,3 +1,6 @@
+// SPDX-License-Identifier: Apache-2.0
+//! A node with its machine and findings, the stage of all nodes, and the nodes in the status.
+
 use super::{Check, Finding};
 use super::{Inventory, Machine};
 use serde::Serialize;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The zones and regions of the nodes as a table: what the labels of a node say, where the tags are that they come from, and what does not fit.
 
 use super::topology::find_tag;

@@ -1,3 +1,6 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The checks that compare connections: the same vCenter or machine twice, and storage that is in another vCenter.
+
 use super::match_vms::to_tell_apart;
 use super::{Advice, AdviceLine, Check, Finding, Inspection, LoginOutcome, MissingStorage, datacenters_of, missing_storage, report};
 use jiff::Timestamp;

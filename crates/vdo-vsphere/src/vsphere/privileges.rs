@@ -1,3 +1,6 @@
+// SPDX-License-Identifier: Apache-2.0
+//! What an account lacks or has beyond its needs, with the stage and the status; `required_privileges.rs` has the needs.
+
 use super::check::shell;
 use super::{Advice, Check, Finding, RequiredPrivilege};
 use super::{Feature, Granted, Inventory, ManagedObject, Requirements};

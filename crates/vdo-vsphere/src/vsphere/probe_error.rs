@@ -1,3 +1,6 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Why a vCenter did not answer before a login, by stage, with the remedy; `session_error.rs` has errors after the login.
+
 use std::borrow::Cow;
 use std::error::Error;
 use std::fmt;

@@ -1,3 +1,6 @@
+// SPDX-License-Identifier: Apache-2.0
+//! All checks of one inspection in order: those before the login, then those after the login.
+
 use super::checks_after_login::add_checks_after_login;
 use super::checks_before_login::add_checks_before_login;
 use super::{ConnectionReport, Inspection};

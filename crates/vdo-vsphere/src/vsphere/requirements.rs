@@ -1,3 +1,7 @@
+// SPDX-License-Identifier: Apache-2.0
+//! What the drivers of a VDOConfig require of one connection: features, datastores, storage policies and tag categories.
+
+use super::tagging::Policy;
 use std::collections::{BTreeMap, BTreeSet};
 use vdo_api::api::VDOConfigSpec;
 use vdo_api::types::{DriverName, DriverVersion};
@@ -58,10 +62,11 @@ pub struct Requirements {
 }
 
 impl Requirements {
-    /// Whether this storage policy is named.
+    /// Whether a storage policy that is named encrypts volumes, by the policies that the vCenter has.
     #[must_use]
-    pub fn names_policy(&self, name: &str) -> bool {
-        self.policies.iter().any(|wanted| wanted.name == name)
+    pub fn encrypts(&self, policies: &[Policy]) -> bool {
+        let is_named = |policy: &&Policy| self.policies.iter().any(|wanted| wanted.name == policy.name);
+        policies.iter().filter(is_named).any(|policy| policy.encrypts)
     }
 
     /// Every tag category that some driver reads, without repetition.

@@ -1,3 +1,6 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Why a login or a call in a session failed, with the remedy; `probe_error.rs` has errors before the login.
+
 use super::ProbeError;
 use std::borrow::Cow;
 use std::time::Duration;
@@ -127,13 +130,10 @@ impl Remedy for SessionError {
     fn remedy(&self) -> Option<Cow<'static, str>> {
         let remedy = match self {
             Self::Connection(error) => return error.remedy(),
-            Self::InvalidLogin { .. } => {
-                "Correct username and password in the Secret; the user name needs its domain, for example k8s@vsphere.local."
-            }
             Self::Unsendable { .. } => "Set a password without control characters, and write it into the Secret.",
-            Self::Locked { .. } => "Unlock the account in vCenter under Administration, Single Sign On, or wait until it unlocks itself.",
-            Self::Expired { .. } => "Set a new password in vCenter, and write it into the Secret.",
-            Self::Refused { .. } => "Give the user a role on the vCenter's inventory; Read-only is enough to log in.",
+            Self::InvalidLogin { .. } | Self::Locked { .. } | Self::Expired { .. } | Self::Refused { .. } => {
+                of_refused_login(self.reason())
+            }
             Self::TagsRefused { .. } => {
                 "Look whether the account may sign in to the vSphere Client, and whether the vAPI endpoint of the vCenter works; a changed Secret is tried at once."
             }
@@ -142,6 +142,16 @@ impl Remedy for SessionError {
             Self::Fault { .. } | Self::TimedOut { .. } => "Check the health of the vCenter; it is asked again later.",
         };
         Some(remedy.into())
+    }
+}
+
+/// What a person does about a login that the vCenter has refused, now or in an earlier attempt.
+pub(crate) const fn of_refused_login(reason: Reason) -> &'static str {
+    match reason {
+        Reason::AccountLocked => "Unlock the account in vCenter under Administration, Single Sign On, or wait until it unlocks itself.",
+        Reason::PasswordExpired => "Set a new password in vCenter, then run vdoctl secrets set.",
+        Reason::LoginRefused => "Give the user a role on the vCenter's inventory; Read-only is enough to log in.",
+        _ => "Give the right user name and password; the user name needs its domain, for example k8s@vsphere.local.",
     }
 }
 

@@ -1,3 +1,6 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The tags and storage policies of a vCenter as data.
+
 use std::collections::{BTreeMap, BTreeSet};
 
 /// The tags of a vCenter, as far as they were asked for.

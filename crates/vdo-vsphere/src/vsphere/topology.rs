@@ -1,3 +1,6 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The check of tags against the zone and region labels of nodes, and the tag that counts; `node_topology.rs` makes the table.
+
 use super::check::shell;
 use super::{Advice, Check, Finding, NodeReport};
 use super::{Inventory, ManagedObject, Requirements, Tagging};

@@ -1,3 +1,6 @@
+// SPDX-License-Identifier: Apache-2.0
+//! What is wrong with the machine of a node: power, hardware version, `disk.EnableUUID`, VMware Tools, host, snapshots.
+
 use super::check::shell;
 use super::{Advice, Feature, Inventory, Machine, Requirements};
 use super::{Finding, NodeReport};

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! What a person confirms before anything is created.
 
 use super::super::args::Adopt as Args;
@@ -5,7 +6,6 @@ use super::super::change::Change;
 use super::super::context::Context;
 use super::super::error::unknown;
 use super::super::{CliError, Exit, prompt};
-use std::io::{self, IsTerminal};
 use vdo_adopt::{Adoption, Loss};
 use vdo_api::types::count;
 
@@ -24,9 +24,10 @@ pub(super) fn known(accepted: &[String], adoption: &Adoption) -> Result<(), CliE
     }
 }
 
-/// Asks for each loss that was not confirmed; without a terminal it is refused.
-pub(super) fn losses(args: &Args, adoption: &Adoption) -> Result<(), CliError> {
-    let open: Vec<&Loss> = adoption.losses.iter().filter(|loss| !args.accepted.contains(&loss.key)).collect();
+/// Asks for each loss that was not confirmed, now or when the VDOConfig was written; without a terminal it is refused.
+pub(super) fn losses(args: &Args, before: &[&str], adoption: &Adoption) -> Result<(), CliError> {
+    let is_accepted = |loss: &&Loss| args.accepted.contains(&loss.key) || before.contains(&loss.key.as_str());
+    let open: Vec<&Loss> = adoption.losses.iter().filter(|loss| !is_accepted(loss)).collect();
     if open.is_empty() {
         return Ok(());
     }
@@ -38,7 +39,7 @@ pub(super) fn losses(args: &Args, adoption: &Adoption) -> Result<(), CliError> {
         let flags: Vec<String> = open.iter().map(|loss| format!("--accept-loss {}", quoted(&loss.key))).collect();
         CliError::new(
             Exit::Differences,
-            format!("{} would not be taken along, so nothing was written", count(open.len(), "setting")),
+            format!("{} would be lost, so nothing was written", count(open.len(), "setting")),
             format!(
                 "{lines}Confirm each: vdoctl adopt {} {}",
                 if args.moves { "--move" } else { "--write" },
@@ -46,7 +47,7 @@ pub(super) fn losses(args: &Args, adoption: &Adoption) -> Result<(), CliError> {
             ),
         )
     };
-    if !is_terminal() {
+    if !prompt::is_terminal() {
         return Err(refused(&open));
     }
     for loss in &open {
@@ -76,22 +77,8 @@ pub(super) fn asked(args: &Args, context: &Context, question: &str) -> Result<()
     if args.yes {
         return Ok(());
     }
-    if !is_terminal() {
-        return Err(CliError::new(
-            Exit::Refused,
-            format!("nothing was written to cluster {}: there is no terminal to ask on", context.name),
-            "Confirm it with --yes.",
-        ));
-    }
-    match prompt::yes(question) {
-        Ok(true) => Ok(()),
-        Ok(false) => Err(CliError::new(Exit::Refused, "nothing was written", "")),
-        Err(error) => Err(CliError::internal(&error)),
-    }
-}
-
-fn is_terminal() -> bool {
-    io::stdin().is_terminal() && io::stderr().is_terminal()
+    let nothing = format!("nothing was written to cluster {}", context.name);
+    prompt::confirmed(question, &nothing, "Confirm it with --yes.", "")
 }
 
 /// A word that a shell takes as it is.

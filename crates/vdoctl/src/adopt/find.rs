@@ -1,19 +1,22 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The installation in a cluster.
 
 use super::super::context::{Context, Deciding};
 use super::super::{CliError, Exit};
+use serde_json::Value;
 use std::collections::BTreeMap;
 use vdo::cluster::{ClusterError, Select, Watch, get, list};
-use vdo::reconcile::connections_watch;
+use vdo::reconcile::{attributed, connections_watch, static_pods};
 use vdo_adopt::{AdoptError, Adoption, Installation, Objects, adoption, missing};
+use vdo_api::types::name_list;
 use vdo_core::chart::Chart;
-use vdo_core::drivers::KNOWN;
+use vdo_core::drivers::{CSI_DRIVER, KNOWN};
 use vdo_core::installed::{Installed, KINDS};
 use vdo_core::manifest::Object;
 
 /// What was found and what it means.
 pub(super) struct Found {
-    /// The workloads that run a driver.
+    /// The workloads that run a driver, and static pods that do.
     pub workloads: Vec<Installed>,
     /// What they are described by.
     pub adoption: Adoption,
@@ -21,13 +24,10 @@ pub(super) struct Found {
 
 /// Reads the installation of another tool.
 pub(super) async fn found(context: &Deciding, name: &str) -> Result<Found, CliError> {
+    let static_pods = static_pods(&context.ports.client).await?;
     let workloads = workloads(context).await?;
     if workloads.is_empty() {
-        return Err(CliError::new(
-            Exit::NotFound,
-            format!("no other tool runs a vSphere driver in cluster {}", context.name),
-            "Install them: vdoctl deploy --vcenter HOST --user NAME",
-        ));
+        return Err(nothing(context, &static_pods).await?);
     }
     let charts = charts(context, &workloads).await?;
     let control_planes = control_planes(context).await?;
@@ -49,11 +49,52 @@ pub(super) async fn found(context: &Deciding, name: &str) -> Result<Found, CliEr
         }
         if more.is_empty() {
             let adoption = adoption(&installation).map_err(|error| refused(&error))?;
+            let workloads = workloads.into_iter().chain(static_pods).collect();
             return Ok(Found { workloads, adoption });
         }
         known.append(&mut more);
         objects = Objects::new(known.iter().cloned());
     }
+}
+
+/// Why there is nothing to adopt; with what runs a driver and is no workload.
+async fn nothing(context: &Context, static_pods: &[Installed]) -> Result<CliError, CliError> {
+    if let Some(first) = static_pods.first() {
+        let (object, driver) = (&first.object, first.driver);
+        return Ok(CliError::new(
+            Exit::Refused,
+            format!(
+                "{object} runs {} ({}) and belongs to {}",
+                driver.what,
+                first.evidence,
+                first.ownership("")
+            ),
+            "VDO adopts workloads only. Move the file out of that folder on the node, then: vdoctl deploy --vcenter HOST --user NAME",
+        ));
+    }
+    let mut nodes = Vec::new();
+    for node in list(&context.ports.client, &Watch::new("storage.k8s.io/v1", "CSINode", "", Select::All)).await? {
+        let drivers = node.value().pointer("/spec/drivers").and_then(Value::as_array);
+        if drivers.into_iter().flatten().any(|driver| driver["name"] == CSI_DRIVER) {
+            nodes.push(node.name().to_owned());
+        }
+    }
+    let none = format!("no other tool runs a vSphere driver as a workload in cluster {}", context.name);
+    if nodes.is_empty() {
+        return Ok(CliError::new(
+            Exit::NotFound,
+            none,
+            "Install them: vdoctl deploy --vcenter HOST --user NAME",
+        ));
+    }
+    Ok(CliError::new(
+        Exit::NotFound,
+        format!(
+            "{none}, but {CSI_DRIVER} is registered on {}, so it runs outside of the cluster, or ran until a moment ago",
+            name_list(&nodes)
+        ),
+        "Find the processes on these nodes and the controller outside of the cluster, stop them there, then: vdoctl deploy --vcenter HOST --user NAME",
+    ))
 }
 
 fn refused(error: &AdoptError) -> CliError {
@@ -71,7 +112,11 @@ async fn connections(context: &Context) -> Result<Vec<Object>, CliError> {
 /// The workloads that run a driver and that are not the operator's.
 async fn workloads(context: &Context) -> Result<Vec<Installed>, CliError> {
     let all = running(context).await?;
-    Ok(all.into_iter().filter(|one| one.object.owner().is_none()).collect())
+    let mut others = Vec::new();
+    for one in all.into_iter().filter(|one| one.object.owner().is_none()) {
+        others.push(attributed(&context.ports.client, one).await?);
+    }
+    Ok(others)
 }
 
 /// The workloads that run a driver.

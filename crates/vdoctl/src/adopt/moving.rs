@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! `vdoctl adopt --move`: the drivers of another tool make room for those of the operator, one step after the other.
 //!
 //! ```text
@@ -19,7 +20,8 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 use tokio::time::{Instant, sleep};
 use vdo::cluster::ClusterError;
-use vdo_adopt::moving::{Next, State, Step, Wait, Write};
+use vdo_adopt::moving::{Config, Next, State, Step, Wait, Write};
+use vdo_api::api::{ACCEPTED_LOSSES, accepted_losses};
 use vdo_api::types::Later as _;
 use vdo_core::install::VDOCTL;
 use vdo_core::installed::MOVED;
@@ -50,7 +52,7 @@ pub(super) async fn moved(args: &Args, global: &Global, progress: &mut Progress)
     if !args.undo && !is_begun(&first) && !is_idle(&first) {
         let found = super::super::within(global, find::found(&context, &args.config)).await?;
         confirm::known(&args.accepted, &found.adoption)?;
-        confirm::losses(args, &found.adoption)?;
+        confirm::losses(args, &accepted(&first), &found.adoption)?;
     }
     let steps = first.clone().outline(next(args));
     if args.dry_run {
@@ -62,6 +64,14 @@ pub(super) async fn moved(args: &Args, global: &Global, progress: &mut Progress)
     }
     let last = super::super::within(global, state(&context)).await?;
     answer(args, progress, &context, done, &last)
+}
+
+/// The losses that were confirmed when the VDOConfig was written.
+fn accepted(state: &State) -> Vec<&str> {
+    match &state.config {
+        Config::Managed { object, .. } => accepted_losses(object.annotation(ACCEPTED_LOSSES)).collect(),
+        Config::Missing | Config::Paused { .. } => Vec::new(),
+    }
 }
 
 /// Whether a workload has been stopped for it already.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! What the operator would do with the drivers that are there, decided as `vdoctl deploy` does, as if the objects had been created.
 
 use super::super::CliError;

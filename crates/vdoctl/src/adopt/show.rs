@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! An adoption as people and programs read it.
 
 use super::super::args::{Adopt as Args, Format};
@@ -41,6 +42,7 @@ fn view(args: &Args, found: &Found, written: bool) -> AdoptionView {
                 version: one.version.as_ref().map(ToString::to_string),
                 object: object(one.object.value()),
                 evidence: one.evidence.to_string(),
+                installed_by: one.ownership("").to_string(),
             })
             .collect(),
         settings: adoption.documents.iter().flat_map(settings).collect(),
@@ -97,7 +99,13 @@ fn text(view: &AdoptionView) -> String {
         .iter()
         .map(|one| {
             let version = one.version.clone().unwrap_or_else(|| "unknown".to_owned());
-            vec![one.driver.clone(), version, place(&one.object), one.evidence.clone()]
+            vec![
+                one.driver.clone(),
+                version,
+                place(&one.object),
+                one.installed_by.clone(),
+                one.evidence.clone(),
+            ]
         })
         .collect();
     let settings: Vec<Vec<String>> = view
@@ -108,7 +116,7 @@ fn text(view: &AdoptionView) -> String {
             vec![format!("{} {}", one.object.kind, one.field), value, one.origin.clone()]
         })
         .collect();
-    let mut text = table(&["DRIVER", "VERSION", "WORKLOAD", "KNOWN BY"], &workloads);
+    let mut text = table(&["DRIVER", "VERSION", "WORKLOAD", "INSTALLED BY", "KNOWN BY"], &workloads);
     text.push('\n');
     text.push_str(&table(&["SETTING", "VALUE", "FROM"], &settings));
     if !view.connections.is_empty() {

@@ -1,3 +1,6 @@
+// SPDX-License-Identifier: Apache-2.0
+//! `vdoctl chart` as it is typed.
+
 use super::publish::range;
 use super::{Output, Registries, RegistryArgs, Resolving, Setting};
 use clap::{Args, Subcommand};

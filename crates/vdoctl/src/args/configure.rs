@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! `vdoctl configure` and `vdoctl secrets` as they are typed.
 
 use super::{MatrixFile, Output, Preview};
@@ -145,7 +146,7 @@ pub enum SecretsVerb {
     List(SecretsList),
     /// Sets the password of a vSphere connection, or the user and the password
     ///
-    /// The new credentials log in once, from here. Only when the vCenter has accepted them they replace the old ones in the Secret.
+    /// Tests the new credentials with one login from this machine. They replace the old ones in the Secret only after the vCenter has accepted them.
     Set(SecretsSet),
 }
 

@@ -1,3 +1,6 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The flags of verbs that can ask several clusters: `--contexts` and `--all-contexts`.
+
 use clap::Args;
 use clap::builder::NonEmptyStringValueParser;
 

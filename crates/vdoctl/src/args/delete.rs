@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! `vdoctl delete` as it is typed.
 
 use super::DryRun;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! `vdoctl deploy` as it is typed.
 
 use super::{MatrixFile, TypedTrust};
@@ -13,31 +14,32 @@ pub struct Deploy {
     #[command(flatten)]
     pub vcenter: DeployVcenter,
     /// A file with the whole configuration instead: Secrets, ConfigMaps, VsphereCloudConfigs and a VDOConfig as kubectl takes them; - is stdin
-    #[arg(long, value_name = "FILE", conflicts_with_all = ["vcenter", "user"])]
+    #[arg(help_heading = "Drivers", long, value_name = "FILE", conflicts_with_all = ["vcenter", "user"])]
     pub values: Option<PathBuf>,
     /// The image of the operator, instead of the released one
-    #[arg(long, value_name = "REFERENCE")]
+    #[arg(help_heading = "Images", long, value_name = "REFERENCE")]
     pub image: Option<String>,
     /// A registry, with or without a path, that replaces the one of every image: of the operator and of the drivers
-    #[arg(long, value_name = "REGISTRY")]
+    #[arg(help_heading = "Images", long, value_name = "REGISTRY")]
     pub image_registry: Option<String>,
     /// The image of the cloud provider, instead of the one in its chart
-    #[arg(long, value_name = "REFERENCE", conflicts_with = "values")]
+    #[arg(help_heading = "Images", long, value_name = "REFERENCE", conflicts_with = "values")]
     pub cpi_image: Option<String>,
     /// The image of the CSI driver, instead of the one in its chart
-    #[arg(long, value_name = "REFERENCE", conflicts_with = "values")]
+    #[arg(help_heading = "Images", long, value_name = "REFERENCE", conflicts_with = "values")]
     pub csi_image: Option<String>,
     /// When installed drivers change by themselves: Compatible, Latest or Disabled
-    #[arg(long, value_name = "POLICY", value_parser = policy, conflicts_with = "values")]
+    #[arg(help_heading = "Drivers", long, value_name = "POLICY", value_parser = policy, conflicts_with = "values")]
     pub update_policy: Option<UpdatePolicy>,
     /// The vSphere storage policy of the default StorageClass, by name; default in a new installation: a default class without a policy
-    #[arg(long, value_name = "NAME", conflicts_with = "values")]
+    #[arg(help_heading = "Drivers", long, value_name = "NAME", conflicts_with = "values")]
     pub storage_policy: Option<String>,
     /// Where the operator takes its matrix from. A file or a folder is copied into ConfigMaps; keys and credentials are mounted into the operator
-    #[command(flatten)]
+    #[command(flatten, next_help_heading = "Matrix")]
     pub matrix: MatrixFile,
     /// Writes nothing: client shows what would be applied, server, which --dry-run alone means, has the API server try it
     #[arg(
+        help_heading = "Writing",
         long,
         value_enum,
         value_name = "WHERE",
@@ -47,8 +49,12 @@ pub struct Deploy {
         default_value = "none"
     )]
     pub dry_run: DryRun,
+    /// A folder for a GitOps tool.
+    #[command(flatten)]
+    pub gitops: DeployGitops,
     /// How the progress is written: table or json; yaml writes nothing to the cluster and prints all objects for kubectl apply
     #[arg(
+        help_heading = "Writing",
         long,
         short = 'o',
         env = "VDO_OUTPUT",
@@ -58,23 +64,40 @@ pub struct Deploy {
     )]
     pub output: Option<super::Format>,
     /// Runs the operator in the network of its node; without the flag that is done where no control-plane node has a pod network
-    #[arg(long)]
+    #[arg(help_heading = "Operator", long)]
     pub host_network: bool,
     /// A taint of control-plane nodes that the operator's pod tolerates besides the usual ones, as kubectl taint writes it; may be repeated
-    #[arg(long, value_name = "KEY[=VALUE][:EFFECT]")]
+    #[arg(help_heading = "Operator", long, value_name = "KEY[=VALUE][:EFFECT]")]
     pub toleration: Vec<Toleration>,
     /// Ends when everything is applied, without waiting for the drivers
-    #[arg(long)]
+    #[arg(help_heading = "Writing", long)]
     pub no_wait: bool,
     /// Answers every question with yes; a certificate still needs --thumbprint or --ca-file
-    #[arg(long, short = 'y')]
+    #[arg(help_heading = "Writing", long, short = 'y')]
     pub yes: bool,
     /// Applies although checks fail, or the vCenter cannot be reached from here
-    #[arg(long)]
+    #[arg(help_heading = "Writing", long)]
     pub ignore_checks: bool,
     /// Replaces an operator that is newer than this vdoctl
-    #[arg(long)]
+    #[arg(help_heading = "Operator", long)]
     pub allow_downgrade: bool,
+}
+
+/// What is written into a folder instead of a cluster.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Args)]
+pub struct DeployGitops {
+    /// Writes nothing to a cluster, and all objects into a folder that a GitOps tool applies, ready to commit. Secrets are left out and listed in
+    /// its README.md, or encrypted with sops where that is installed and the folder has a file .sops.yaml
+    #[arg(
+        help_heading = "Writing",
+        long = "gitops",
+        value_name = "FOLDER",
+        conflicts_with_all = ["dry_run", "create_account", "credentials_from_openshift", "no_wait", "ignore_checks", "allow_downgrade"]
+    )]
+    pub folder: Option<PathBuf>,
+    /// With --gitops: encrypts Secrets with sops, with the rules that it finds from the folder upwards, or the keys that its environment names
+    #[arg(help_heading = "Writing", long, requires = "folder")]
+    pub sops: bool,
 }
 
 /// A vCenter and the account that the drivers use.
@@ -86,14 +109,15 @@ pub struct DeployVcenter {
     #[arg(long, value_name = "HOST[:PORT]", group = "reached")]
     pub vcenter: Option<String>,
     /// The user that the drivers log in as, for example k8s@vsphere.local
-    #[arg(long, value_name = "NAME", group = "reached")]
+    #[arg(help_heading = "Account", long, value_name = "NAME", group = "reached")]
     pub user: Option<String>,
     /// A file with the password, readable by no one else; - is stdin, /dev/fd/3 a descriptor; default: it is asked for on the terminal
-    #[arg(long, env = "VDO_PASSWORD_FILE", value_name = "FILE")]
+    #[arg(help_heading = "Account", long, env = "VDO_PASSWORD_FILE", value_name = "FILE")]
     pub password_file: Option<PathBuf>,
     /// A Secret in the operator's namespace with the user and the password, as vdoctl users create makes it; cpi=NAME and csi=NAME where each
     /// driver has its own
     #[arg(
+        help_heading = "Account",
         long,
         value_name = "[DRIVER=]NAME",
         value_delimiter = ',',
@@ -102,19 +126,19 @@ pub struct DeployVcenter {
     )]
     pub credentials_secret: Vec<super::parse::CredentialsSecret>,
     /// On OpenShift: takes user and password of each vCenter from OpenShift's own Secret kube-system/vsphere-creds
-    #[arg(long, group = "reached", conflicts_with_all = ["user", "password_file", "credentials_secret", "create_account", "values"])]
+    #[arg(help_heading = "Account", long, group = "reached", conflicts_with_all = ["user", "password_file", "credentials_secret", "create_account", "values"])]
     pub credentials_from_openshift: bool,
     /// Makes the account of the drivers first, as vdoctl users create --shared does; --password-file is then the administrator's
-    #[arg(long, requires_all = ["vcenter", "admin"], conflicts_with = "user")]
+    #[arg(help_heading = "Account", long, requires_all = ["vcenter", "admin"], conflicts_with = "user")]
     pub create_account: bool,
     /// The administrator for --create-account, for example administrator@vsphere.local; stored nowhere
-    #[arg(long, value_name = "NAME")]
+    #[arg(help_heading = "Account", long, value_name = "NAME")]
     pub admin: Option<String>,
     /// The domain in which --create-account makes the user; default: vsphere.local
-    #[arg(long, value_name = "NAME")]
+    #[arg(help_heading = "Account", long, value_name = "NAME")]
     pub domain: Option<String>,
     /// A datacenter to look in, by name or inventory path; may be repeated; default: all
-    #[arg(long, value_name = "NAME", requires = "vcenter")]
+    #[arg(help_heading = "vCenter", long, value_name = "NAME", requires = "vcenter")]
     pub datacenter: Vec<String>,
     /// How it is trusted.
     #[command(flatten)]

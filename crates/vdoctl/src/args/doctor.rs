@@ -1,3 +1,6 @@
+// SPDX-License-Identifier: Apache-2.0
+//! `vdoctl doctor` as it is typed, with the flags of its fixes.
+
 use super::{MatrixFile, Output};
 use clap::{Args, Subcommand, ValueEnum};
 use std::path::PathBuf;

@@ -1,4 +1,7 @@
+// SPDX-License-Identifier: Apache-2.0
 //! What each verb is used for, as it is typed. The last lines of its help.
+
+use super::super::wrap::unbroken;
 
 /// A verb without `vdoctl`, and its examples.
 const EXAMPLES: &[(&str, &[&str])] = &[
@@ -9,6 +12,7 @@ const EXAMPLES: &[(&str, &[&str])] = &[
             "vdoctl deploy --vcenter vcenter.example.com --create-account --admin administrator@vsphere.local",
             "vdoctl deploy --vcenter vcenter.example.com --user k8s@vsphere.local --storage-policy gold",
             "vdoctl deploy --values configuration.yaml --dry-run server",
+            "vdoctl deploy --vcenter vcenter.example.com --user k8s@vsphere.local --gitops clusters/east/vdo",
             "vdoctl deploy                            # upgrades the operator and keeps the configuration",
         ],
     ),
@@ -279,7 +283,7 @@ const EXAMPLES: &[(&str, &[&str])] = &[
     (
         "report",
         &[
-            "vdoctl report --html report.html",
+            "vdoctl report",
             "vdoctl report --html report.html --from bundle.tar.gz",
             "vdoctl report --html report.html --contexts east,west",
         ],
@@ -312,6 +316,17 @@ pub fn of(path: &str) -> &'static [&'static str] {
         .iter()
         .find(|(verb, _)| *verb == path)
         .map_or(&[], |(_, examples)| examples)
+}
+
+/// Columns of a line of help between its margins.
+const ROOM: usize = 78;
+
+/// An example in help: the command stays on one line, and its comment stands below it where the two are too long for one.
+pub(super) fn shown(example: &str) -> String {
+    match example.split_once("  #").filter(|_| example.len() > ROOM) {
+        Some((command, comment)) => format!("{}\n    # {}", unbroken(command.trim_end()), comment.trim_start()),
+        None => unbroken(example),
+    }
 }
 
 #[cfg(test)]

@@ -1,3 +1,6 @@
+// SPDX-License-Identifier: Apache-2.0
+//! `vdoctl explain` as it is typed.
+
 use super::Output;
 use clap::Args;
 

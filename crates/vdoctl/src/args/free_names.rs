@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Names that people choose.
 
 /// A name that people choose may have a comma in it. Only words of a grammar of ours are separated by commas; all else is repeated.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! What every verb takes.
 
 use super::{Color, parse};

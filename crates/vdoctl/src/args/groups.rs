@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The verbs in groups, as `vdoctl --help` lists them; and words of other tools that lead to a verb.
 
 use clap::Command;

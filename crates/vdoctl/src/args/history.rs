@@ -1,3 +1,6 @@
+// SPDX-License-Identifier: Apache-2.0
+//! `vdoctl history` and `vdoctl rollback` as they are typed.
+
 use super::Output;
 use clap::Args;
 

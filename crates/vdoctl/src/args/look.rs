@@ -1,3 +1,6 @@
+// SPDX-License-Identifier: Apache-2.0
+//! `vdoctl status`, `events` and `logs` as they are typed.
+
 use super::{Contexts, Output};
 use clap::Args;
 use std::path::PathBuf;

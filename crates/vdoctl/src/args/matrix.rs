@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! `vdoctl matrix` as it is typed.
 
 use super::{DriverArg, Init, Mark, MatrixDiff, Output, Publish, Vcenter};
@@ -24,6 +25,8 @@ pub enum MatrixVerb {
     /// reason it was rejected, and the exit code is 1.
     ///
     /// With --what-if-kubernetes or --what-if-vcenter it tells what an upgrade of the platform would do, step by step.
+    ///
+    /// Use it when there is no cluster yet, or for the reasons of a choice. Where VDO is deployed, upgrade plan shows objects and restarts, too.
     Resolve(Resolve),
     /// Shows the choice, the facts it is based on, and why every other version was not chosen
     Explain(Explain),
@@ -46,8 +49,8 @@ pub enum MatrixVerb {
     Load(MatrixLoad),
     /// Signs an index with a private key; needs no cluster
     ///
-    /// The signature is written beside the index, as cosign writes it: index.yaml.sig has it alone, index.yaml.sigstore.json in a bundle. A bundle is
-    /// written of keys on P-256 only. Any other file can be signed as well.
+    /// Writes the signature next to the index in the two forms of cosign: index.yaml.sig, and the bundle index.yaml.sigstore.json for keys on
+    /// P-256. Signs any other file as well.
     Sign(Sign),
     /// Shows where the operator takes the matrix from, and what names that source
     Source(MatrixSourceArgs),
@@ -242,9 +245,9 @@ pub struct Show {
     /// The driver: vsphere-cpi or cpi, vsphere-csi or csi
     #[arg(value_name = "DRIVER")]
     pub driver: String,
-    /// Its version, for example 3.7.3
+    /// Its version, for example 3.7.3; without it the error names the newest
     #[arg(value_name = "VERSION")]
-    pub version: String,
+    pub version: Option<String>,
     /// The index.
     #[command(flatten)]
     pub index: MatrixFile,

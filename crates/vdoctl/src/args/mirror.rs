@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! `vdoctl mirror` as it is typed.
 
 use super::{MatrixFile, Output, Registries, RegistryArgs};
@@ -118,7 +119,7 @@ pub struct MirrorPull {
 /// Arguments of `mirror verify`.
 #[derive(Debug, Clone, PartialEq, Args)]
 pub struct MirrorVerify {
-    /// A bundle, or oci://HOST/PREFIX as it was pushed to
+    /// A bundle, or the oci://HOST/PREFIX to which it was pushed
     #[arg(value_name = "BUNDLE|oci://…", required_unless_present = "cluster", conflicts_with = "cluster")]
     pub mirror: Option<String>,
     /// The images of the cluster, where its pods take them from
@@ -145,7 +146,7 @@ pub struct MirrorPush {
     /// Where its images go: oci://HOST/PREFIX; an image without a name needs oci://HOST/REPOSITORY:TAG
     #[arg(value_name = "oci://…")]
     pub to: String,
-    /// Makes the cluster use it: the VDOConfig takes images from there, and the operator the matrix
+    /// Makes the cluster use the mirror: the drivers take images from there, and the operator takes the matrix
     #[arg(long = "use")]
     pub adopt: bool,
     /// Lists what would be sent and sends nothing

@@ -1,3 +1,6 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The parsers of values on the command line: vCenters, Secrets, drivers, settings, durations.
+
 use k8s_openapi::jiff::SignedDuration;
 use serde_json::{Map, Value};
 use std::str::FromStr;
@@ -179,7 +182,7 @@ fn keys(path: &str) -> Vec<String> {
 
 /// A duration: numbers with units. Always a unit, because the unit of a bare number is a guess.
 pub(super) fn duration(text: &str) -> Result<Duration, String> {
-    vdo::runtime::args::interval(text)
+    vdo_api::types::interval(text)
 }
 
 /// How long a request may take: as kubectl reads it, numbers with units, seconds without, and 0 for ever.

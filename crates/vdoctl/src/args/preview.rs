@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! A change of the configuration that was not made yet, as it is typed.
 
 use super::Setting;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The verbs of `vdoctl matrix` that publish, as they are typed.
 
 use super::{MatrixFile, Output, RegistryArgs, Resolving};
@@ -61,7 +62,7 @@ pub struct Publish {
     /// Only this release of a chart source
     #[arg(long, value_name = "VERSION")]
     pub version: Option<DriverVersion>,
-    /// A YAML file with what is known of the versions: the fields of docs/matrix.md, and sources and preconditions that they name
+    /// A YAML file with the matrix entries of the versions, and with the sources and preconditions that these entries name
     #[arg(long, value_name = "FILE")]
     pub facts: Option<PathBuf>,
     /// The Kubernetes minors that the versions support, for example 1.33..1.35; default: those of the version before, of the same minor

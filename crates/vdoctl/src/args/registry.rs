@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! How registries are reached, as Helm names it.
 
 use clap::Args;

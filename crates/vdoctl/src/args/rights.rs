@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! `vdoctl rights` as it is typed.
 
 use super::{DriverArg, MatrixFile, Output};
@@ -6,7 +7,7 @@ use clap::Args;
 /// Arguments of `rights`.
 #[derive(Debug, Clone, PartialEq, Args)]
 pub struct Rights {
-    /// Only for this driver, perhaps in one version, for example csi or csi=3.7.3; may be repeated; default: those that a VDOConfig has without spec.drivers, with --missing also those in spec.drivers
+    /// Print only the rights of this driver, for example csi or csi=3.7.3; may be repeated; default: CPI and CSI, with --missing also the drivers in spec.drivers
     #[arg(long, value_name = "NAME[=VERSION]", value_delimiter = ',')]
     pub driver: Vec<DriverArg>,
     /// Only what the cluster lacks

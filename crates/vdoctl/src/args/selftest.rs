@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! `vdoctl selftest` as it is typed.
 
 use clap::{Args, ValueEnum};

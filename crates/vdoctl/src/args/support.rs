@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! `vdoctl support-bundle` and `vdoctl report` as they are typed.
 
 use super::Contexts;
@@ -15,9 +16,9 @@ pub struct SupportBundle {
 /// Arguments of `report`.
 #[derive(Debug, Clone, PartialEq, Eq, Args)]
 pub struct Report {
-    /// The page to write; - is stdout
+    /// The page to write; default: vdo-report-CLUSTER.html here, vdo-report.html for several clusters; - is stdout
     #[arg(long, value_name = "FILE")]
-    pub html: PathBuf,
+    pub html: Option<PathBuf>,
     /// A support bundle that it is made from, instead of the cluster
     #[arg(long = "from", value_name = "FILE", conflicts_with_all = ["contexts", "all_contexts"])]
     pub from: Option<PathBuf>,

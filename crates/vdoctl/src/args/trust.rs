@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! How a vCenter that is typed is trusted.
 
 use clap::Args;

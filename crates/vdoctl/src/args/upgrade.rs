@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! `vdoctl upgrade`, `pause`, `resume`, `reconcile` and `wait` as they are typed.
 
 use super::{DriverArg, MatrixFile, Output, Vcenter};
@@ -21,11 +22,13 @@ pub enum UpgradeVerb {
     /// Without a flag, every driver goes to the newest version that fits. The plan of that is made and tried in the API server as if it were
     /// asked for: steps, pods that restart, preconditions, what is in the way. Changes nothing. Ends with 0 when there is nothing to
     /// upgrade, with 1 when there is.
+    ///
+    /// Use it when VDO is deployed: it knows what is installed, and the API server tries it. matrix resolve only chooses versions.
     Plan(UpgradePlan),
     /// Upgrades the drivers, and waits until they are healthy
     ///
     /// Shows the plan and asks. Each driver is pinned to its version until it is healthy there; then the pin is lifted, unless there was one
-    /// before. Interrupted it goes on when it is run again.
+    /// before. When it was interrupted, run it again to go on.
     Apply(UpgradeApply),
     /// Tries a change once more that failed and was rolled back
     Retry,

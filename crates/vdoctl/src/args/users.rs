@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! `vdoctl users` as it is typed.
 
 use super::{Commands, Format, TypedTrust};
@@ -33,7 +34,7 @@ pub enum UsersVerb {
     Rotate(UsersChange),
     /// Deletes accounts with their permissions, and the roles that no one uses then
     ///
-    /// An account that a connection or a driver uses is refused.
+    /// The command refuses to delete an account that a connection or a driver uses.
     Delete(UsersChange),
 }
 
@@ -72,6 +73,7 @@ pub struct UsersVcenter {
     pub domain: String,
     /// How the answer is written: table, json or yaml
     #[arg(
+        help_heading = None,
         long,
         short = 'o',
         env = "VDO_OUTPUT",
@@ -131,7 +133,7 @@ pub struct UsersCreate {
     )]
     pub account_password_file: Option<PathBuf>,
     /// Prints the new password once, at the end
-    #[arg(long)]
+    #[arg(long, help_heading = None)]
     pub show_once: bool,
 }
 
@@ -142,12 +144,12 @@ pub struct UsersChange {
     #[command(flatten)]
     pub account: UsersAccount,
     /// Shows what would be changed and changes nothing
-    #[arg(long)]
+    #[arg(long, help_heading = None)]
     pub dry_run: bool,
     /// Prints the changes as commands of another tool, govc or powercli, and changes nothing
-    #[arg(long, value_enum, hide_possible_values = true, value_name = "TOOL")]
+    #[arg(help_heading = None, long, value_enum, hide_possible_values = true, value_name = "TOOL")]
     pub emit: Option<Commands>,
     /// Does not ask; needed where there is no terminal
-    #[arg(long, short = 'y')]
+    #[arg(help_heading = None, long, short = 'y')]
     pub yes: bool,
 }

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! `vdoctl chart add-release`: a new version of a driver as an entry of its release file, of the facts, and of the deviations.
 
 use super::super::args::ChartAddRelease;

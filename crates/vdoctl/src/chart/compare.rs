@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! `vdoctl chart compare`: a chart against the driver's own manifests.
 
 use super::super::args::{ChartCompare, Global};

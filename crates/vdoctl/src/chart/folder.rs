@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The folder of a chart.
 
 use super::super::{CliError, Exit};

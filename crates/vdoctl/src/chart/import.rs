@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! `vdoctl chart import`: a chart of a project's own manifests.
 
 use super::super::args::ChartImport;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! `vdoctl chart lint`: whether a chart may be published.
 
 use super::super::args::ChartLint;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The driver's own manifests, as files on the command line.
 
 use super::super::{CliError, Exit};

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Which chart is meant: one of those in vdoctl, or one of a folder of chart sources.
 
 use super::super::args::ChartName;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! `vdoctl chart push` and `pull`: charts in registries, as Helm keeps them.
 
 use super::super::args::{ChartPull, ChartPush};

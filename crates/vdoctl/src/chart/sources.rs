@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! `vdoctl chart sources`: what charts and the matrix of this binary are made from, to go on from without a clone of the project.
 
 use super::super::args::ChartSources;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The values of a command line: files and single settings, and where each thing in them was said.
 
 use super::super::args::ChartWith;
@@ -7,6 +8,7 @@ use serde_json::{Value, json};
 use vdo_api::yaml;
 use vdo_core::chart::values::ValuesError;
 use vdo_core::chart::{Problem, RenderError};
+use vdo_core::drivers::put_over;
 
 /// What the user asks for.
 pub(super) struct Values {
@@ -61,7 +63,7 @@ impl Values {
         }));
         let mut all = json!({});
         for source in &sources {
-            overlay(&mut all, source.value.clone());
+            put_over(&mut all, source.value.clone());
         }
         Ok(Self { all, sources })
     }
@@ -104,16 +106,4 @@ fn holds(value: &Value, path: &[String]) -> bool {
         }
     }
     path.iter().try_fold(value, |at, step| below(at, step)).is_some()
-}
-
-/// Like the merge of a chart, but a null stays a null until the chart sees it: it takes a default away.
-fn overlay(base: &mut Value, over: Value) {
-    match (base, over) {
-        (Value::Object(base), Value::Object(over)) => {
-            for (key, value) in over {
-                overlay(base.entry(key).or_insert(Value::Null), value);
-            }
-        }
-        (base, over) => *base = over,
-    }
 }

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The values of an argument: from its definition, from what is in this binary, from the kubeconfig, or from the cluster.
 
 use super::super::args::{Global, MatrixFile};

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Where in a command line its last word is.
 
 use super::Value;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! `vdoctl configure connection` and what `vdoctl secrets set` shares with it: a connection with its Secret and its certificate.
 
 use super::super::args::{ConfigureConnection as Args, CredentialsSecret, Global};
@@ -110,13 +111,7 @@ pub(super) async fn run(args: &Args, global: &Global, progress: &mut Progress) -
         Some(_) => {
             let id = ObjectId::new(vdo_api::api::GROUP, "VsphereCloudConfig", context.namespace(), &target.name);
             let live = get(&context.ports.client, API_VERSION, &id).await?;
-            let live = live.ok_or_else(|| {
-                CliError::new(
-                    Exit::NotFound,
-                    format!("{id} was deleted just now"),
-                    "vdoctl status says what is there.",
-                )
-            })?;
+            let live = live.ok_or_else(|| CliError::new(Exit::NotFound, format!("{id} was deleted just now"), "Run vdoctl status."))?;
             Change::merge(&context, live, json!({"spec": spec})).await?
         }
         None => {
@@ -193,14 +188,11 @@ pub(crate) async fn credentials(
 ) -> Result<Change, CliError> {
     let server = &endpoint.server;
     let whole = secret(&id.name, &id.namespace, server, user.unwrap_or_default(), password);
+    if user.is_none() && !has_user(found.as_ref()) {
+        let what = format!("{id} has no user name, so the user is not known");
+        return Err(CliError::new(Exit::Usage, what, "Name it with --user NAME."));
+    }
     let Some(live) = found else {
-        if user.is_none() {
-            return Err(CliError::new(
-                Exit::Usage,
-                format!("{id} is not there, so the user is not known"),
-                "Name it with --user.",
-            ));
-        }
         let object = Object::new(whole).map_err(|error| CliError::internal(&error))?;
         return Change::apply(context, &object).await;
     };
@@ -219,7 +211,17 @@ pub(crate) async fn credentials(
     {
         patch["metadata"] = json!({"annotations": {SERVERS: format!("{servers},{server}")}});
     }
+    // The type of a Secret cannot be changed, and the operator reads no other.
+    if live.value()["type"] != whole["type"] {
+        patch["type"] = whole["type"].clone();
+        return Change::recreate(live, &patch);
+    }
     Change::merge(context, live, patch).await
+}
+
+/// Whether a Secret is there and has a user name.
+pub(crate) fn has_user(secret: Option<&Object>) -> bool {
+    secret.is_some_and(|secret| !secret.text("/data/username").is_empty())
 }
 
 /// Where the vCenter is and how it is trusted, after a person has confirmed a certificate that no authority has signed.

@@ -1,17 +1,16 @@
+// SPDX-License-Identifier: Apache-2.0
 //! `vdoctl configure drivers`: a change of the VDOConfig, after the whole plan that it leads to was tried.
 
 use super::super::args::{ConfigureDrivers as Args, Global, Preview, Setting};
-use super::super::context::Context;
+use super::super::context::{Context, Left, joined};
 use super::super::plan_view::Planned;
 use super::super::preview::suppose;
 use super::super::progress::{Mark, Progress};
 use super::super::{Answer, CliError, Exit};
 use super::write;
+use std::collections::BTreeSet;
+use vdo::reconcile::TakenAway;
 use vdo_api::types::count;
-
-/// What to do about a change that volumes depend on.
-const KEEPS: &str = "Keep what the volumes depend on, or delete them first. --ignore-checks writes the change; the operator then leaves the drivers \
-                     as they are until its plan is approved with vdoctl approve.";
 
 pub(super) async fn run(args: &Args, global: &Global, progress: &mut Progress) -> Result<Answer, CliError> {
     let mut context = Context::open(global).await?.choosing_from(&args.index, global).await?;
@@ -60,7 +59,7 @@ fn change(args: &Args) -> Preview {
 /// Shows what the change leads to.
 ///
 /// # Errors
-/// When the API server would refuse a part of it, a driver would be left at what was applied last, or volumes depend on what it changes.
+/// When the API server would refuse a part of it, a driver would be left at what was applied last, or the change takes away what volumes or drivers depend on.
 fn approved(planned: &Planned, args: &Args, progress: &mut Progress) -> Result<(), CliError> {
     for driver in &planned.drivers {
         progress.step(Mark::Note, driver.lines().trim_end());
@@ -72,21 +71,26 @@ fn approved(planned: &Planned, args: &Args, progress: &mut Progress) -> Result<(
     for refusal in &planned.refusals {
         progress.step(Mark::Failed, &refusal.to_string());
     }
-    let what = match (&planned.left[..], planned.refusals.len()) {
+    // The change is not why another manager is there; it may be what has to come first.
+    let (kept_out, left): (Vec<&Left>, Vec<&Left>) = planned.left.iter().partition(|left| left.is_kept_out);
+    kept_out.iter().for_each(|left| progress.step(Mark::Note, &left.to_string()));
+    let what = match (&left[..], planned.refusals.len()) {
         _ if args.writing.ignore_checks => return Ok(()),
-        ([], 0) if !planned.endangered.is_empty() => {
+        ([], 0) => {
+            let all: Vec<String> = planned.taken_away.iter().map(TakenAway::message).collect();
+            if all.is_empty() {
+                return Ok(());
+            }
+            let remedies: BTreeSet<&str> = planned.taken_away.iter().map(TakenAway::remedy).collect();
+            let remedies = Vec::from_iter(remedies).join(" ");
             return Err(CliError::new(
                 Exit::Refused,
-                format!(
-                    "volumes depend on what this changes: {}, so nothing was written",
-                    planned.endangered.join(", and ")
-                ),
-                KEEPS,
+                format!("{}, so nothing was written", all.join(", and ")),
+                remedies,
             ));
         }
-        ([], 0) => return Ok(()),
         ([], refused) => format!("the API server would refuse {}, so nothing was written", count(refused, "object")),
-        (left, _) => format!("{}, so nothing was written", left.join("; ")),
+        (left, _) => format!("{}, so nothing was written", joined(left.iter().copied())),
     };
     Err(CliError::new(
         Exit::Refused,

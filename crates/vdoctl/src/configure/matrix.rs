@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! `vdoctl configure matrix`: where the operator takes its matrix from, after it was read and planned with from here.
 
 use super::super::args::{ConfigureMatrix as Args, Global, MatrixFile};

@@ -1,10 +1,11 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The VDOConfigs and their drivers: the operator removes them where one acts, and otherwise this process does it with the same code.
 
 use super::target::{Scope, Target};
 use super::{PACE, transient};
-use crate::CliError;
 use crate::context::{Context, id, now};
 use crate::progress::{Mark, Progress};
+use crate::{CliError, stopping};
 use kube::ResourceExt;
 use serde_json::json;
 use std::collections::BTreeSet;
@@ -23,7 +24,10 @@ pub(super) async fn remove(context: &mut Context, target: &Target, namespace: &s
     context.ports.writer = plain.clone().behind(fence.clone());
     let identity = format!("vdoctl-{}-{}", std::process::id(), now().as_millisecond());
     let mut election = Election::new(client, LEASE_NAME, identity, fence.clone());
+    let _armed = stopping::arm();
     let removed = tokio::select! {
+        biased;
+        exit = stopping::asked() => Err(stopping::failure(exit)),
         removed = rounds(context, target, namespace, &plain, &fence, progress) => removed,
         () = election.run(|_| {}) => Ok(()),
     };

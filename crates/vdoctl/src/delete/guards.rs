@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! What keeps a deletion from beginning.
 
 use super::target::{Scope, Target};

@@ -1,6 +1,7 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Deletes objects and waits until they are gone, kind after kind.
 
-use super::target::rank;
+use super::target::{by_kind, rank};
 use super::{PACE, transient};
 use crate::CliError;
 use crate::context::Context;
@@ -105,22 +106,7 @@ async fn step(context: &Context, object: &Object) -> Result<Option<String>, CliE
 }
 
 fn deleted(objects: &[Object]) -> String {
-    let mut kinds: Vec<(&str, Vec<String>)> = Vec::new();
-    for object in objects {
-        let name = match object.namespace() {
-            "" => object.name().to_owned(),
-            namespace => format!("{namespace}/{}", object.name()),
-        };
-        match kinds.iter_mut().find(|(kind, _)| *kind == object.kind()) {
-            Some((_, names)) => names.push(name),
-            None => kinds.push((object.kind(), vec![name])),
-        }
-    }
-    let each = kinds.iter().map(|(kind, names)| match names.len() {
-        0..=3 => format!("{kind} {}", names.join(", ")),
-        many => count(many, kind),
-    });
-    format!("deleted {}", each.collect::<Vec<_>>().join(", "))
+    format!("deleted {}", by_kind(objects).join(", "))
 }
 
 /// Why a namespace stays: what is in it beside ours.

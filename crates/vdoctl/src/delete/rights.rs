@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Every right that a deletion needs, asked for before the first of them is used.
 
 use super::target::{Scope, Target};

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! What of VDO is in a cluster, and what of it a deletion removes.
 
 use super::super::args::Delete as Args;
@@ -119,24 +120,8 @@ impl Target {
             self.connections.iter().chain(&self.secrets).map(|o| o.id().to_string()).collect(),
             &mut lines,
         );
-        let mut kinds: Vec<(&str, Vec<String>)> = Vec::new();
-        for object in &self.objects {
-            let name = match object.namespace() {
-                "" => object.name().to_owned(),
-                namespace => format!("{namespace}/{}", object.name()),
-            };
-            match kinds.iter_mut().find(|(kind, _)| *kind == object.kind()) {
-                Some((_, names)) => names.push(name),
-                None => kinds.push((object.kind(), vec![name])),
-            }
-        }
-        for (kind, names) in kinds {
-            // Rights are many; the page on uninstalling lists them.
-            lines.push(match names.len() {
-                0..=3 => format!("{kind} {}", names.join(", ")),
-                many => count(many, kind),
-            });
-        }
+        // Rights are many; the page on uninstalling lists them.
+        lines.extend(by_kind(&self.objects));
         lines
     }
 }
@@ -212,6 +197,26 @@ pub(super) fn rank(kind: &str) -> u8 {
         "Namespace" => 6,
         _ => 1,
     }
+}
+
+/// Up to three objects of a kind by their names, more by their number.
+pub(super) fn by_kind(objects: &[Object]) -> Vec<String> {
+    let mut kinds: Vec<(&str, Vec<String>)> = Vec::new();
+    for object in objects {
+        let name = match object.namespace() {
+            "" => object.name().to_owned(),
+            namespace => format!("{namespace}/{}", object.name()),
+        };
+        match kinds.iter_mut().find(|(kind, _)| *kind == object.kind()) {
+            Some((_, names)) => names.push(name),
+            None => kinds.push((object.kind(), vec![name])),
+        }
+    }
+    let words = |(kind, names): (&str, Vec<String>)| match names.len() {
+        0..=3 => format!("{kind} {}", names.join(", ")),
+        many => count(many, kind),
+    };
+    kinds.into_iter().map(words).collect()
 }
 
 #[cfg(test)]

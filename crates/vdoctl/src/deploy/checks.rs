@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Everything that the operator would find, before anything is written: its own checks and its own pipeline, run as if the installation
 //! were there already. `deploy` refuses by it, and `doctor --pre` shows it.
 
@@ -233,6 +234,7 @@ async fn no_foreign_driver(context: &Context) -> Check {
 fn connected(examined: &Examined, configuration: &Configuration) -> Connected {
     let report = report(&examined.inspection, false, now());
     let mut subject = connection_subject(&examined.object.name_any(), &report);
+    subject.lead_to_thumbprint(&report);
     let credentials = examined.object.spec.credentials.as_str();
     let typed = configuration
         .objects

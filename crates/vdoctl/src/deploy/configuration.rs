@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! What is configured, as the objects that kubectl would take: from flags, or from a file.
 
 use super::super::args::{CredentialsSecret, Deploy as Args};

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The default classes that `deploy` asks for: by itself in a new VDOConfig, that of volumes by `--storage-policy` in one that exists.
 
 use serde_json::{Value, json};

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! What there is of VDO in the cluster, and whether it may be deployed there.
 
 use super::super::context::{Context, Deployed, id};

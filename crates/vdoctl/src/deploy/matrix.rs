@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Where the operator is going to take its matrix from: `--matrix` and its companions as the objects that say so.
 
 use super::super::args::MatrixFile;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Whether the operator has to run in the network of its node.
 //!
 //! Many network plugins wait for nodes that the cloud provider has initialised, and the cloud provider comes with the operator.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! What OpenShift knows of its vSphere: proposed, with where it comes from, and confirmed by a person. What flags say is not proposed.
 
 use super::super::args::{Deploy as Args, DryRun};
@@ -8,7 +9,6 @@ use super::vcenter::Login;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::{Map, Value, json};
-use std::io::IsTerminal as _;
 use vdo::cluster::{ClusterError, get};
 use vdo_api::api::VDOConfig;
 use vdo_api::types::{ObjectId, Secret};
@@ -157,21 +157,8 @@ fn confirmed(args: &Args) -> Result<(), CliError> {
         return Ok(());
     }
     const INSTEAD: &str = "--yes takes it; flags say otherwise, and --values FILE gives the whole configuration.";
-    if !std::io::stdin().is_terminal() {
-        return Err(CliError::new(
-            Exit::Refused,
-            "there is no terminal to ask whether what OpenShift proposes is right, so nothing was written",
-            INSTEAD,
-        ));
-    }
-    match prompt::yes("    Is that right?") {
-        Ok(true) => Ok(()),
-        _ => Err(CliError::new(
-            Exit::Refused,
-            "what OpenShift proposes was not confirmed, so nothing was written",
-            INSTEAD,
-        )),
-    }
+    const NOTHING: &str = "what OpenShift proposes was not confirmed, so nothing was written";
+    prompt::confirmed("    Is that right?", NOTHING, INSTEAD, INSTEAD)
 }
 
 /// The account that OpenShift itself uses in this vCenter.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The cluster that VDO is deployed to: its nodes, what its API server serves, and what of VDO there is.
 
 use super::super::CliError;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The three inputs: where the vCenter is, who logs in, and the password; and how its certificate is trusted.
 
 use super::super::args::{CredentialsSecret, Deploy, DeployVcenter, DryRun, Global, UsersAccount, UsersChange, UsersCreate, UsersVcenter};
@@ -9,8 +10,6 @@ use super::super::users::{self, DOMAIN};
 use super::super::{Answer, CliError, Exit, prompt};
 use super::configuration::CONNECTION;
 use super::openshift;
-use std::io::IsTerminal as _;
-use std::os::unix::fs::MetadataExt as _;
 use std::path::Path;
 use vdo::cluster::get;
 use vdo_api::types::{ObjectId, Secret, Trust};
@@ -159,7 +158,7 @@ pub(super) async fn create_account(args: &Deploy, global: &Global, progress: &mu
                 shared: true,
                 features: Vec::new(),
                 datastore: Vec::new(),
-                storage_policy: Vec::new(),
+                storage_policy: args.storage_policy.iter().cloned().collect(),
                 existing: None,
                 group: false,
                 name: None,
@@ -197,7 +196,7 @@ pub(crate) async fn stored(context: &Context, named: &[CredentialsSecret]) -> Re
 
 /// A user who may read the file may use the account: ssh refuses such a key, and this such a password.
 pub(crate) fn private(file: &Path) -> Result<(), CliError> {
-    let readable = std::fs::metadata(file).is_ok_and(|found| found.is_file() && found.mode() & 0o077 != 0);
+    let readable = std::fs::metadata(file).is_ok_and(|found| found.is_file() && vdo_system::readable_by_others(&found));
     if !readable {
         return Ok(());
     }
@@ -209,30 +208,35 @@ pub(crate) fn private(file: &Path) -> Result<(), CliError> {
     ))
 }
 
-/// The certificate of a vCenter that no authority known to this machine has signed, where nothing says how to trust it. Any other fault is
-/// found by the checks.
-pub(crate) async fn unknown_certificate(endpoint: &Endpoint) -> Option<CertificateFacts> {
+/// Why the certificate of a vCenter is not accepted, where nothing says how to trust it and a person can say that it is the right one. Any
+/// other fault is found by the checks.
+async fn refused_certificate(endpoint: &Endpoint) -> Option<(String, CertificateFacts)> {
     if endpoint.trust != Trust::SystemRoots {
         return None;
     }
-    match vcenter::facts(endpoint, &Budget::default()).await {
-        Err(ProbeError::UnknownIssuer { presented, .. }) => Some(*presented),
+    let error = vcenter::facts(endpoint, &Budget::default()).await.err()?;
+    let text = match &error {
+        ProbeError::UnknownIssuer { address, .. } => format!("no authority that is known here has signed the certificate of {address}"),
+        error => error.to_string(),
+    };
+    match error {
+        ProbeError::UnknownIssuer { presented, .. }
+        | ProbeError::BadCertificate { presented, .. }
+        | ProbeError::WrongName { presented, .. } => Some((text, *presented)),
         _ => None,
     }
 }
 
 /// Asks a person about such a certificate, unless the one that is there is `taken`.
 pub(crate) async fn trusted(endpoint: &mut Endpoint, taken: bool, progress: &mut Progress) -> Result<(), CliError> {
-    let Some(presented) = unknown_certificate(endpoint).await else {
+    let Some((why, presented)) = refused_certificate(endpoint).await else {
         return Ok(());
     };
     let server = endpoint.address();
-    if !taken && !std::io::stdin().is_terminal() {
+    if !taken && !prompt::is_terminal() {
         return Err(CliError::new(
             Exit::Vcenter,
-            format!(
-                "no authority that this machine knows has signed the certificate of {server}, and there is no terminal to ask whether it is the right one"
-            ),
+            format!("{why}, and there is no terminal to ask whether it is the right one"),
             format!(
                 "If this is the SHA-256 thumbprint that vCenter shows (Administration > Certificates), add it:\n\
                  --thumbprint {}\n\
@@ -241,7 +245,7 @@ pub(crate) async fn trusted(endpoint: &mut Endpoint, taken: bool, progress: &mut
             ),
         ));
     }
-    progress.step(Mark::Note, &shown(&server, &presented));
+    progress.step(Mark::Note, &shown(&why, &presented));
     let confirmed = taken || prompt::yes("    Is it the one that vCenter shows (Administration > Certificates)?").is_ok_and(|yes| yes);
     if !confirmed {
         return Err(CliError::new(
@@ -254,13 +258,10 @@ pub(crate) async fn trusted(endpoint: &mut Endpoint, taken: bool, progress: &mut
     Ok(())
 }
 
-fn shown(server: &str, presented: &CertificateFacts) -> String {
+fn shown(why: &str, presented: &CertificateFacts) -> String {
     let until = presented
         .not_after
         .map(|end| format!(", valid until {}", end.strftime("%Y-%m-%d")))
         .unwrap_or_default();
-    format!(
-        "{server} shows a certificate that no authority known here has signed\nissued by {}{until}\nSHA-256 {}",
-        presented.issuer, presented.sha256
-    )
+    format!("{why}\nissued by {}{until}\nSHA-256 {}", presented.issuer, presented.sha256)
 }

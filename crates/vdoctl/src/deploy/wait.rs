@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Watches an installation until its drivers are healthy, or only a person can bring it on. It only looks: the operator does the work, also when
 //! no one looks.
 
@@ -113,7 +114,7 @@ async fn look(watcher: &mut Watcher<'_>) -> Result<Judgement, CliError> {
         return Err(CliError::new(
             Exit::NotFound,
             "the VDOConfig was deleted while it was waited for",
-            "vdoctl status says what is there.",
+            "Run vdoctl status.",
         ));
     }
     watcher.judge(&found).await

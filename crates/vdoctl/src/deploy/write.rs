@@ -1,14 +1,17 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Applies an installation: tried in the API server first, then written in order, by one vdoctl at a time.
 
 use super::super::context::Context;
 use super::super::matrix::config_maps;
 use super::super::progress::{Mark, Progress};
-use super::super::{CliError, Exit};
+use super::super::{CliError, Exit, stopping};
+use kube::Resource as _;
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 use tokio::time::{Instant, sleep, timeout};
 use vdo::cluster::{ClusterError, DryRunResult, Election, Fence, Permissions, Writer, get, rights, with_managers};
+use vdo_api::api::VsphereCloudConfig;
 use vdo_api::types::count;
 use vdo_core::install::VDOCTL;
 use vdo_core::manifest::Object;
@@ -79,11 +82,36 @@ pub(crate) async fn dry_run(context: &Context, objects: &[Object]) -> Result<Vec
             Err(error @ (ClusterError::Unavailable { .. } | ClusterError::TimedOut { .. })) => return Err(error.into()),
             Err(error) => {
                 fates.push(Fate::Created);
-                wrong.push(CliError::from(error));
+                let live = match error {
+                    ClusterError::Refused { .. } => get(client, object.api_version(), object.identity()).await?,
+                    _ => None,
+                };
+                let second = live.and_then(|live| second_trust(object, &live));
+                wrong.push(second.unwrap_or_else(|| CliError::from(error)));
             }
         }
     }
     refused(wrong).map_or(Ok(fates), Err)
+}
+
+/// That a connection would trust its vCenter in two ways, which the API server refuses: what another verb has written is kept by an apply.
+fn second_trust(object: &Object, live: &Object) -> Option<CliError> {
+    if object.kind() != VsphereCloudConfig::kind(&()) {
+        return None;
+    }
+    let has = |object: &Object, field: &str| object.value()["spec"].get(field).is_some_and(|value| !value.is_null());
+    let gets = |new: &str, old: &str| has(object, new) && !has(object, old) && has(live, old);
+    let (by, flag) = match (gets("caBundle", "thumbprint"), gets("thumbprint", "caBundle")) {
+        (true, _) => ("a thumbprint", "--ca-file FILE".to_owned()),
+        (_, true) => ("authorities", format!("--thumbprint {}", object.text("/spec/thumbprint"))),
+        _ => return None,
+    };
+    let name = object.name();
+    Some(CliError::new(
+        Exit::Refused,
+        format!("vSphere connection {name} trusts its vCenter by {by} and takes no second way of trust, so nothing was written"),
+        format!("Change the way of trust first:\nvdoctl configure connection {name} {flag}"),
+    ))
 }
 
 /// The objects with what other installations have in them, which applying them would take away.
@@ -152,10 +180,11 @@ pub(crate) async fn apply(
     matrix: Option<(&ConfigMaps, &[Object])>,
     progress: &mut Progress,
 ) -> Result<(), CliError> {
-    alone(context, progress, async |alone| {
+    alone(context, progress, objects.len(), async |alone| {
         for object in objects {
             served(context, object).await?;
             alone.write(async |writer| writer.apply(object, true).await).await?;
+            alone.wrote();
         }
         if let Some((place, kept)) = matrix {
             for stale in config_maps::stale(context, place, kept).await? {
@@ -173,9 +202,10 @@ pub(crate) async fn apply_alone(
     made: impl AsyncFnOnce() -> Result<Object, CliError>,
     progress: &mut Progress,
 ) -> Result<(), CliError> {
-    alone(context, progress, async |alone| {
+    alone(context, progress, 1, async |alone| {
         let object = made().await?;
         alone.write(async |writer| writer.apply(&object, true).await).await?;
+        alone.wrote();
         Ok(())
     })
     .await
@@ -186,26 +216,51 @@ struct Alone<'a> {
     writer: Writer,
     fence: Fence,
     progress: &'a mut Progress,
+    written: usize,
+    of: usize,
 }
 
 impl Alone<'_> {
     /// Makes one write. The Lease runs out where the API server answers late; then its turn is waited for again, because nothing was written.
+    ///
+    /// A verb that is stopped ends before its next write, so that what was written is known.
     async fn write<T>(&mut self, write: impl AsyncFn(&Writer) -> Result<T, ClusterError>) -> Result<T, CliError> {
         loop {
+            go_on()?;
             match write(&self.writer).await {
                 Err(ClusterError::NotLeading { .. }) => turn(&self.fence, self.progress).await?,
                 result => return Ok(result?),
             }
         }
     }
+
+    /// One object more is written.
+    fn wrote(&mut self) {
+        self.written += 1;
+        self.say();
+    }
+
+    /// What is said when the verb is stopped here.
+    fn say(&self) {
+        let what = format!("{} of {} written", self.written, count(self.of, "object"));
+        stopping::when_stopped(what, "Run the same command again: it continues from there.");
+    }
 }
 
-/// Does this while no other vdoctl writes to the cluster.
+/// Ends a verb that was asked to stop.
+fn go_on() -> Result<(), CliError> {
+    stopping::is_asked().map_or(Ok(()), |exit| Err(stopping::failure(exit)))
+}
+
+/// Does this while no other vdoctl writes to the cluster; `of` is the number of objects that are written. Stopped, it says how many were, and
+/// releases the Lease.
 async fn alone(
     context: &Context,
     progress: &mut Progress,
+    of: usize,
     work: impl AsyncFnOnce(&mut Alone<'_>) -> Result<(), CliError>,
 ) -> Result<(), CliError> {
+    let _armed = stopping::arm();
     let client = context.ports.client.clone();
     let fence = Fence::shut();
     let writer = Writer::new(client.clone(), |_, _| {}).named(VDOCTL).behind(fence.clone());
@@ -213,8 +268,15 @@ async fn alone(
     let result = {
         let campaign = election.run(|_| {});
         let work = async {
-            turn(&fence, progress).await?;
-            let mut alone = Alone { writer, fence, progress };
+            let mut alone = Alone {
+                writer,
+                fence,
+                progress,
+                written: 0,
+                of,
+            };
+            alone.say();
+            turn(&alone.fence, alone.progress).await?;
             work(&mut alone).await
         };
         tokio::select! {
@@ -224,19 +286,22 @@ async fn alone(
     };
     // One that runs out by itself delays the next vdoctl, and nothing else.
     let _ = election.release().await;
+    if result.is_ok() {
+        stopping::forget();
+    }
     result
 }
 
 /// Who holds the Lease, for people who look at it.
 fn holder() -> String {
-    let host = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
-    format!("vdoctl-{}-{}", host.trim(), std::process::id())
+    format!("vdoctl-{}-{}", vdo_system::host_name(), std::process::id())
 }
 
 /// Waits until no other vdoctl writes.
 async fn turn(fence: &Fence, progress: &mut Progress) -> Result<(), CliError> {
     let begun = Instant::now();
     while !fence.is_open() {
+        go_on()?;
         if begun.elapsed() > TURN {
             return Err(CliError::new(
                 Exit::Refused,
@@ -258,7 +323,10 @@ async fn served(context: &Context, object: &Object) -> Result<(), CliError> {
     let look = async {
         loop {
             match get(client, object.api_version(), object.identity()).await {
-                Err(ClusterError::NotServed { .. }) => sleep(Duration::from_millis(100)).await,
+                Err(ClusterError::NotServed { .. }) => {
+                    go_on()?;
+                    sleep(Duration::from_millis(100)).await;
+                }
                 Err(error) => return Err(CliError::from(error)),
                 Ok(_) => return Ok(()),
             }
@@ -280,8 +348,16 @@ async fn served(context: &Context, object: &Object) -> Result<(), CliError> {
     })
 }
 
+/// How many objects of a kind a dry run names; more are counted. A matrix is in dozens of ConfigMaps.
+const NAMED: usize = 10;
+
 /// What a dry run shows.
 pub(crate) fn shown(objects: &[Object], fates: &[Fate], progress: &mut Progress) {
+    would(objects, fates).iter().for_each(|line| progress.step(Mark::Note, line));
+}
+
+fn would(objects: &[Object], fates: &[Fate]) -> Vec<String> {
+    let mut groups: Vec<(&str, &str, Vec<String>)> = Vec::new();
     let mut same = 0;
     for (object, fate) in objects.iter().zip(fates) {
         let word = match fate {
@@ -292,11 +368,18 @@ pub(crate) fn shown(objects: &[Object], fates: &[Fate], progress: &mut Progress)
                 continue;
             }
         };
-        progress.step(Mark::Note, &format!("{object} {word}"));
+        match groups.iter_mut().find(|(kind, known, _)| (*kind, *known) == (object.kind(), word)) {
+            Some((_, _, names)) => names.push(object.to_string()),
+            None => groups.push((object.kind(), word, vec![object.to_string()])),
+        }
     }
-    if same > 0 {
-        progress.step(Mark::Note, &kept(same));
-    }
+    let lines = |(kind, word, names): (&str, &str, Vec<String>)| match names.len() {
+        1..=NAMED => names.into_iter().map(|name| format!("{name} {word}")).collect(),
+        many => vec![format!("{many} {kind} objects {word}")],
+    };
+    let mut all: Vec<String> = groups.into_iter().flat_map(lines).collect();
+    all.extend((same > 0).then(|| kept(same)));
+    all
 }
 
 /// Objects of which nothing is written.
@@ -304,5 +387,34 @@ pub(crate) fn kept(number: usize) -> String {
     match number {
         1 => "1 object is as it should be".to_owned(),
         number => format!("{number} objects are as they should be"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn dry_run_counts_objects_of_a_kind_that_are_many() {
+        let object = |kind: &str, name: usize| {
+            Object::new(json!({"apiVersion": "v1", "kind": kind, "metadata": {"name": format!("x{name}"), "namespace": "n"}}))
+                .expect("an object")
+        };
+        let mut objects: Vec<Object> = (0..=NAMED).map(|name| object("ConfigMap", name)).collect();
+        objects.extend([object("Secret", 0), object("Secret", 1)]);
+        let mut fates = vec![Fate::Created; objects.len()];
+        assert_eq!(
+            would(&objects, &fates),
+            [
+                "11 ConfigMap objects would be created",
+                "Secret n/x0 would be created",
+                "Secret n/x1 would be created"
+            ]
+        );
+        fates[0] = Fate::Unchanged;
+        let lines = would(&objects, &fates);
+        assert_eq!((lines.len(), lines[0].as_str()), (13, "ConfigMap n/x1 would be created"));
+        assert_eq!(lines[12], "1 object is as it should be");
     }
 }

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! What was looked at, as data for a screen or a program.
 
 use super::super::Exit;
@@ -6,7 +7,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use vdo_api::api::{ConditionType, Reason};
-use vdo_vsphere::vsphere::{self, Advice};
+use vdo_vsphere::vsphere::{self, Advice, ConnectionReport};
 
 /// The name of the check of the kubelets, which no condition has.
 pub(crate) const KUBELETS: &str = "KubeletsExternal";
@@ -140,14 +141,19 @@ impl Check {
         }
     }
 
+    /// Its own remedy and those of its findings, each with reason and message.
+    fn remedies(&mut self) -> impl Iterator<Item = (&String, &String, &mut Advice)> {
+        let own = std::iter::once((&self.reason, &self.message, &mut self.remedy));
+        own.chain(self.findings.iter_mut().map(|one| (&one.reason, &one.message, &mut one.remedy)))
+    }
+
     /// Adds the command that removes the cause, where there is one and the remedy has none.
     pub(crate) fn lead_to_command(&mut self, about: About<'_>) {
         if self.status != Mark::False {
             return;
         }
-        let own = std::iter::once((&self.reason, &mut self.remedy));
-        for (reason, advice) in own.chain(self.findings.iter_mut().map(|one| (&one.reason, &mut one.remedy))) {
-            if let Some(command) = remedy::command(reason, about) {
+        for (reason, message, advice) in self.remedies() {
+            if let Some(command) = remedy::command(reason, message, about) {
                 advice.add_command(command);
             }
         }
@@ -203,6 +209,22 @@ impl Subject {
             name: "cloud provider and CSI".into(),
             about: Vec::new(),
             checks,
+        }
+    }
+
+    /// Where the certificate of a vCenter that was typed is refused: the flag that accepts it, for a person who has compared it.
+    pub(crate) fn lead_to_thumbprint(&mut self, report: &ConnectionReport) {
+        const COMPARED: [Reason; 3] = [
+            Reason::CertificateUntrusted,
+            Reason::CertificateNameMismatch,
+            Reason::ThumbprintMismatch,
+        ];
+        let Some(certificate) = &report.certificate else { return };
+        let flag = format!("--thumbprint {}", certificate.sha256);
+        for check in self.checks.iter_mut().filter(|check| check.status == Mark::False) {
+            let compared = |reason: &String| COMPARED.iter().any(|known| known.as_str() == reason);
+            let remedies = check.remedies().filter(|(reason, ..)| compared(reason));
+            remedies.for_each(|(.., remedy)| remedy.add_command(&flag));
         }
     }
 

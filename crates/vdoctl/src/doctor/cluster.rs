@@ -1,9 +1,11 @@
+// SPDX-License-Identifier: Apache-2.0
 //! What is there: the cluster, the drivers as the pipeline sees them now, and every vSphere connection.
 
 use super::super::args::{Doctor as Args, DoctorVerb, Global};
 use super::super::context::{Context, Deciding, Deployed, now};
 use super::super::error::unknown;
 use super::super::remedy::About;
+use super::super::status::Config;
 use super::super::{CliError, Exit};
 use super::check::{Check, KUBELETS, Subject, Topic};
 use super::password::password;
@@ -15,7 +17,7 @@ use std::sync::Arc;
 use vdo::cluster::ClusterError;
 use vdo::reconcile::connection::{self, Inputs, Permission, inputs, known_index, requirements};
 use vdo::reconcile::{self, ReconcileError, Stopped, connection_objects};
-use vdo_api::api::{ConditionType, Reason, VDOConfig, VsphereCloudConfig};
+use vdo_api::api::{ConditionType, Reason, VDOConfig, VDOConfigStatus, VsphereCloudConfig};
 use vdo_api::facts::{Credentials, Node, StoredCredentials};
 use vdo_api::types::count;
 use vdo_core::status::fold;
@@ -260,6 +262,14 @@ fn keep_evidence(conditions: &mut [Condition], published: &[Condition]) {
     }
 }
 
+/// The VDOConfig with the status that was found.
+fn known(config: &VDOConfig, status: VDOConfigStatus) -> Config {
+    Config::of(&VDOConfig {
+        status: Some(status),
+        ..config.clone()
+    })
+}
+
 /// The conditions that the operator would publish now, worst news of the pipeline included.
 async fn drivers(context: &Deciding, config: &VDOConfig, exits: &mut Vec<Exit>) -> Vec<Check> {
     let mut report = match context.prepare(config).await {
@@ -295,5 +305,10 @@ async fn drivers(context: &Deciding, config: &VDOConfig, exits: &mut Vec<Exit>) 
         .collect();
     // Ready sums up the others; it is shown where it has a reason of its own.
     let own = ready.filter(|ready| ready.status != "True" && others.iter().all(|check| check.reason != ready.reason));
-    own.map(Check::of).into_iter().chain(others).collect()
+    let mut all: Vec<Check> = own.map(Check::of).into_iter().chain(others).collect();
+    let found = known(config, status);
+    for check in &mut all {
+        check.lead_to_command(About::Config(&found));
+    }
+    all
 }

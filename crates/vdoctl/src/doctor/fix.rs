@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! `doctor --fix` and `doctor --undo`: what a command can fix in a vCenter, and the way back.
 //!
 //! ```text

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The operator itself: whether one acts, and whether it waits for a person.
 
 use super::super::context::{Context, now};

@@ -1,8 +1,8 @@
+// SPDX-License-Identifier: Apache-2.0
 //! A password, from where no other user can read it.
 
 use super::super::{CliError, Exit, prompt};
 use std::io::{IsTerminal as _, Read as _};
-use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 use vdo_api::types::{Secret, shell_word};
 
@@ -47,12 +47,8 @@ pub(crate) fn secret(path: &Path, what: &str) -> Result<(Secret, Option<String>)
     }
     let name = path.display().to_string();
     let open = std::fs::File::open(path).map_err(|error| unreadable(what, &name, &error))?;
-    let mode = open
-        .metadata()
-        .map_err(|error| unreadable(what, &name, &error))?
-        .permissions()
-        .mode();
-    let warning = (mode & 0o077 != 0).then(|| {
+    let found = open.metadata().map_err(|error| unreadable(what, &name, &error))?;
+    let warning = vdo_system::readable_by_others(&found).then(|| {
         format!(
             "Others on this machine may read {what} in {name}. Keep it to yourself: chmod 600 {}",
             shell_word(&name)

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! `--pre`: before anything is installed, from a vCenter's address, an account there and, where there is one, a kubeconfig.
 //!
 //! With a cluster it makes the checks of `vdoctl deploy` with the same flags: what that would refuse fails here.
@@ -9,15 +10,14 @@ use super::super::context::Context;
 use super::super::deploy::checks::{Asking, Checked, check};
 use super::super::deploy::configuration::{CONNECTION, Configuration};
 use super::super::deploy::target::Target;
-use super::super::deploy::vcenter::{Account, Login, trusted, unknown_certificate};
+use super::super::deploy::vcenter::{Account, Login, trusted};
 use super::super::deploy::write;
 use super::super::progress::Progress;
-use super::super::{CliError, Exit};
+use super::super::{CliError, Exit, prompt};
 use super::check::{Check, Subject, Topic};
 use super::password::password;
 use super::{Findings, open};
 use serde_json::Value;
-use std::io::IsTerminal as _;
 use std::path::Path;
 use std::sync::Arc;
 use vdo_api::api::Reason;
@@ -30,7 +30,7 @@ use vdo_vsphere::vcenter::{Budget, Endpoint};
 /// The same flags with the answer of a person on a terminal to the question that `deploy` asks: whether the certificate is that of the vCenter.
 pub(super) async fn asked(args: &Args, progress: &mut Progress) -> Result<Args, CliError> {
     let mut args = args.clone();
-    if args.pre && std::io::stdin().is_terminal() {
+    if args.pre && prompt::is_terminal() {
         let mut endpoint = named(&args)?;
         trusted(&mut endpoint, false, progress).await?;
         if let Trust::Thumbprint(print) = endpoint.trust {
@@ -46,35 +46,15 @@ fn named(args: &Args) -> Result<Endpoint, CliError> {
     endpoint(given.vcenter.as_deref().unwrap_or_default(), trust)
 }
 
-/// Where a check refuses the certificate because no one could be asked about it: the flag that goes on with it.
-async fn lead_to_flag(found: &mut Findings, endpoint: &Endpoint) {
-    let checks = found.view.subjects.iter_mut().flat_map(|subject| &mut subject.checks);
-    let refused: Vec<&mut Check> = checks
-        .filter(|check| check.reason == Reason::CertificateUntrusted.as_str())
-        .collect();
-    if refused.is_empty() {
-        return;
-    }
-    let Some(presented) = unknown_certificate(endpoint).await else {
-        return;
-    };
-    for check in refused {
-        let flag = format!("--thumbprint {}", presented.sha256);
-        check.findings.iter_mut().for_each(|finding| finding.remedy.add_command(&flag));
-        check.remedy.add_command(flag);
-    }
-}
-
 pub(super) async fn inspect(args: &Args, global: &Global) -> Result<Findings, CliError> {
     let given = &args.vcenter;
     let user = given.user.clone().unwrap_or_default();
-    let endpoint = named(args)?;
     let (password, warning) = password(given.password_file.as_deref(), &user)?;
     let mut found = Findings::default();
     found.talk.extend(warning);
     let account = Account {
         connection: CONNECTION.to_owned(),
-        endpoint: endpoint.clone(),
+        endpoint: named(args)?,
         login: Login::Typed(user, password),
         datacenters: given.datacenter.clone(),
     };
@@ -85,7 +65,6 @@ pub(super) async fn inspect(args: &Args, global: &Global) -> Result<Findings, Cl
             desk::inspect(args, global, account, &[], &mut found).await?;
         }
     }
-    lead_to_flag(&mut found, &endpoint).await;
     Ok(found)
 }
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! `doctor privileges --required`: the roles that the configuration needs, object by object, as a table or as commands for the people who
 //! run the vCenter.
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! `doctor topology`: the nodes with their labels and the tags that these come from.
 
 use super::super::args::Format;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Drivers that are being uninstalled: whether that can come to an end, and what it waits for.
 
 use super::super::context::{Context, now};

@@ -1,6 +1,8 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The screens of `doctor`.
 
-use super::super::style::{bad, faint, good, head, table, warn};
+use super::super::context::now;
+use super::super::style::{bad, counted_from, faint, good, head, table, warn};
 use super::super::views::doctor::{DoctorView, OfConnection};
 use super::super::wrap::unbroken;
 use super::check::{Check, Finding, Mark, Subject};
@@ -59,10 +61,10 @@ fn line(check: &Check, longest: usize) -> String {
         Mark::Unknown if check.is_not_requested() => "-".into(),
         Mark::Unknown => warn("?"),
     };
-    let message = if check.follows() || check.is_not_requested() {
-        faint(&check.message)
-    } else {
-        check.message.clone()
+    let message = counted_from(&check.message, now());
+    let message = match check.follows() || check.is_not_requested() {
+        true => faint(&message),
+        false => message,
     };
     let mut text = format!("  {mark} {}{}  {message}\n", check.check, " ".repeat(longest - check.check.len()));
     if (check.status == Mark::True && !check.informs()) || check.follows() || check.is_not_requested() {
@@ -81,7 +83,7 @@ fn line(check: &Check, longest: usize) -> String {
     for (i, finding) in all.iter().enumerate() {
         // The first one is the check's own message.
         if i > 0 {
-            text.push_str(&format!("    {mark} {}\n", finding.message));
+            text.push_str(&format!("    {mark} {}\n", counted_from(&finding.message, now())));
         }
         text.push_str(&remedy(finding));
     }

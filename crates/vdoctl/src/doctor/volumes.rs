@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! `doctor volumes`: why claims wait, volumes do not attach and snapshots fail.
 //!
 //! It only reads: lists in large pages, pods and events by field selectors, and of each vCenter the volumes that it has registered for this
@@ -14,12 +15,13 @@ use kube::ResourceExt;
 use serde::de::DeserializeOwned;
 use std::collections::BTreeMap;
 use vdo::cluster::{ClusterError, list_as};
-use vdo::reconcile::connection::{self, inputs, requirements};
+use vdo::reconcile::connection::{self, Inputs, Stored, inputs, requirements};
 use vdo::reconcile::connection_objects;
 use vdo_api::api::{VDOConfig, VsphereCloudConfig};
-use vdo_core::drivers::STORAGE;
-use vdo_core::volumes::{Listed, Observed, findings};
+use vdo_core::drivers::{STORAGE, feature_states};
+use vdo_core::volumes::{Listed, Observed, Reached, findings, machines, needs_datastores};
 use vdo_vsphere::vcenter::Budget;
+use vdo_vsphere::vsphere::RegisteredVolume;
 
 const SNAPSHOTS: &str = "snapshot.storage.k8s.io/v1";
 
@@ -30,10 +32,13 @@ pub(super) async fn inspect(global: &Global) -> Result<VolumesView, CliError> {
         view: VolumesView::default(),
     };
     let mut observed = reading.cluster().await?;
-    if let Deployed::Config(config) = context.deployed().await? {
-        let csi = config.spec.storage_provider.clone().unwrap_or_default();
-        observed.features = csi.features;
-        observed.registered = reading.vcenters(&config, global).await;
+    match context.deployed().await {
+        Ok(Deployed::Config(config)) => {
+            observed.features = feature_states(&config);
+            reading.vsphere(&config, global, &mut observed).await;
+        }
+        Ok(_) => {}
+        Err(error) => reading.not_read("VDOConfig", error.what, error.remedy),
     }
     let mut view = reading.view;
     view.findings = findings(&observed);
@@ -73,12 +78,16 @@ impl Reading<'_> {
         })
     }
 
-    /// The warnings about claims, volumes and pods; `None` where one of these could not be read.
+    /// The warnings about claims, volumes, pods and StatefulSets that get no claim; `None` where one of these could not be read.
     async fn events<T: DeserializeOwned + Clone>(&mut self) -> Result<Option<Vec<T>>, CliError> {
         let mut all = Vec::new();
-        for kind in ["PersistentVolumeClaim", "PersistentVolume", "Pod"] {
-            let selector = format!("type=Warning,involvedObject.kind={kind}");
-            match self.list("v1", "Event", &selector).await? {
+        for about in [
+            "involvedObject.kind=PersistentVolumeClaim",
+            "involvedObject.kind=PersistentVolume",
+            "involvedObject.kind=Pod",
+            "involvedObject.kind=StatefulSet,reason=FailedCreate",
+        ] {
+            match self.list("v1", "Event", &format!("type=Warning,{about}")).await? {
                 Some(found) => all.extend(found),
                 None => return Ok(None),
             }
@@ -86,7 +95,7 @@ impl Reading<'_> {
         Ok(Some(all))
     }
 
-    /// The objects of a kind; `None` where this user may not read them. A kind that the API server does not serve has none.
+    /// The objects of a kind; `None` where this user may not read them, or the list has no end. A kind that the API server does not serve has none.
     async fn list<T: DeserializeOwned + Clone>(
         &mut self,
         api_version: &str,
@@ -99,7 +108,7 @@ impl Reading<'_> {
                 Ok(Some(found))
             }
             Err(ClusterError::NotServed { .. }) => Ok(Some(Vec::new())),
-            Err(error @ ClusterError::Forbidden { .. }) => {
+            Err(error @ (ClusterError::Forbidden { .. } | ClusterError::Unfinished { .. })) => {
                 let error = CliError::cluster(&error);
                 self.not_read(kind, error.what, error.remedy);
                 Ok(None)
@@ -123,55 +132,91 @@ impl Reading<'_> {
         self.view.not_read.push(NotReadView { what, message, remedy });
     }
 
-    /// The volumes that the vCenters of the storage driver have registered for this cluster; `None` where one of them was not read: its
-    /// volumes would seem to be missing.
-    async fn vcenters(&mut self, config: &VDOConfig, global: &Global) -> Option<BTreeMap<String, Listed>> {
-        let cluster_id = config.status.as_ref().and_then(|status| status.cluster_id.clone())?;
+    /// What the connections and their vCenters have of volumes and machines. Volumes are not compared where one of the vCenters was not
+    /// read: its volumes would seem to be missing.
+    async fn vsphere(&mut self, config: &VDOConfig, global: &Global, observed: &mut Observed) {
         let own = match connection_objects(&self.context.ports.reader, &global.namespace).await {
             Ok(own) => own,
             Err(error) => {
                 let error = CliError::from(error);
-                self.not_read("VsphereCloudConfig", error.what, error.remedy);
-                return None;
+                return self.not_read("VsphereCloudConfig", error.what, error.remedy);
             }
+        };
+        observed.machines = machines(&own);
+        let Some(cluster_id) = config.status.as_ref().and_then(|status| status.cluster_id.clone()) else {
+            return;
         };
         let names = own.iter().map(ResourceExt::name_any).collect();
         let uses = |object: &&VsphereCloudConfig| {
             let required = requirements(config, &global.namespace, &names, &object.name_any());
             required.drivers.contains(STORAGE.name)
         };
-        let mut all = BTreeMap::new();
-        let mut complete = false;
+        let question = Question {
+            own: &own,
+            cluster_id: &cluster_id,
+            with_datastores: needs_datastores(observed),
+        };
+        let (mut registered, mut reached) = (None, None::<Vec<Reached>>);
         for object in own.iter().filter(uses) {
-            let inputs = inputs(&self.context.ports.reader, object).await;
-            let budget = Budget::for_person(global.timeout);
-            let name = format!("vSphere connection {}", object.name_any());
-            match connection::registered_volumes(object, &inputs, (&own, now()), &cluster_id, &budget).await {
-                Ok(Some(found)) => {
-                    self.counted("volumes in vCenter", found.len());
-                    all.extend(found.into_iter().map(|volume| {
-                        let listed = Listed {
-                            name: volume.name,
-                            persistent_volumes: volume.persistent_volumes,
-                        };
-                        (volume.id, listed)
-                    }));
-                    complete = true;
-                }
-                Ok(None) => {
-                    let message = "its vCenter cannot be asked with the account in its Secret".to_owned();
-                    let remedy = format!("vdoctl doctor connection {} says why.", object.name_any());
-                    self.not_read(&name, message, remedy);
-                    return None;
-                }
-                Err(error) => {
-                    let message = format!("its vCenter does not list volumes: {}", sentence(&error));
-                    let remedy = format!("vdoctl doctor connection {} makes every check.", object.name_any());
-                    self.not_read(&name, message, remedy);
-                    return None;
-                }
-            }
+            let Some(found) = self.vcenter(object, &question, global).await else {
+                return;
+            };
+            self.counted("volumes in vCenter", found.volumes.len());
+            registered
+                .get_or_insert_with(BTreeMap::new)
+                .extend(found.volumes.into_iter().map(listed));
+            let datastores = found
+                .datastores
+                .map(|all| all.into_iter().map(|(datastore, hosts)| Reached { datastore, hosts }));
+            reached = datastores.map(|all| reached.unwrap_or_default().into_iter().chain(all).collect::<Vec<_>>());
         }
-        complete.then_some(all)
+        observed.cluster_id = cluster_id;
+        (observed.registered, observed.reached) = (registered, reached);
     }
+
+    /// What one vCenter has; `None`, with the reason noted, where it was not read.
+    async fn vcenter(&mut self, object: &VsphereCloudConfig, question: &Question<'_>, global: &Global) -> Option<Stored> {
+        let name = object.name_any();
+        let what = format!("vSphere connection {name}");
+        let inputs = match inputs(&self.context.ports.reader, object).await {
+            Inputs { trust: Err(error), .. }
+            | Inputs {
+                credentials: Err(error), ..
+            } => {
+                let error = CliError::from(error);
+                self.not_read(&what, error.what, error.remedy);
+                return None;
+            }
+            inputs => inputs,
+        };
+        let budget = Budget::for_person(global.timeout);
+        let asked = (question.cluster_id, question.with_datastores);
+        let (message, remedy) = match connection::stored_volumes(object, &inputs, (question.own, now()), asked, &budget).await {
+            Ok(Some(found)) => return Some(found),
+            Ok(None) => ("its vCenter cannot be asked with the account in its Secret".to_owned(), "says why"),
+            Err(error) => (
+                format!("its vCenter does not list container volumes (CNS): {}", sentence(&error)),
+                "makes every check. The list is of the service vsan-health, in vCenter 6.7 Update 3 or newer",
+            ),
+        };
+        self.not_read(&what, message, format!("vdoctl doctor connection {name} {remedy}."));
+        None
+    }
+}
+
+/// What is asked of each vCenter.
+struct Question<'a> {
+    /// All connections, of which the status says whether a login may be made.
+    own: &'a [VsphereCloudConfig],
+    cluster_id: &'a str,
+    with_datastores: bool,
+}
+
+fn listed(volume: RegisteredVolume) -> (String, Listed) {
+    let listed = Listed {
+        name: volume.name,
+        mebibytes: volume.mebibytes,
+        persistent_volumes: volume.persistent_volumes,
+    };
+    (volume.id, listed)
 }

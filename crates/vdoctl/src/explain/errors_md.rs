@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! docs/errors.md, taken apart.
 
 /// The page as it was when this was built. Tests hold it to the reasons that exist.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! `vdoctl logs --follow`: the lines of many containers as they come, each with its pod and container.
 
 use super::super::args::Logs as Args;

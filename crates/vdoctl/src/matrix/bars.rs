@@ -1,6 +1,8 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Versions as bars over the Kubernetes minors that they support.
 
 use super::super::style;
+use super::bounds::bounds;
 use std::collections::BTreeMap;
 use vdo_api::types::{KubernetesVersion, span};
 use vdo_core::drivers::short;
@@ -38,18 +40,15 @@ pub(super) fn draw(index: &Index, entries: &[(&str, &Entry)], cluster: Option<&K
     };
     let minors: Vec<Minor> = minors(index).into_iter().filter(supported).collect();
     let here = cluster.and_then(|version| minor(&version.minor()));
-    let line = |cells: &[String]| row(cells, &minors, here);
-    let numbers: Vec<String> = minors.iter().map(|minor| format!("{:02}", minor.1)).collect();
     let major = minors.first().map_or(1, |minor| minor.0);
-    let ruler = format!("{major}.{}", line(&numbers));
+    let ruler = format!("{major}.{}", ruler(&minors, here));
     let mut rows = vec![vec![style::head("DRIVER"), style::head("VERSION"), ruler, style::head("VSPHERE")]];
     for ((driver, version, bar), versions) in grouped(&minors, entries) {
-        let cells: Vec<String> = bar.chars().map(|sign| sign.to_string().repeat(2)).collect();
         rows.push(vec![
             short(&driver).to_owned(),
             title(&version, &versions),
-            format!("  {}", line(&cells)),
-            versions[0].vsphere.range.to_string(),
+            format!("  {}", row(&bar, &minors, here)),
+            bounds(&versions[0].vsphere.range),
         ]);
     }
     let mut text = style::columns(rows.iter());
@@ -61,19 +60,31 @@ pub(super) fn draw(index: &Index, entries: &[(&str, &Entry)], cluster: Option<&K
     text
 }
 
-/// Cells of two characters, each with a blank before it; that of the cluster is in brackets.
-fn row(cells: &[String], minors: &[Minor], here: Option<Minor>) -> String {
+/// The minors as numbers above the cells of `row`. A number is as wide as a cell, so every other one is left out; that of the cluster, or the
+/// newest, is there.
+fn ruler(minors: &[Minor], here: Option<Minor>) -> String {
+    let at = minors.iter().position(|minor| Some(*minor) == here);
+    let shown = at.unwrap_or(minors.len().saturating_sub(1)) % 2;
+    let cell = |(number, minor): (usize, &Minor)| match number % 2 == shown {
+        true => format!("{:02}", minor.1),
+        false => "  ".to_owned(),
+    };
+    minors.iter().enumerate().map(cell).collect()
+}
+
+/// One character for each minor, with a blank before it; that of the cluster is in brackets.
+fn row(bar: &str, minors: &[Minor], here: Option<Minor>) -> String {
     let at = minors.iter().position(|minor| Some(*minor) == here);
     let mut text = String::new();
-    for (number, cell) in cells.iter().enumerate() {
+    for (number, sign) in bar.chars().enumerate() {
         text.push(match at {
             Some(at) if number == at => '[',
             Some(at) if number == at + 1 => ']',
             _ => ' ',
         });
-        text.push_str(cell);
+        text.push(sign);
     }
-    if at.is_some_and(|at| at + 1 == cells.len()) {
+    if at.is_some_and(|at| at + 1 == minors.len()) {
         text.push(']');
     }
     text

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Which matrix a command decides with. Every verb asks here, so that none of them decides otherwise than the operator.
 //!
 //! ```text
@@ -6,6 +7,8 @@
 
 use super::super::args::{Global, MatrixFile};
 use super::super::context::{Context, Deployed};
+use super::super::error::capital;
+use super::super::operator::Build;
 use super::super::views::matrix::MatrixView;
 use super::super::{CliError, Exit, style};
 use super::{index, repository};
@@ -147,7 +150,7 @@ impl Choice {
             false => reported.source.clone(),
         };
         let remedy = match is_embedded {
-            true => "Take the vdoctl of the operator's version.".to_owned(),
+            true => of_another_build(&Build::find(context).await),
             false => format!("Name it, with what opens it: --matrix {}", shell_word(&reported.source)),
         };
         let warning = format!(
@@ -198,6 +201,17 @@ fn open_source(reported: &MatrixStatus) -> Option<MatrixSource> {
         MatrixSource::Web(_) | MatrixSource::Registry(_) | MatrixSource::ConfigMaps(_)
     )
     .then_some(source)
+}
+
+/// What to do where the operator's matrix is inside of an operator of another build.
+fn of_another_build(operator: &Result<Build, String>) -> String {
+    match operator {
+        Ok(operator) => match operator.skew() {
+            Some(skew) => format!("{}.", capital(&skew)),
+            None => format!("The operator {} is another build: take the vdoctl of that build.", operator.version),
+        },
+        Err(why) => format!("Take the vdoctl of the operator's version, which is not known: {why}."),
+    }
 }
 
 /// An error with what to do about it, on one line.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! A matrix as the Secret and the ConfigMaps that hold it: the files of a folder, the objects made of them, and the objects of an earlier one.
 
 use super::super::context::Context;

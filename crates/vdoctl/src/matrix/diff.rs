@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! `vdoctl matrix diff`: what an operator would do differently with another matrix.
 
 use super::super::args::{Global, MatrixDiff, MatrixFile};

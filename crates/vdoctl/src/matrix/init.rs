@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! `vdoctl matrix init`: the folder of a matrix, to publish into and to serve.
 
 use super::super::args::{Global, Init};

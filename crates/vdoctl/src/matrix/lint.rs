@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! `vdoctl matrix lint`: every mistake in an index, and in the charts it names.
 
 mod charts;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! `vdoctl matrix load`: puts a folder with an index, its signature and its charts into ConfigMaps, from where the operator takes them.
 
 use super::super::args::{Format, Global, MatrixLoad as Args};

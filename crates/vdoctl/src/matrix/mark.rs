@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! `vdoctl matrix withdraw` and `deprecate`: what must not, or should not, be chosen any more.
 
 use super::super::args::Mark;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! What is to be known of a choice beside its version: what is left and why, the steps, what must hold first, what is wrong with it.
 
 use super::super::style;
@@ -31,7 +32,11 @@ pub(super) fn remarks(index: &Index, name: &str, pick: &Pick) -> Vec<String> {
         lines.push(format!("{name} {waits}"));
     }
     if pick.path.len() > 1 {
-        lines.push(format!("{name} goes there in {} steps: {}", pick.path.len(), way(from, &pick.path)));
+        lines.push(format!(
+            "{name} is upgraded in {} steps: {}",
+            pick.path.len(),
+            way(from, &pick.path)
+        ));
     }
     lines.extend(checks(index, name, &pick.path));
     lines

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Where a matrix is published: what lies there, and replacing it by one publisher at a time.
 
 mod folder;

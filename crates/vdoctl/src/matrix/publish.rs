@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! `vdoctl matrix publish`: new versions of drivers, checked before anything is written.
 
 mod candidate;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! What a choice is asked for: typed, or found in the cluster.
 
 use super::super::args::{Global, Platform};

@@ -1,9 +1,10 @@
+// SPDX-License-Identifier: Apache-2.0
 //! `vdoctl matrix show`: everything that is known of a version.
 
 use super::super::args::{Global, Show as Args};
 use super::super::views::matrix::{EntryView, MatrixEntryView};
 use super::super::{Answer, CliError, Exit, style};
-use super::{Loaded, confidence, driver, state};
+use super::{Loaded, bounds, confidence, driver, state};
 use vdo_api::types::DriverVersion;
 use vdo_core::matrix::{Driver, Entry, Index, Support};
 
@@ -26,7 +27,7 @@ pub(crate) fn entry<'a>(index: &'a Index, name: &str, version: &str) -> Result<(
     let near = if near.is_empty() {
         String::new()
     } else {
-        format!("The nearest: {}.\n", near.join(" and "))
+        format!("The nearest: {}.\n", near.join(", "))
     };
     Err(CliError::new(
         Exit::NotFound,
@@ -46,7 +47,10 @@ pub(super) fn entry_of<'a>(loaded: &'a Loaded, name: &str, version: &str) -> Res
 
 pub(super) async fn run(args: &Args, global: &Global) -> Result<Answer, CliError> {
     let loaded = Loaded::read(&args.index, global).await?;
-    let (name, _, entry) = entry_of(&loaded, &args.driver, &args.version)?;
+    let Some(version) = &args.version else {
+        return Err(no_version(&loaded.index, &args.driver)?);
+    };
+    let (name, _, entry) = entry_of(&loaded, &args.driver, version)?;
     let view = MatrixEntryView {
         matrix: loaded.view(),
         entry: EntryView::of(&loaded.index, name, entry),
@@ -55,12 +59,27 @@ pub(super) async fn run(args: &Args, global: &Global) -> Result<Answer, CliError
     Ok(loaded.answer(Answer::view(args.output.or_table(), &view, text)?))
 }
 
+/// A driver was typed without a version: the newest are named.
+fn no_version(index: &Index, typed: &str) -> Result<CliError, CliError> {
+    let (name, driver) = driver(index, typed)?;
+    let newest: Vec<String> = driver.versions.iter().take(3).map(|entry| entry.version.to_string()).collect();
+    let first = newest.first().map(String::as_str).unwrap_or_default();
+    Ok(CliError::new(
+        Exit::Usage,
+        format!("no version of {name} is named"),
+        format!(
+            "The newest: {}. For example: vdoctl matrix show {typed} {first}\nAll versions: vdoctl matrix list {typed}",
+            newest.join(", ")
+        ),
+    ))
+}
+
 fn text(index: &Index, name: &str, entry: &Entry) -> String {
     let mut text = format!("{}  {}\n\n", style::head(&format!("{name} {}", entry.version)), state(entry));
     let support = |what: &str, support: &Support| {
         vec![
             what.to_owned(),
-            support.range.to_string(),
+            bounds(&support.range),
             confidence(support.confidence).to_owned(),
             support.evidence.join(", "),
         ]
@@ -69,7 +88,7 @@ fn text(index: &Index, name: &str, entry: &Entry) -> String {
     for (name, feature) in &entry.features {
         rows.push(vec![
             name.clone(),
-            format!("vCenter {}", feature.vsphere),
+            format!("vCenter {}", bounds(&feature.vsphere)).trim_end().to_owned(),
             String::new(),
             feature.evidence.join(", "),
         ]);
@@ -119,19 +138,29 @@ fn text(index: &Index, name: &str, entry: &Entry) -> String {
         }
     }
     text.push_str("\nImages\n");
-    let rows = entry.images.iter().map(|image| {
-        let digest = image.digest.as_ref().map_or_else(
-            || "-".to_owned(),
-            |digest| match index.stated_in(digest) {
-                Some(source) => format!("{} by {source}, not measured", digest.short()),
-                None => digest.short(),
-            },
-        );
-        vec![format!("  {}", image.name), image.reference.clone(), digest]
-    });
-    text.push_str(&style::table(&["  NAME", "REFERENCE", "DIGEST"], &rows.collect::<Vec<_>>()));
+    text.push_str(&images(index, entry));
     for manifest in &entry.manifests {
         text.push_str(&format!("manifest {manifest}\n"));
     }
     text
+}
+
+/// The references first, because they are the longest; below them the digests that are known.
+fn images(index: &Index, entry: &Entry) -> String {
+    // Not aligned: the longest reference and the longest name together are wider than a terminal.
+    let lines = entry.images.iter().map(|image| format!("{}  {}\n", image.reference, image.name));
+    let table = format!("{}\n{}", style::head("REFERENCE  NAME"), lines.collect::<String>());
+    let digests = entry.images.iter().filter_map(|image| {
+        let digest = image.digest.as_ref()?;
+        let by = index
+            .stated_in(digest)
+            .map(|source| format!(" by {source}, not measured"))
+            .unwrap_or_default();
+        Some(vec![format!("  {}", image.name), format!("{}{by}", digest.short())])
+    });
+    let digests: Vec<Vec<String>> = digests.collect();
+    match digests.is_empty() {
+        true => table,
+        false => format!("{table}Digests\n{}", style::columns(digests.iter())),
+    }
 }

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! `vdoctl matrix sign` and `verify`: who answers for an index.
 
 use super::super::args::{Sign, Verify};

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! `vdoctl matrix source`: where the operator takes the matrix from, and what names it.
 
 use super::super::args::{Global, MatrixSourceArgs as Args};

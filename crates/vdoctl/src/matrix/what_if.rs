@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! `vdoctl matrix resolve --what-if-…`: what an upgrade of the platform would do.
 
 use super::super::args::Resolve as Args;

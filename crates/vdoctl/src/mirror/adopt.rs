@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! How a cluster is made to use a mirror.
 
 use super::super::CliError;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! A bundle: an OCI image layout with images under their references, and the matrix as an artifact among them.
 
 use super::super::{CliError, Exit};

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! What a cluster needs of a mirror, and whether it finds it there.
 
 use super::super::args::{Global, MirrorVerify};

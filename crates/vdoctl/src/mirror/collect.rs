@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! What is to be mirrored: versions of a matrix, their charts, and every image that these can ask for.
 
 use super::super::args::{Global, MatrixFile, Selecting, Taking};
@@ -262,7 +263,7 @@ async fn programs(repository: &ChartRepository) -> Result<BTreeMap<String, Vec<u
         let wrong = |problem: &str| {
             CliError::new(
                 Exit::Refused,
-                format!("{} beside the matrix {repository}: {problem}", program.name),
+                format!("{} in the folder of matrix {repository}: {problem}", program.name),
                 "Build or copy the release again.",
             )
         };

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! `vdoctl mirror copy`: from where images are into a registry, without a bundle.
 
 use super::super::args::{Global, MatrixFile, MirrorCopy as Args, RegistryArgs};

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Every image of a selection, where it is now.
 
 use super::super::CliError;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! A mirror with fewer versions.
 
 use super::super::args::Selecting;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! `vdoctl mirror prune`: what a bundle does not need.
 
 use super::super::args::MirrorPrune as Args;

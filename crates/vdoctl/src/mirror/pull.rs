@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! `vdoctl mirror pull`: into a bundle.
 
 use super::super::args::{Format, Global, MirrorPull as Args};
@@ -202,7 +203,7 @@ impl Summary {
             size(view.bytes),
         ));
         if !args.dry_run {
-            text.push_str(&format!("  {} were fetched; the rest was there\n", size(fetched)));
+            text.push_str(&format!("  {}\n", fetched_of(fetched, view.bytes)));
             let bundle = args.bundle.display().to_string();
             let bundle = shell_word(&bundle);
             text.push_str(&format!(
@@ -210,5 +211,27 @@ impl Summary {
             ));
         }
         Ok(closed.into_iter().fold(Answer::text(text), Answer::exit))
+    }
+}
+
+/// How much was fetched of a bundle, and what was not because it was there.
+fn fetched_of(fetched: u64, all: u64) -> String {
+    match all.saturating_sub(fetched) {
+        0 => format!("{} fetched", size(fetched)),
+        there => format!("{} fetched; {} of an earlier pull are still valid", size(fetched), size(there)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn first_pull_speaks_of_no_earlier_one() {
+        assert_eq!(fetched_of(2 << 20, 2 << 20), "2.0 MiB fetched");
+        assert_eq!(
+            fetched_of(1 << 20, 3 << 20),
+            "1.0 MiB fetched; 2.0 MiB of an earlier pull are still valid"
+        );
     }
 }

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! `vdoctl mirror push`: from a bundle into a registry.
 
 use super::super::args::{Global, MirrorPush as Args};

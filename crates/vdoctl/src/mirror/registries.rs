@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The registries of a verb, each opened once, and where a reference is really pulled from.
 
 use super::super::args::{Registries as Args, RegistryArgs};

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The matrix of a mirror in a registry.
 
 use super::super::{CliError, Exit, registry as login};

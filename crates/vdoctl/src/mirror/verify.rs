@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! `vdoctl mirror verify`: whether everything is there and unchanged.
 
 use super::super::args::{Global, MirrorVerify as Args};

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The program that installed the operator and would undo what is changed beside it, with what of OLM leads to it.
 
 use super::super::context::Context;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The Lease by which one operator of several acts, looked at once or repeatedly.
 
 use super::super::context::now;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Which Kubernetes minors the versions of a driver support, as a picture.
 
 use super::super::views::matrix::VersionView;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The page: one file with its style in it and without a script, for a screen, a phone and paper.
 
 use super::super::support::Facts;
@@ -6,6 +7,7 @@ use super::super::views::status::StatusView;
 use super::super::views::volumes::VolumesView;
 use super::bars::{minor, svg};
 use crate::doctor::check::{Finding, Mark};
+use crate::style;
 use minijinja::value::{Serde, Value};
 use minijinja::{AutoEscape, Environment, Error, UndefinedBehavior, escape_formatter};
 use serde::Serialize;
@@ -131,7 +133,7 @@ fn shown(facts: &Facts) -> Result<Cluster, Error> {
     let matrix = facts.matrix.as_ref();
     let here = minor(about.cluster.version.trim_start_matches('v'));
     Ok(Cluster {
-        taken: about.taken.map(|taken| taken.to_string()).unwrap_or_default(),
+        taken: about.taken.map(style::time).unwrap_or_default(),
         cluster: about.cluster.name.clone(),
         kubernetes: about.cluster.version.clone(),
         health: (health.unwrap_or_else(|| "not deployed".to_owned()), class),
@@ -318,13 +320,14 @@ fn datastores(doctor: Option<&DoctorView>) -> Table {
 /// What an account needs, on which object, and whether it has it: what is missing comes first.
 fn privileges(account: &OfConnection<Privileges>) -> Option<(String, Table)> {
     let of = &account.of;
-    let missing = of.missing.iter().map(|one| (("missing", &one.path, &one.role), &one.privilege));
-    let held = of.held.iter().map(|one| (("there", &one.path, &one.role), &one.privilege));
+    let missing = of.missing.iter().map(|one| ((false, &one.path, &one.role), &one.privilege));
+    let held = of.held.iter().map(|one| ((true, &one.path, &one.role), &one.privilege));
     let mut rows: BTreeMap<_, Vec<&str>> = BTreeMap::new();
     for (place, privilege) in missing.chain(held) {
         rows.entry(place).or_default().push(privilege);
     }
-    let row = |((state, path, role), privileges): ((&str, &String, &String), Vec<&str>)| {
+    let row = |((granted, path, role), privileges): ((bool, &String, &String), Vec<&str>)| {
+        let state = if granted { "granted" } else { "missing" };
         vec![state.to_owned(), path.clone(), role.clone(), privileges.join(", ")]
     };
     let table = Table {
@@ -373,7 +376,7 @@ fn history(facts: &Facts) -> Table {
             revision.number.to_string(),
             revision.about.version.clone(),
             revision.outcome.to_string(),
-            revision.time.to_string(),
+            style::time(revision.time),
             revision.cause.clone(),
         ]
     });

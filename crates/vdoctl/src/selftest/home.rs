@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The namespace of a selftest: made, shown to be in use, and deleted with everything that is in it and the volumes behind.
 
 use super::super::context::Context;

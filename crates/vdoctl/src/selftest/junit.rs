@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The steps as JUnit XML, which build servers read: a suite for each zone, a test case for each step. Pure.
 
 use super::super::views::selftest::{SelftestView, StepView};

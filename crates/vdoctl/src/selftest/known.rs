@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! What a selftest must know of the cluster before it begins.
 
 use super::super::args::{AccessMode, Selftest as Args};

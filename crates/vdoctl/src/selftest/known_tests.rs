@@ -1,3 +1,6 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Tests of `known.rs`: which StorageClass, snapshot class and zones a selftest uses.
+
 use super::*;
 use serde_json::{Value, json};
 

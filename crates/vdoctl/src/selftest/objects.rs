@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The objects of a selftest. Pure.
 
 use serde_json::{Map, Value, json};

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Makes the steps: writes the objects of each, looks at them until it is judged, and notes what became of it.
 
 use super::super::args::Global;

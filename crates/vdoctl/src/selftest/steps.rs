@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The steps of a selftest: which are made, when one has passed, and what follows. Pure.
 
 use schemars::JsonSchema;

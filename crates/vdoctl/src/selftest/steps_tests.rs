@@ -1,3 +1,6 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Tests of `steps.rs`: which steps a selftest makes, skips, passes or fails.
+
 use super::*;
 use strum::IntoEnumIterator as _;
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! `vdoctl status` for several clusters: a line for each, problems first.
 
 use super::super::args::{Global, Status as Args};

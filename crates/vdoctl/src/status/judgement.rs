@@ -1,9 +1,11 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The one judgement of an installation: it is ready, it is under way, or nothing goes on before a person acts. Every verb that waits, or
 //! hands something to the operator, asks here, and so does the screen of `status`.
 
+use super::super::remedy::names;
 use super::model::{Config, Operator, Picture};
 use super::nodes::nodes_of;
-use super::problem::{Problem, Severity, problems_of};
+use super::problem::{Problem, Severity};
 use k8s_openapi::jiff::Timestamp;
 use vdo_api::api::{ConditionType, Conditions, Health, Reason};
 use vdo_api::types::count;
@@ -66,7 +68,8 @@ impl Picture {
                 deleting: false,
             });
         };
-        if let Some(need) = absent(config, self.doubt.is_some(), now) {
+        let problems = self.problems();
+        if let Some(need) = absent(config, &problems, self.doubt.is_some(), now) {
             return Judgement::Person(need);
         }
         let status = &config.status;
@@ -82,13 +85,13 @@ impl Picture {
         if config.current
             && config.silence.is_none()
             && self.doubt.is_none()
-            && let Some(need) = needed(config)
+            && let Some(need) = needed(config, &problems)
         {
             return Judgement::Person(need);
         }
         Judgement::Progress {
-            waits: waits(config, operator, now),
-            remedy: remedy(config, self.doubt.is_some()),
+            waits: waits(config, &problems, operator, now),
+            remedy: remedy(config, &problems, self.doubt.is_some()),
             unsure: self.doubt.clone().or_else(|| Some(config.silence.as_ref()?.what(now))),
         }
     }
@@ -106,7 +109,7 @@ impl Picture {
 }
 
 /// That no operator goes on with it. What it has reported is not taken for true where it is `doubtful` that one is left.
-fn absent(config: &Config, doubtful: bool, now: Timestamp) -> Option<Need> {
+fn absent(config: &Config, problems: &[Problem], doubtful: bool, now: Timestamp) -> Option<Need> {
     if let Some((what, remedy)) = &config.stuck {
         return Some(Need {
             what: what.clone(),
@@ -127,7 +130,7 @@ fn absent(config: &Config, doubtful: bool, now: Timestamp) -> Option<Need> {
         return None;
     }
     let vouched = config.current && config.silence.is_none() && !doubtful;
-    let fault = Some(config).filter(|_| vouched).and_then(fault);
+    let fault = Some(config).filter(|_| vouched).and_then(|config| fault(config, problems));
     Some(fault.unwrap_or_else(|| Need {
         what: format!("VDOConfig {} is being deleted", config.id),
         remedy: "vdoctl wait --for deleted waits for its end; vdoctl deploy then installs VDO again.".into(),
@@ -137,7 +140,7 @@ fn absent(config: &Config, doubtful: bool, now: Timestamp) -> Option<Need> {
 }
 
 /// What only a person can change, of an installation that is not ready, as the operator reports it.
-fn needed(config: &Config) -> Option<Need> {
+fn needed(config: &Config, problems: &[Problem]) -> Option<Need> {
     let conditions = &config.status.conditions;
     let ready = Conditions::find(conditions, ConditionType::Ready)?;
     let id = &config.id;
@@ -173,7 +176,7 @@ fn needed(config: &Config) -> Option<Need> {
             deleting: false,
         });
     }
-    fault(config)
+    fault(config, problems)
 }
 
 impl Picture {
@@ -192,7 +195,7 @@ impl Picture {
 }
 
 /// What was asked for and cannot be, as the operator reports it.
-fn fault(config: &Config) -> Option<Need> {
+fn fault(config: &Config, problems: &[Problem]) -> Option<Need> {
     let conditions = &config.status.conditions;
     let stalled = Conditions::find(conditions, ConditionType::Stalled).filter(|condition| condition.status == "True");
     let stalled = stalled.filter(|condition| condition.reason != Reason::DeadlineExceeded.as_str());
@@ -200,7 +203,6 @@ fn fault(config: &Config) -> Option<Need> {
         let listed = Reason::PERSON.iter().any(|reason| reason.as_str() == problem.reason);
         listed || stalled.is_some_and(|condition| condition.reason == problem.reason)
     };
-    let problems = problems_of(&config.status);
     let problem = problems.iter().find(is_final)?;
     Some(Need {
         what: problem.message.clone(),
@@ -216,28 +218,19 @@ fn advice(config: &Config, problem: &Problem) -> String {
     let of = |reasons: &[Reason]| reasons.iter().any(|one| one.as_str() == reason);
     let mut lines = Vec::new();
     if of(&[Reason::IncompatiblePin, Reason::UnknownVersion]) {
-        let named = |name: &str| problem.message.contains(short(name)) || problem.message.contains(name);
-        let pins = config.pins.iter().filter(|(driver, _)| config.pins.len() == 1 || named(driver));
+        let pins = config.pins.iter().filter(|(driver, _)| names(&problem.message, driver));
         for (driver, version) in pins {
             let name = short(driver).to_lowercase();
             lines.push(format!("What the version needs: vdoctl matrix why-not {name} {version}"));
-            if drivers::known(driver).is_some() {
-                let field = drivers::field(driver);
-                let field = field.strip_prefix("spec.").unwrap_or(&field);
-                lines.push(format!("To lift the pin: vdoctl configure drivers --set {field}.version=null"));
-            }
         }
-    } else if of(&[Reason::RevisionUnusable]) {
-        let lifts = config.kept.iter().map(|(driver, _)| short(driver).to_lowercase());
-        lines.extend(lifts.map(|name| format!("To let it go on: vdoctl rollback {name} --lift")));
     }
-    lines.extend(problem.command().map(|command| format!("To fix it: {command}")));
+    lines.extend(problem.command.as_ref().map(|command| format!("To fix it: {command}")));
     lines.push(format!("What to do about it: vdoctl explain {}", problem.cause()));
     lines.join("\n")
 }
 
 /// What is waited for.
-fn waits(config: &Config, operator: Option<String>, now: Timestamp) -> Vec<String> {
+fn waits(config: &Config, problems: &[Problem], operator: Option<String>, now: Timestamp) -> Vec<String> {
     let status = &config.status;
     let mut waits: Vec<String> = operator.into_iter().collect();
     if waits.is_empty() {
@@ -254,17 +247,20 @@ fn waits(config: &Config, operator: Option<String>, now: Timestamp) -> Vec<Strin
             "" => String::new(),
             pods => format!("  {pods} pods{}", nodes.unwrap_or_default()),
         };
-        waits.push(format!("{} {}{counted}: {message}", short(&driver.name), driver.version));
+        waits.push(counted_as(
+            &format!("{} {}", short(&driver.name), driver.version),
+            &counted,
+            message,
+        ));
     }
     let reported = waits.join(" ");
     let stuck = matches!(status.health, Some(Health::Blocked | Health::Degraded));
-    let problems = problems_of(status);
     let news = problems
         .iter()
         .filter(|problem| config.current && !reported.contains(&problem.message));
-    waits.extend(news.map(|Problem { reason, message, .. }| match stuck {
-        true => format!("{message} (vdoctl explain {reason})"),
-        false => message.clone(),
+    waits.extend(news.map(|problem| match stuck {
+        true => format!("{} (vdoctl explain {})", problem.message, problem.cause()),
+        false => problem.message.clone(),
     }));
     if waits.is_empty() {
         let ready = Conditions::find(&status.conditions, ConditionType::Ready);
@@ -273,8 +269,17 @@ fn waits(config: &Config, operator: Option<String>, now: Timestamp) -> Vec<Strin
     waits
 }
 
+/// What is waited for of a driver, whose name and version its message may begin with.
+fn counted_as(driver: &str, counted: &str, message: &str) -> String {
+    match message.strip_prefix(driver).filter(|rest| rest.starts_with(' ')) {
+        Some(_) if counted.is_empty() => message.to_owned(),
+        Some(rest) => format!("{driver}{counted}:{rest}"),
+        None => format!("{driver}{counted}: {message}"),
+    }
+}
+
 /// What helps when what is under way does not come to its end.
-fn remedy(config: &Config, doubtful: bool) -> String {
+fn remedy(config: &Config, problems: &[Problem], doubtful: bool) -> String {
     let namespace = config.id.split('/').next().unwrap_or_default();
     if let Some(silence) = &config.silence {
         return silence.remedy.clone();
@@ -285,14 +290,16 @@ fn remedy(config: &Config, doubtful: bool) -> String {
     if config.status.health.is_none() {
         return format!("Look at the operator's log: kubectl -n {namespace} logs deployment/vdo-operator");
     }
-    let fault = problems_of(&config.status)
-        .into_iter()
+    let fault = problems
+        .iter()
         .find(|problem| config.current && problem.severity == Severity::Fault);
     match fault {
-        Some(problem) => format!(
-            "vdoctl explain {} says what to do about it; the operator goes on when that is done.",
-            problem.reason
-        ),
+        Some(problem) => {
+            let fix = problem.command.as_ref().map(|command| format!("To fix it: {command}\n"));
+            let cause = problem.cause();
+            let background = format!("vdoctl explain {cause} says what to do about it; the operator goes on when that is done.");
+            fix.unwrap_or_default() + &background
+        }
         None => "The operator goes on by itself; vdoctl status shows how far it is.".into(),
     }
 }
@@ -324,6 +331,7 @@ mod tests {
             kubernetes: String::new(),
             nodes: None,
             operator: None,
+            operator_visible: true,
             doubt: None,
             config: Some(Config {
                 id: "n/vdo".into(),
@@ -336,6 +344,7 @@ mod tests {
                 upgrade_pins: Default::default(),
                 paused: false,
                 paused_drivers: Vec::new(),
+                windows: Vec::new(),
                 status,
             }),
             defined: true,
@@ -364,12 +373,11 @@ mod tests {
     const NOT_YET: (&str, &str, &str, &str) = ("Ready", "False", "WaitingForPods", "1 of 2 pods");
 
     /// Each picture with the answer: `r` ready, `p` in progress, or the kind of what a person has to do, and a part of what is said.
-    #[test]
-    fn judgement_is_ready_only_with_an_operator_and_names_what_a_person_has_to_do() {
+    fn pictures() -> Vec<(Picture, &'static str, &'static str)> {
         let pin = |reason: &'static str| ("StorageReady", "False", reason, "CSI 2.7.0 does not fit");
         let blocked = ("Ready", "False", "IncompatiblePin", "CSI 2.7.0 does not fit");
         let none = |_: &mut Picture| {};
-        let all: Vec<(Picture, &str, &str)> = vec![
+        vec![
             (picture(&[READY], none), "r", "installed and healthy"),
             (picture(&[READY], config(|c| c.paused = true)), "r", "installed and healthy"),
             (picture(&[READY], config(|c| c.current = false)), "p", "to check VDOConfig n/vdo"),
@@ -437,8 +445,12 @@ mod tests {
                 "Fault",
                 "1 volume is there",
             ),
-        ];
-        for (picture, kind, part) in all {
+        ]
+    }
+
+    #[test]
+    fn judgement_is_ready_only_with_an_operator_and_names_what_a_person_has_to_do() {
+        for (picture, kind, part) in pictures() {
             let judged = picture.judge(false, at("01:00:00"));
             let found = match &judged {
                 Judgement::Ready(_) => "r".to_owned(),
@@ -452,5 +464,37 @@ mod tests {
             let goes_on = text.contains("goes on by itself");
             assert!(!goes_on || matches!(judged, Judgement::Progress { unsure: None, .. }), "{judged:?}");
         }
+    }
+
+    #[test]
+    fn judgement_names_driver_and_version_once() {
+        let said = |counted: &str, message: &str| counted_as("CPI 1.34.0", counted, message);
+        assert_eq!(said("", "CPI 1.34.0 is not installed yet"), "CPI 1.34.0 is not installed yet");
+        assert_eq!(
+            said("  1/2 pods", "CPI 1.34.0 has 1 of 2 pods"),
+            "CPI 1.34.0  1/2 pods: has 1 of 2 pods"
+        );
+        assert_eq!(said("", "CPI 1.34.01 is another"), "CPI 1.34.0: CPI 1.34.01 is another");
+    }
+
+    /// What is waited for names the condition's own cause, the connection, as the screen of `status` does.
+    #[test]
+    fn judgement_names_the_connection_that_is_the_cause() {
+        let message = "vSphere connection vc1: the vCenter refuses the password";
+        let refused = ("Ready", "False", "ConnectionNotReady", message);
+        let connection = json!({"metadata": {"name": "vc1"}, "spec": {"vcIp": "vc.example.com", "credentials": "vc1-credentials"}, "status": {"conditions": [
+            {"type": "Ready", "status": "False", "reason": "InvalidCredentials", "message": "the vCenter refuses the password",
+                "lastTransitionTime": "2026-01-01T00:00:00Z"}]}});
+        let picture = picture(&[refused], |picture| {
+            picture.connections = vec![serde_json::from_value(connection).expect("a connection")];
+            let config = picture.config.as_mut().expect("a VDOConfig");
+            config.status.health = Some(Health::Blocked);
+        });
+        let Judgement::Progress { waits, remedy, .. } = picture.judge(false, at("01:00:00")) else {
+            panic!("not in progress");
+        };
+        assert_eq!(waits, [format!("{message} (vdoctl explain InvalidCredentials)")]);
+        assert!(remedy.contains("vdoctl secrets set vc1"), "{remedy}");
+        assert!(remedy.contains("vdoctl explain InvalidCredentials"), "{remedy}");
     }
 }

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The matrix in the screen of `status`: which one it is, whose, how old, and which Kubernetes it knows.
 
 use super::super::style::{ago, bad, head, warn};

@@ -1,10 +1,13 @@
+// SPDX-License-Identifier: Apache-2.0
+//! What `status` shows, gathered from the cluster, and the problems in it; `view.rs` is the screen.
+
 use super::super::CliError;
 use super::super::context::{Context, Deployed, id, now};
 use super::super::driver_fields::field;
 use super::super::operator::{Deployment, Installer, Presence, Sight, Silence};
 use super::super::upgrade::pins_of;
 use super::super::views::status::{
-    ClientView, ConfigView, DoneView, DriverView, KeptView, OperatorView, SilenceView, StatusView, StuckView, VcenterView,
+    ClientView, ConfigView, DoneView, DriverView, KeptView, OperatorView, SilenceView, StatusView, StuckView, VcenterView, WindowView,
 };
 use super::super::views::version::InstallerView;
 use super::next::next;
@@ -17,8 +20,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use vdo::cluster::{ClusterError, Select, Watch, list};
 use vdo::reconcile::{self, ReconcileError};
 use vdo_api::api::{
-    ConditionType, Conditions, DriverStatus, ManagementState, REVISION_PREFIX, Reason, UPGRADE_PINS, VDOConfig, VDOConfigStatus,
-    VsphereCloudConfig,
+    ConditionType, Conditions, DriverStatus, MaintenanceWindow, ManagementState, REVISION_PREFIX, Reason, UPGRADE_PINS, VDOConfig,
+    VDOConfigStatus, VsphereCloudConfig,
 };
 use vdo_core::drivers::{self, short};
 use vdo_core::install::operator_version;
@@ -30,6 +33,8 @@ pub(crate) struct Picture {
     pub kubernetes: String,
     pub nodes: Option<i64>,
     pub operator: Option<Operator>,
+    /// Whether its Deployment may be seen, if there is one.
+    pub operator_visible: bool,
     /// Why it is not known whether an operator acts.
     pub doubt: Option<String>,
     pub config: Option<Config>,
@@ -69,6 +74,8 @@ pub(crate) struct Config {
     pub paused: bool,
     /// Drivers of which the management is paused.
     pub paused_drivers: Vec<String>,
+    /// When drivers may change by themselves.
+    pub windows: Vec<MaintenanceWindow>,
     pub status: VDOConfigStatus,
 }
 
@@ -102,6 +109,7 @@ impl Picture {
             kubernetes: context.kubernetes.raw().to_owned(),
             nodes: None,
             operator: operator(presence),
+            operator_visible: !matches!(presence.deployment, Deployment::Unknown),
             doubt: None,
             config: None,
             defined: !matches!(deployed, Deployed::Nothing),
@@ -146,7 +154,8 @@ impl Picture {
                 version: env!("CARGO_PKG_VERSION").to_owned(),
             },
             operator: self.operator.as_ref().map(Operator::view),
-            config: config.map(Config::view),
+            operator_visible: self.operator_visible,
+            config: config.map(|config| config.view(now)),
             vcenters: self.connections.iter().map(VcenterView::from).collect(),
             drivers: drivers.into_iter().flatten().collect(),
             problems: self.problems().iter().map(Problem::view).collect(),
@@ -163,7 +172,7 @@ impl Picture {
     pub(super) fn problems(&self) -> Vec<Problem> {
         match &self.config {
             // What was published before is not true any more, and nothing renews it.
-            Some(config) if config.stuck.is_none() => problem::problems(&config.status, &self.connections),
+            Some(config) if config.stuck.is_none() => problem::problems(config, &self.connections),
             _ => Vec::new(),
         }
     }
@@ -181,7 +190,8 @@ fn kept(config: &VDOConfig) -> Vec<(String, String)> {
 }
 
 impl Config {
-    fn of(config: &VDOConfig) -> Self {
+    /// From the object as it is stored.
+    pub(crate) fn of(config: &VDOConfig) -> Self {
         let status = config.status.clone().unwrap_or_default();
         let spec = serde_json::to_value(&config.spec).unwrap_or_default();
         let fields = |key: &str| -> Vec<(String, String)> {
@@ -205,6 +215,7 @@ impl Config {
             kept: kept(config),
             upgrade_pins: pins_of(config.annotations().get(UPGRADE_PINS).map_or("", String::as_str)),
             silence: None,
+            windows: config.spec.maintenance_windows.clone(),
             status,
         }
     }
@@ -237,7 +248,7 @@ impl Config {
         Conditions::find(&self.status.conditions, ConditionType::MaintenanceWindow)
     }
 
-    fn view(&self) -> ConfigView {
+    fn view(&self, now: Timestamp) -> ConfigView {
         let status = &self.status;
         let ready = Conditions::find(&status.conditions, ConditionType::Ready);
         let kept = self.kept.iter().map(|(driver, revision)| KeptView {
@@ -264,6 +275,7 @@ impl Config {
             matrix: status.matrix.clone(),
             nodes: status.nodes.clone(),
             next_attempt: status.next_attempt.clone(),
+            maintenance_window: WindowView::of(&self.windows, now),
         }
     }
 }
@@ -315,7 +327,12 @@ impl Operator {
             version: self.version.clone(),
             installed_by: self.installed_by.clone(),
             ready: self.failure.is_none(),
-            message: self.failure.clone(),
+            message: self
+                .failure
+                .is_some()
+                .then(|| self.unready.clone())
+                .flatten()
+                .or_else(|| self.failure.clone()),
         }
     }
 }
@@ -335,6 +352,7 @@ fn operator(presence: &Presence) -> Option<Operator> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use serde_json::json;
     use vdo_api::api::VDOConfigSpec;
     use vdo_core::drivers::CSI;
 
@@ -350,6 +368,38 @@ mod tests {
             Some(
                 "Pinned by an upgrade that has not ended: CPI to 1.34.0 and CSI to 3.7.3; `vdoctl upgrade apply` goes on with it, and lifts the pin."
             )
+        );
+    }
+
+    /// What the condition says in words, JSON says in fields: from the same function, at the same time.
+    #[test]
+    fn status_json_says_which_maintenance_window_is_open_or_next() {
+        let view = |schedules: &[&str], now: &str| {
+            let windows: Vec<_> = schedules
+                .iter()
+                .map(|schedule| json!({"schedule": schedule, "duration": "2h"}))
+                .collect();
+            let spec = serde_json::from_value(json!({ "maintenanceWindows": windows })).expect("a specification");
+            let config = Config::of(&VDOConfig::new("vdo", spec));
+            serde_json::to_value(config.view(now.parse().expect("a time"))).expect("a document")["maintenanceWindow"].take()
+        };
+        let night = "0 2 * * *";
+        let window = "\"0 2 * * *\" in UTC";
+        assert_eq!(view(&[], "2026-01-01T00:00:00Z"), json!(null));
+        assert_eq!(
+            view(&[night], "2026-01-01T00:00:00Z"),
+            json!({"open": false, "window": window, "opens": "2026-01-01T02:00:00Z", "until": null, "error": null})
+        );
+        assert_eq!(
+            view(&[night], "2026-01-01T03:00:00Z"),
+            json!({"open": true, "window": window, "opens": null, "until": "2026-01-01T04:00:00Z", "error": null})
+        );
+        let broken = view(&[night, "0 2 30 2 *"], "2026-01-01T03:00:00Z");
+        assert_eq!((&broken["open"], &broken["window"]), (&json!(null), &json!(null)));
+        let error = broken["error"].as_str().expect("an error");
+        assert!(
+            error.contains("spec.maintenanceWindows[1]") && error.contains("never opens"),
+            "{error}"
         );
     }
 

@@ -1,9 +1,10 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The last lines of `status`: what comes next.
 
 use super::super::style::ago;
 use super::super::views::status::StatusView;
 use super::judgement::{Judgement, Kind};
-use super::model::{Config, Operator, Picture};
+use super::model::{Config, Picture};
 use crate::error::capital;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use k8s_openapi::jiff::Timestamp;
@@ -60,7 +61,7 @@ pub(super) fn next(picture: &Picture, config: &Config, now: Timestamp) -> Vec<St
         Judgement::Person(need) if need.kind != Kind::Deletion => Some(need),
         _ => None,
     };
-    let mut lines = doubts(picture, config);
+    let mut lines = doubts(config);
     lines.extend(need.iter().flat_map(|need| need.remedy.lines()).map(str::to_owned));
     if picture.has_faults() && need.as_ref().is_none_or(|need| need.kind != Kind::Fault) {
         let reason = picture.problems().into_iter().next().map(|problem| problem.cause().to_owned());
@@ -76,14 +77,8 @@ pub(super) fn next(picture: &Picture, config: &Config, now: Timestamp) -> Vec<St
 }
 
 /// Why the rest may not be true any more.
-fn doubts(picture: &Picture, config: &Config) -> Vec<String> {
+fn doubts(config: &Config) -> Vec<String> {
     let mut lines = Vec::new();
-    if let Some(Operator {
-        failure: Some(failure), ..
-    }) = &picture.operator
-    {
-        lines.push(format!("The operator does not run as it should, so this may be old: {failure}."));
-    }
     if !config.current && config.status.health.is_some() {
         lines.push("The operator has not yet acted on the newest change of the VDOConfig.".into());
     }
@@ -113,6 +108,7 @@ fn of_health(config: &Config, faults: bool, person: bool) -> Option<String> {
         Some(Health::Progressing | Health::Blocked) if faults => "The operator then continues by itself.",
         Some(Health::Progressing) => "Nothing to do: the operator goes on by itself; `vdoctl status --watch` follows it.",
         Some(Health::Blocked) => "The operator goes on when the above is fixed.",
+        Some(Health::Degraded | Health::Unknown) if faults => "What runs is left as it is; the operator goes on when the above is fixed.",
         Some(Health::Degraded | Health::Unknown) => "What runs is left as it is; the operator keeps trying.",
     };
     Some(line.to_owned())

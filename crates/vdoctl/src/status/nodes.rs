@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The nodes in the status: how many a driver has, and those that nothing waits for.
 
 use vdo_api::api::{DriverStatus, NodesStatus, VDOConfigStatus};

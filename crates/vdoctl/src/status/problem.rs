@@ -1,10 +1,13 @@
-//! What is wrong, from the conditions of the VDOConfig and its vSphere connections.
+// SPDX-License-Identifier: Apache-2.0
+//! What is wrong, from the conditions of the VDOConfig and its vSphere connections: causes first, and what follows from them by its cause.
 
 use super::super::remedy::{self, About};
 use super::super::views::status::ProblemView;
+use super::model::Config;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use kube::ResourceExt;
 use vdo_api::api::{ConditionType, Conditions, Health, Reason, VDOConfigStatus, VsphereCloudConfig};
+use vdo_core::drivers;
 
 /// How much a problem matters.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -27,7 +30,25 @@ pub(crate) struct Problem {
     pub message: String,
     /// The vSphere connection that is the cause, with the reason of its own condition.
     pub connection: Option<(String, String)>,
+    /// The reason of the other problem that it follows from.
+    pub follows: Option<String>,
+    /// The command that removes the cause, or leads to it.
+    pub command: Option<String>,
 }
+
+/// What follows from what: where a problem of a driver has one of the first reasons, one of the second reasons is no cause of its own.
+const FOLLOWS: [(&[Reason], &[Reason]); 4] = [
+    (
+        &[Reason::IncompatiblePin, Reason::UnknownVersion, Reason::NoCompatibleVersion],
+        &[Reason::KubernetesNotSupported, Reason::VSphereNotSupported],
+    ),
+    (
+        &[Reason::RightsMissing, Reason::AdmissionDenied, Reason::ApprovalRequired],
+        &[Reason::WorkloadMissing],
+    ),
+    (&[Reason::NetworkNotReady], &[Reason::PodsFailing, Reason::WorkloadMissing]),
+    (&[Reason::NoEligibleNode], &[Reason::PodsFailing]),
+];
 
 impl Problem {
     /// Where everything still `works`, nothing has to be done at once.
@@ -50,6 +71,8 @@ impl Problem {
             severity,
             message: condition.message.clone(),
             connection: None,
+            follows: None,
+            command: None,
         }
     }
 
@@ -77,15 +100,28 @@ impl Problem {
 
     /// The reason of the cause.
     pub(super) fn cause(&self) -> &str {
-        self.connection.as_ref().map_or(&self.reason, |(_, reason)| reason)
+        let of_connection = self.connection.as_ref().map(|(_, reason)| reason);
+        self.follows.as_ref().or(of_connection).unwrap_or(&self.reason)
     }
 
-    /// The command that removes the cause.
-    pub(super) fn command(&self) -> Option<String> {
+    /// The command that removes the cause, which what follows from another problem has none of.
+    fn find_command(&self, config: &Config) -> Option<String> {
         match &self.connection {
-            Some((name, reason)) => remedy::command(reason, About::Connection(name)),
-            None => remedy::command(&self.reason, About::Config),
+            _ if self.follows.is_some() => None,
+            Some((name, reason)) => remedy::command(reason, &self.message, About::Connection(name)),
+            None => remedy::command(&self.reason, &self.message, About::Config(config)),
         }
+    }
+
+    /// Whether it is the cause of another one, of the same driver where it names one.
+    fn causes(&self, other: &Self) -> bool {
+        let is = |problem: &Self, reasons: &[Reason]| reasons.iter().any(|reason| reason.as_str() == problem.reason);
+        let mut named = drivers::KNOWN
+            .iter()
+            .filter(|driver| remedy::names(&self.message, driver.name))
+            .peekable();
+        let same = named.peek().is_none() || named.any(|driver| remedy::names(&other.message, driver.name));
+        same && self.severity == Severity::Fault && FOLLOWS.iter().any(|(causes, effects)| is(self, causes) && is(other, effects))
     }
 
     pub(super) fn view(&self) -> ProblemView {
@@ -93,7 +129,7 @@ impl Problem {
             condition: self.condition.clone(),
             reason: self.reason.clone(),
             cause: self.cause().to_owned(),
-            command: self.command(),
+            command: self.command.clone(),
             progress: self.severity == Severity::Progress,
             known: self.severity != Severity::Unknown,
             fault: self.severity == Severity::Fault,
@@ -103,7 +139,7 @@ impl Problem {
 }
 
 /// What is wrong by a status alone.
-pub(crate) fn problems_of(status: &VDOConfigStatus) -> Vec<Problem> {
+fn problems_of(status: &VDOConfigStatus) -> Vec<Problem> {
     let quiet = [ConditionType::Reconciling, ConditionType::Stalled, ConditionType::Upgradeable].map(ConditionType::as_str);
     let mut found: Vec<Problem> = Vec::new();
     let works = works(status);
@@ -122,8 +158,9 @@ pub(crate) fn problems_of(status: &VDOConfigStatus) -> Vec<Problem> {
     found
 }
 
-/// What is wrong, with the connections: worst first, each thing once, with its cause.
-pub(super) fn problems(status: &VDOConfigStatus, connections: &[VsphereCloudConfig]) -> Vec<Problem> {
+/// What is wrong, with the connections: worst first, causes before what follows from them, each thing once.
+pub(super) fn problems(config: &Config, connections: &[VsphereCloudConfig]) -> Vec<Problem> {
+    let status = &config.status;
     let mut found = problems_of(status);
     for problem in &mut found {
         problem.lead_to(connections);
@@ -131,7 +168,17 @@ pub(super) fn problems(status: &VDOConfigStatus, connections: &[VsphereCloudConf
     for connection in connections {
         add_connection(&mut found, connection, works(status));
     }
-    found.sort_by_key(|problem| problem.severity);
+    for at in 0..found.len() {
+        let cause = found
+            .iter()
+            .find(|other| other.causes(&found[at]))
+            .map(|cause| cause.reason.clone());
+        found[at].follows = cause;
+    }
+    for problem in &mut found {
+        problem.command = problem.find_command(config);
+    }
+    found.sort_by_key(|problem| (problem.severity, problem.follows.is_some()));
     found
 }
 

@@ -1,6 +1,7 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The screen of `status`.
 
-use super::super::style::{ago, bad, columns, faint, good, head, table, warn, width};
+use super::super::style::{ago, bad, columns, counted_from, faint, good, head, table, warn, width};
 use super::super::views::status::{DriverView, OperatorView, StatusView, VcenterView};
 use super::super::wrap::unbroken;
 use super::next::timed;
@@ -41,7 +42,16 @@ pub(super) fn draw(view: &StatusView, layout: Layout, now: Timestamp) -> String 
     if !view.drivers.is_empty() && config.stuck.is_none() {
         lines.push_str(&drivers(view, config.silence.is_some(), layout.wide));
     }
-    for problem in &view.problems {
+    if let (Some(failure), None) = (
+        view.operator.as_ref().and_then(|operator| operator.message.as_ref()),
+        &config.silence,
+    ) {
+        lines.push_str(&line(
+            warn("!"),
+            &format!("the operator does not run as it should, so this may be old: {failure}"),
+        ));
+    }
+    for problem in view.problems.iter().filter(|problem| !problem.is_below(&view.problems)) {
         let mark = match problem.severity() {
             Severity::Fault => bad("✗"),
             Severity::Unknown => warn("?"),
@@ -49,16 +59,22 @@ pub(super) fn draw(view: &StatusView, layout: Layout, now: Timestamp) -> String 
             Severity::Progress => warn("…"),
         };
         let reason = faint(&format!("({})", problem.cause));
-        lines.push_str(&line(mark, &format!("{} {reason}", problem.message)));
+        lines.push_str(&line(mark, &format!("{} {reason}", counted_from(&problem.message, now))));
         if let Some(command) = &problem.command {
             lines.push_str(&format!("      {}\n", unbroken(command)));
+        }
+        for below in view.problems.iter().filter(|other| other.follows(problem)) {
+            lines.push_str(&format!(
+                "      {}\n",
+                faint(&format!("follows from it: {}", counted_from(&below.message, now)))
+            ));
         }
     }
     if let Some(apart) = config.nodes.as_ref().and_then(nodes::apart) {
         lines.push_str(&line(warn("!"), &apart));
     }
     if let Some(stuck) = &config.stuck {
-        return lines + &line(bad("✗"), &format!("{}.", stuck.message)) + &format!("    {}\n", stuck.remedy);
+        return lines + &line(bad("✗"), &format!("{}.", counted_from(&stuck.message, now))) + &format!("    {}\n", stuck.remedy);
     }
     let timed = if config.silence.is_none() { timed(view, now) } else { Vec::new() };
     for text in view.next.iter().chain(&timed) {
@@ -70,22 +86,21 @@ pub(super) fn draw(view: &StatusView, layout: Layout, now: Timestamp) -> String 
 /// The place of a server's address in a row of the heading.
 const ADDRESS: usize = 2;
 
-/// The rows of the heading. On a narrow terminal without the addresses of the servers, and then with the last cell of each row below it.
+/// The rows of the heading. On a narrow terminal with the last cell of each row below it, and then without the addresses of the servers.
 fn heading(mut rows: Vec<Vec<String>>, terminal: Option<usize>) -> String {
     let fits = |text: &str| terminal.is_none_or(|columns| text.lines().all(|line| width(line) <= columns));
     let whole = columns(rows.iter());
     if fits(&whole) {
         return whole;
     }
-    for row in &mut rows {
-        row.remove(ADDRESS);
-    }
-    let short = columns(rows.iter());
-    if fits(&short) {
-        return short;
-    }
     let last: Vec<String> = rows.iter_mut().filter_map(Vec::pop).collect();
-    let above = columns(rows.iter());
+    let mut above = columns(rows.iter());
+    if !fits(&above) {
+        for row in &mut rows {
+            row.remove(ADDRESS);
+        }
+        above = columns(rows.iter());
+    }
     let below = last.iter().map(|cell| format!("  {cell}\n"));
     above.lines().zip(below).map(|(above, below)| format!("{above}\n{below}")).collect()
 }
@@ -111,6 +126,7 @@ fn product(view: &StatusView, now: Timestamp) -> String {
         return state;
     }
     let operator = match &view.operator {
+        None if !view.operator_visible => "operator not visible to you".into(),
         None => "no operator Deployment".into(),
         Some(OperatorView { version, ready: true, .. }) => format!("operator {version}"),
         Some(OperatorView { version, .. }) => format!("operator {version} {}", bad("not ready")),
@@ -141,7 +157,8 @@ pub(super) fn state(view: &StatusView, now: Timestamp) -> String {
     let word = match config.health {
         Some(Health::Healthy) => good("healthy"),
         Some(Health::Progressing) => warn("progressing"),
-        Some(Health::Paused) => warn("paused"),
+        // Nothing records since when.
+        Some(Health::Paused) => return warn("paused"),
         Some(Health::Degraded) => bad("degraded"),
         Some(Health::Blocked) => bad("blocked"),
         Some(Health::Unknown) => warn("unknown"),
@@ -228,7 +245,7 @@ pub(super) fn versions(driver: &DriverView) -> String {
 mod tests {
     use super::super::super::operator::Silence;
     use super::super::super::wrap::fit;
-    use super::super::model::{Config, Picture};
+    use super::super::model::{Config, Operator, Picture};
     use super::*;
     use serde_json::json;
     use vdo_api::api::VDOConfigStatus;
@@ -258,6 +275,7 @@ mod tests {
             kubernetes: "v1.34.4".into(),
             nodes: Some(5),
             operator: None,
+            operator_visible: true,
             doubt: None,
             config: Some(Config {
                 id: "n/vdo".into(),
@@ -269,6 +287,7 @@ mod tests {
                 pins: Vec::new(),
                 paused: health == Health::Paused,
                 paused_drivers: Vec::new(),
+                windows: Vec::new(),
                 silence: silence.then(|| Silence {
                     since: "2026-01-01T00:57:00Z".parse().ok(),
                     why: "Lease kube-system/vdo-operator released".into(),
@@ -390,7 +409,87 @@ mod tests {
             let text = drawn(&picture(Health::Progressing, &[STARTS], true), Some(columns));
             text.lines()
                 .for_each(|line| assert!(width(line) <= columns, "{} columns: {line}\n{text}", width(line)));
-            assert!(text.contains("vc1") && !text.contains("https://"), "{text}");
+            assert!(
+                text.contains("vc1") && text.contains("vcenter.example.com") && text.contains("https://"),
+                "{text}"
+            );
         }
+        let text = drawn(&picture(Health::Progressing, &[STARTS], true), Some(60));
+        assert!(text.contains("vc1") && !text.contains("vcenter.example.com"), "{text}");
+    }
+
+    /// A pin that the matrix lists and that does not fit: the cause has the cross and the command, and what follows from it is below.
+    #[test]
+    fn status_screen_begins_with_the_cause_and_folds_what_follows() {
+        let unsupported = (
+            "KubernetesSupported",
+            "False",
+            "KubernetesNotSupported",
+            "CSI 3.0.0 supports Kubernetes >=1.20 <1.23",
+        );
+        let pinned = (
+            "Ready",
+            "False",
+            "IncompatiblePin",
+            "vsphere-csi is pinned to 3.0.0, which does not fit",
+        );
+        let of_cpi = (
+            "CloudProviderReady",
+            "False",
+            "WorkloadMissing",
+            "CPI 1.34.0: DaemonSet n/c is missing",
+        );
+        let mut picture = picture(Health::Degraded, &[of_cpi, unsupported, pinned], false);
+        picture.connections.clear();
+        if let Some(config) = &mut picture.config {
+            config.pins = vec![("vsphere-csi".into(), "3.0.0".into())];
+        }
+        let text = drawn(&picture, None);
+        let below = "  ✗ vsphere-csi is pinned to 3.0.0, which does not fit (IncompatiblePin)
+      vdoctl configure drivers --set storageProvider.version=null
+      follows from it: CSI 3.0.0 supports Kubernetes >=1.20 <1.23
+";
+        assert!(text.contains(below), "{text}");
+        assert!(
+            text.contains("  ✗ CPI 1.34.0: DaemonSet n/c is missing (WorkloadMissing)"),
+            "{text}"
+        );
+        assert_eq!(text.matches('✗').count(), 2, "{text}");
+    }
+
+    #[test]
+    fn status_screen_says_why_no_operator_is_shown_and_why_one_is_not_ready() {
+        let mut picture = picture(Health::Healthy, &[], false);
+        assert!(drawn(&picture, None).contains("(no operator Deployment, "));
+        picture.operator_visible = false;
+        assert!(drawn(&picture, None).contains("(operator not visible to you, "));
+        picture.operator = Some(Operator {
+            version: "0.2.0".into(),
+            installed_by: None,
+            failure: Some("Deployment n/vdo-operator still has 1 pod of an older revision".into()),
+            unready: Some("ImagePullBackOff: no such image".into()),
+        });
+        let text = drawn(&picture, None);
+        let line = "  ! the operator does not run as it should, so this may be old: ImagePullBackOff: no such image\n";
+        assert!(text.contains(line), "{text}");
+    }
+
+    #[test]
+    fn status_screen_counts_times_from_now_and_names_no_time_of_a_pause() {
+        let locked = (
+            "Ready",
+            "False",
+            "AccountLocked",
+            "Until the Secret changes, the next attempt is at 2026-01-01T01:14:00Z.",
+        );
+        let text = drawn(&picture(Health::Degraded, &[locked], false), None);
+        assert!(text.contains("the next attempt is in 14m."), "{text}");
+        assert!(
+            text.contains("the operator goes on when the above is fixed") && !text.contains("keeps trying"),
+            "{text}"
+        );
+        let paused = ("Ready", "True", "Healthy", "healthy");
+        let text = drawn(&picture(Health::Paused, &[paused], false), None);
+        assert!(text.contains("VDO  paused ("), "{text}");
     }
 }

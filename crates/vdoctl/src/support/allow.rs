@@ -1,10 +1,11 @@
+// SPDX-License-Identifier: Apache-2.0
 //! What may be shown of an object: lists of fields by kind, of arguments, and of labels and annotations. What is in no list is not shown.
 //!
 //! A field is a path without the places in lists. After `|` it says how it is shown; without it, a word or a number as it is.
 
-mod kinds;
+mod fields_of_kinds;
 
-pub(super) use kinds::OF_KINDS;
+pub(super) use fields_of_kinds::OF_KINDS;
 
 /// Of every object.
 pub(super) const OF_ALL: &[&str] = &[
@@ -178,9 +179,10 @@ pub(super) const ANNOTATIONS: [&str; 15] = [
 ];
 
 /// Annotations and labels of this project, without what stands before its domain.
-pub(super) const OURS: [&str; 25] = [
+pub(super) const OURS: [&str; 26] = [
     "cluster",
     "accept-matrix-version",
+    "accepted-losses",
     "applied",
     "approve",
     "closed-registries",

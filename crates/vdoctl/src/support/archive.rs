@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The archive of a support bundle: a folder of files, packed. Its size is bounded in both directions.
 
 use flate2::Compression;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! What the verbs have to say of a cluster, each as a document and as text.
 
 use super::super::args::{Contexts, Doctor, Format, Global, History, List, MatrixFile, Output, Platform, Resolve, SecretsList, Status};

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Objects and changed fields by the lists of what may be shown of them.
 
 use super::allow;
@@ -217,7 +218,7 @@ pub(super) fn value(kind: &str, path: &str, value: &Value) -> Value {
     shown.unwrap_or_else(hidden)
 }
 
-/// The steps of a path such as `spec.containers[0].env[NAME].value`, without the places in lists.
+/// The steps of a path such as `spec.containers[driver].env[NAME].value`, without the places in lists and the names of containers.
 fn steps(path: &str) -> Vec<String> {
     let mut all = vec![String::new()];
     let mut inside = false;
@@ -236,8 +237,11 @@ fn steps(path: &str) -> Vec<String> {
             }
         }
     }
-    all.retain(|step| !step.is_empty() && !step.bytes().all(|byte| byte.is_ascii_digit()));
-    all
+    let is_list = |step: &String| matches!(step.as_str(), "containers" | "initContainers");
+    let named: Vec<bool> = std::iter::once(false).chain(all.iter().map(is_list)).collect();
+    let mut steps: Vec<(String, bool)> = all.into_iter().zip(named).collect();
+    steps.retain(|(step, named)| !named && !step.is_empty() && !step.bytes().all(|byte| byte.is_ascii_digit()));
+    steps.into_iter().map(|(step, _)| step).collect()
 }
 
 fn show(fields: &Fields, value: &Value, withheld: &mut Withheld) -> Option<Value> {

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! What is taken out of everything that leaves the cluster in a bundle or a report: known values, values of fields that are in no list, and
 //! what looks like a secret.
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! `vdoctl upgrade apply`: plan, consent, pins, the operator's verdict on them, health, and the pins lifted.
 
 use super::super::args::{Global, MatrixFile, UpgradeApply};
@@ -14,7 +15,6 @@ use super::pins::{lifted, own_pins, taken_back};
 use super::{NOTHING, Targets, Upgrade, command, hindrances};
 use kube::ResourceExt as _;
 use std::collections::BTreeMap;
-use std::io::IsTerminal as _;
 use std::time::Duration;
 use tokio::time::{Instant, sleep};
 use vdo_api::api::{ConditionType, Reason, VDOConfigStatus};
@@ -278,15 +278,13 @@ fn consent(args: &UpgradeApply, context: &Context) -> Result<(), CliError> {
     if args.yes {
         return Ok(());
     }
-    let refused = |remedy: &str| CliError::new(Exit::Refused, format!("nothing was changed in cluster {}", context.name), remedy);
-    if !std::io::stdin().is_terminal() {
-        return Err(refused("There is no terminal to ask on: add --yes."));
-    }
     let question = format!("    Upgrade the drivers of cluster {} at {}?", context.name, context.server);
-    match prompt::yes(&question) {
-        Ok(true) => Ok(()),
-        _ => Err(refused("Choose another version with --to, or another cluster with --context.")),
-    }
+    prompt::confirmed(
+        &question,
+        &format!("nothing was changed in cluster {}", context.name),
+        "Confirm it with --yes.",
+        "Choose another version with --to, or another cluster with --context.",
+    )
 }
 
 #[cfg(test)]

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The pins of an upgrade (pure): what is written into a VDOConfig, what is lifted when it is done, and what is taken back when the operator
 //! refuses it.
 

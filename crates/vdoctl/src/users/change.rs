@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! `users shrink` and `users delete`: less than there is, and nothing at all.
 
 use super::super::args::{Global, UsersChange};

@@ -1,12 +1,12 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Shows the changes and asks.
 
 use super::super::args::UsersChange;
 use super::super::progress::{Mark, Progress};
 use super::super::views::users::{ChangedUserView, ChangedUsersView, UsersPlanView};
-use super::super::{Answer, CliError, Exit, prompt};
+use super::super::{Answer, CliError, prompt};
 use super::failed;
 use super::look::Looked;
-use std::io::{self, IsTerminal as _};
 use vdo_admin::accounts::{Step, commands};
 use vdo_api::types::count;
 
@@ -59,18 +59,9 @@ pub(super) async fn ask(
     if args.yes || plans.iter().all(|plan| plan.steps.is_empty() && plan.after.is_empty()) {
         return Ok(None);
     }
-    if !io::stdin().is_terminal() || !io::stderr().is_terminal() {
-        return Err(CliError::new(
-            Exit::Refused,
-            "nothing was changed: there is no terminal to ask on",
-            "Look at the changes with --dry-run, and confirm them with --yes.",
-        ));
-    }
-    match prompt::yes(&format!("Make {}?", count(steps().len(), "change"))) {
-        Ok(true) => Ok(None),
-        Ok(false) => Err(CliError::new(Exit::Refused, "nothing was changed", "")),
-        Err(error) => Err(CliError::internal(&error)),
-    }
+    let question = format!("Make {}?", count(steps().len(), "change"));
+    let confirm = "Look at the changes with --dry-run, and confirm them with --yes.";
+    prompt::confirmed(&question, "nothing was changed", confirm, "").map(|()| None)
 }
 
 /// The plans for programs.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! `users create`: accounts with exactly what the features in use need.
 
 use super::super::args::{Global, UsersAccount, UsersCreate};

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! What to type after `users create`: the command that gives the new account to the drivers.
 
 use super::super::args::{Global, UsersCreate};

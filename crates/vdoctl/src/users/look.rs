@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! An administrator's login, and what the vCenter has of the accounts.
 
 use super::super::args::{Global, UsersAccount, UsersVcenter};
@@ -13,7 +14,7 @@ use vdo_admin::administrator::Administrator;
 use vdo_api::facts::Credentials;
 use vdo_api::types::{Remedy as _, count};
 use vdo_vsphere::vcenter::Endpoint;
-use vdo_vsphere::vsphere::{Feature, Inventory, RequiredPrivilege, match_vms, required_privileges};
+use vdo_vsphere::vsphere::{Inventory, RequiredPrivilege, match_vms, required_privileges};
 
 /// What the vCenter has.
 pub(super) struct Looked {
@@ -119,7 +120,12 @@ impl Looked {
                 "An account needs permissions on the machines of the nodes. vdoctl doctor nodes shows how they are looked for.",
             ));
         }
-        let encrypted = target.requirements.features.contains(&Feature::Encryption);
+        let encrypted = match target.requirements.policies.is_empty() {
+            true => false,
+            false => target
+                .requirements
+                .encrypts(&self.admin.policies().await.map_err(|error| failed(&error))?),
+        };
         let index = known_index(&site.context.ports.repository).await;
         let mut required = required_privileges(&target.requirements, encrypted, (&self.inventory, &nodes), index.as_deref());
         // Of the datastores of which one would be enough, those that were chosen.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! `users rotate`: a new account in place of the old one.
 //!
 //! Both work until the drivers use the new one, so no password is refused wherever this is stopped. The Secret remembers the account

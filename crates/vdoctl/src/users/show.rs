@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! `users list` and `users verify`: what is there, and whether it is what it has to be.
 
 use super::super::args::{Global, UsersAccount, UsersVcenter};

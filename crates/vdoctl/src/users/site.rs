@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Which accounts a cluster needs, and where.
 
 use super::super::args::{For, Global, UsersAccount, UsersVcenter};
@@ -18,7 +19,7 @@ use vdo_api::facts::{Credentials, Node, StoredCredentials};
 use vdo_api::types::{DriverName, ObjectId};
 use vdo_core::drivers::{CLOUD_PROVIDER, KNOWN, STORAGE, short};
 use vdo_vsphere::vcenter::Endpoint;
-use vdo_vsphere::vsphere::{self, Requirements};
+use vdo_vsphere::vsphere::{self, Requirements, WantedPolicy};
 
 /// A cluster and the vCenter that accounts are made in.
 pub(super) struct Site {
@@ -149,6 +150,12 @@ impl Site {
             if !args.features.is_empty() {
                 target.requirements.features = args.features.iter().copied().collect();
             }
+            // A policy that encrypts needs more privileges, and a class that will name it may not be there yet.
+            let named = args.storage_policy.iter().map(|name| WantedPolicy {
+                name: name.clone(),
+                named_in: "--storage-policy".to_owned(),
+            });
+            target.requirements.policies.extend(named);
         }
         let mut missing = BTreeSet::new();
         for place in targets.iter().map(|target| &target.secret.namespace) {

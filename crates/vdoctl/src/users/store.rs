@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The Secret of an account, and who uses an account.
 
 use super::super::context::Context;

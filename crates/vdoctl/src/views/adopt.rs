@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The document of `vdoctl adopt`.
 
 use super::super::doctor::check::Check;
@@ -36,6 +37,8 @@ pub(crate) struct WorkloadView {
     pub object: ObjectView,
     /// By what it is known.
     pub evidence: String,
+    /// Who made it: a Helm release, `kubectl apply`, the controller that keeps it, or else the field manager that wrote it first.
+    pub installed_by: String,
 }
 
 /// A setting that is taken along.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The documents of `vdoctl matrix` that choose from a matrix. A report is made of the outlook.
 
 use super::super::output::View;

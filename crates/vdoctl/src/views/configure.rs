@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The document of `vdoctl configure` and `vdoctl secrets set`.
 
 use super::super::output::View;

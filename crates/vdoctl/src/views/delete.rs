@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The document of `vdoctl delete`.
 
 use super::super::output::View;

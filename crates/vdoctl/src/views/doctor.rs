@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The documents of `vdoctl doctor`. A support bundle holds the first, and the screens are drawn from it there too.
 
 use super::super::doctor::check::{Mark, Subject};

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The documents of `vdoctl explain`.
 
 use super::super::output::View;
@@ -36,6 +37,8 @@ pub(crate) struct ConditionView {
 pub(crate) struct ExitCodeView {
     pub code: u8,
     pub meaning: String,
+    /// What to do; null where there is nothing to do.
+    pub remedy: Option<String>,
 }
 
 /// Every word that is explained.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The document of `vdoctl history`. A report is made of it.
 
 use super::super::output::View;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The documents of `vdoctl matrix` that list what a matrix knows. A report is made of the list.
 
 use super::super::output::View;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The documents of `vdoctl mirror`.
 
 use super::super::output::View;
@@ -19,7 +20,7 @@ pub(crate) struct MirrorPullView {
     pub moved: Vec<MovedView>,
     pub blobs: usize,
     pub bytes: u64,
-    /// What was fetched of it; the rest was there.
+    /// What was fetched of it; the rest is of an earlier pull.
     pub fetched_bytes: u64,
 }
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The documents of `vdoctl plan`, `diff` and `upgrade plan`.
 
 use super::super::output::{View, object_name};
@@ -94,6 +95,9 @@ pub(crate) struct ItemView {
     pub driver: DriverName,
     pub wave: u8,
     pub fields: Vec<FieldView>,
+    /// The patches of the VDOConfig that are in it, such as `spec.patches[0]`.
+    #[serde(rename = "patchedBy")]
+    pub patched_by: Vec<String>,
     /// Why the API server would refuse it.
     pub refusal: Option<String>,
 }

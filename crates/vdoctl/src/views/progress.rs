@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The events of commands that take their time.
 
 use super::super::output::View;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The documents of what authors: `vdoctl matrix lint`, `init`, `publish`, `withdraw`, `deprecate` and `verify`, and those of `vdoctl chart`.
 
 use super::super::output::View;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The document of `vdoctl status`. A support bundle holds it, and the screen is drawn from it there too.
 
 use super::super::operator::{Silence, not_running};
@@ -10,7 +11,10 @@ use kube::ResourceExt;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
-use vdo_api::api::{ConditionType, Conditions, DriftStatus, GROUP, Health, MatrixStatus, NextAttempt, NodesStatus, VsphereCloudConfig};
+use vdo_api::api::{
+    ConditionType, Conditions, DriftStatus, GROUP, Health, MaintenanceWindow, MatrixStatus, NextAttempt, NodesStatus, VsphereCloudConfig,
+};
+use vdo_core::windows::{Standing, standing};
 
 /// What runs, what is wrong, what to do next.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -22,6 +26,9 @@ pub(crate) struct StatusView {
     pub client: ClientView,
     /// The operator's Deployment, where there is one.
     pub operator: Option<OperatorView>,
+    /// Whether that Deployment may be seen.
+    #[serde(default = "yes")]
+    pub operator_visible: bool,
     /// The VDOConfig, where there is one.
     pub config: Option<ConfigView>,
     pub vcenters: Vec<VcenterView>,
@@ -42,6 +49,11 @@ pub(crate) struct StatusView {
     /// What the operator has repaired last.
     #[serde(default)]
     pub last_drift: Option<DriftStatus>,
+}
+
+/// What holds where an older recording does not say it.
+fn yes() -> bool {
+    true
 }
 
 /// The cluster.
@@ -109,6 +121,49 @@ pub(crate) struct ConfigView {
     pub matrix: Option<MatrixStatus>,
     pub nodes: Option<NodesStatus>,
     pub next_attempt: Option<NextAttempt>,
+    /// How the maintenance windows are, where there are any.
+    pub maintenance_window: Option<WindowView>,
+}
+
+/// The maintenance window that is open, or the next one.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub(crate) struct WindowView {
+    /// Whether one is open; null where the windows cannot be used.
+    pub open: Option<bool>,
+    /// Which one, by its schedule and its time zone.
+    pub window: Option<String>,
+    /// When the next one opens, where none is open.
+    pub opens: Option<Timestamp>,
+    /// Until when one is open.
+    pub until: Option<Timestamp>,
+    /// Why the windows cannot be used.
+    pub error: Option<String>,
+}
+
+impl WindowView {
+    /// Of the windows of a specification at a time; `None` where there are none.
+    pub(crate) fn of(windows: &[MaintenanceWindow], now: Timestamp) -> Option<Self> {
+        match standing(windows, now) {
+            Ok(standing) => Some(match standing? {
+                Standing::Open { window, until } => Self {
+                    open: Some(true),
+                    window: Some(window),
+                    until: Some(until),
+                    ..Self::default()
+                },
+                Standing::Closed { window, opens } => Self {
+                    open: Some(false),
+                    window: Some(window),
+                    opens: Some(opens),
+                    ..Self::default()
+                },
+            }),
+            Err(error) => Some(Self {
+                error: Some(error.to_string()),
+                ..Self::default()
+            }),
+        }
+    }
 }
 
 /// A driver that is kept at a revision.
@@ -201,7 +256,7 @@ pub(crate) struct ProblemView {
     /// The reason of what it follows from, which is its own where it follows from nothing else.
     #[serde(default)]
     pub cause: String,
-    /// The command that removes the cause, where one does.
+    /// The command that removes the cause, or leads to it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub command: Option<String>,
     /// Whether it is only not finished yet.
@@ -260,6 +315,16 @@ impl StatusView {
 }
 
 impl ProblemView {
+    /// Whether it follows from another one that is listed.
+    pub(crate) fn follows(&self, other: &Self) -> bool {
+        self.cause != self.reason && self.cause == other.reason && self.condition != other.condition && self.message != other.message
+    }
+
+    /// Whether it is shown below another one of these.
+    pub(crate) fn is_below(&self, all: &[Self]) -> bool {
+        all.iter().any(|other| self.follows(other))
+    }
+
     pub(crate) fn severity(&self) -> Severity {
         match (self.fault, self.known, self.progress) {
             (true, ..) => Severity::Fault,

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The document of `vdoctl status` for several clusters.
 
 use super::super::Exit;

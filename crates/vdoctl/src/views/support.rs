@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! What a support bundle says of itself.
 
 use super::super::output::View;

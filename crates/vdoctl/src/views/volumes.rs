@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The document of `vdoctl doctor volumes`. A support bundle holds it, and its screen is drawn from it there too.
 
 use super::super::output::View;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! What commands print, and what they are read from.
 
 use crate::reconcile::planned::Planned;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Where a pod's ports are on this machine.
 //!
 //! All pods share its network, so that two operators would take each other's port. Each pod has an address of the loopback network, and a

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Pods that use a claim and end by themselves: as with a kubelet they start when their volumes are attached to their node, and a file
 //! system grows when its volume is mounted. Nothing is mounted here, and the pods end well without running anything.
 

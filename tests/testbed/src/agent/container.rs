@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! What a container would see: its files, variables and arguments, with paths that lead to files of ours.
 
 use std::collections::BTreeMap;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Runs the real cloud provider for its pods.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -5,7 +6,7 @@ use std::path::PathBuf;
 use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, anyhow};
 use k8s_openapi::api::authentication::v1::BoundObjectReference;
 use k8s_openapi::api::core::v1::{Container, Pod};
 use kube::api::{Api, Patch, PatchParams};
@@ -16,6 +17,7 @@ use super::view::View;
 use super::{Site, container, lock};
 use crate::cluster::token;
 use crate::kubeconfig::{self, Proof};
+use crate::ports::Port;
 use crate::process::{Launch, Process};
 
 const FIRST_PAUSE: Duration = Duration::from_millis(500);
@@ -38,11 +40,15 @@ pub struct CpiRun {
     pub running: bool,
     /// Why it does not.
     pub problem: Option<String>,
+    /// Its port on 127.0.0.1 with health and metrics, over TLS; a real node has 10258.
+    pub secure_port: u16,
 }
 
 /// A pod's program and its past.
 struct Run {
     report: CpiRun,
+    /// Ours while the program runs.
+    secure: Option<Port>,
     process: Option<Process>,
     next_start: Instant,
     pause: Duration,
@@ -138,7 +144,11 @@ fn provider(pod: &Pod) -> Option<&Container> {
 }
 
 async fn start(site: &Site, uid: &str, pod: &Pod, container: &Container, runs: &Mutex<Runs>) {
-    let launched = launch(site, uid, pod, container).await;
+    let claimed = Port::claim();
+    let launched = match &claimed {
+        Ok(port) => launch(site, uid, pod, container, port.number()).await,
+        Err(error) => Err(anyhow!("{error:#}")),
+    };
     let mut runs = lock(runs);
     if runs.closed {
         return;
@@ -152,7 +162,9 @@ async fn start(site: &Site, uid: &str, pod: &Pod, container: &Container, runs: &
             starts: 0,
             running: false,
             problem: None,
+            secure_port: 0,
         },
+        secure: None,
         process: None,
         next_start: Instant::now(),
         pause: FIRST_PAUSE,
@@ -160,6 +172,8 @@ async fn start(site: &Site, uid: &str, pod: &Pod, container: &Container, runs: &
     match launched.and_then(Launch::spawn) {
         Ok(process) => {
             run.process = Some(process);
+            run.secure = claimed.ok();
+            run.report.secure_port = run.secure.as_ref().map_or(0, Port::number);
             run.report.starts += 1;
             run.report.running = true;
             run.report.problem = None;
@@ -174,7 +188,7 @@ fn log_file(site: &Site, pod: &Pod) -> PathBuf {
 }
 
 /// What to run: the pod's own command line, as its own service account.
-async fn launch(site: &Site, uid: &str, pod: &Pod, container: &Container) -> Result<Launch> {
+async fn launch(site: &Site, uid: &str, pod: &Pod, container: &Container, secure: u16) -> Result<Launch> {
     let folder = site.folder.join(uid);
     std::fs::create_dir_all(&folder)?;
     let prepared = container::prepare(&site.client, pod, container, &folder).await?;
@@ -199,9 +213,13 @@ async fn launch(site: &Site, uid: &str, pod: &Pod, container: &Container) -> Res
         .args
         .iter()
         .fold(launch, Launch::arg)
-        .flag("kubeconfig", kubeconfig)
+        .flag("kubeconfig", &kubeconfig)
+        // In a pod, the program asks about the callers of its port with its own account.
+        .flag("authentication-kubeconfig", &kubeconfig)
+        .flag("authorization-kubeconfig", &kubeconfig)
         .flag("leader-elect", "false")
-        .flag("secure-port", "0"))
+        .flag("bind-address", "127.0.0.1")
+        .flag("secure-port", secure.to_string()))
 }
 
 /// Says in the pod's status what the kubelet would say.

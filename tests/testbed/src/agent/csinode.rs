@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! What node-driver-registrar and the kubelet do: tell the cluster on which nodes the CSI driver runs.
 
 use std::collections::BTreeMap;
@@ -15,6 +16,9 @@ use crate::nodes::UNINITIALIZED;
 const DRIVER: &str = "csi.vsphere.vmware.com";
 /// The pod that has registered the driver: a new one registers it again.
 const REGISTERED_BY: &str = "test-bed/registered-by";
+/// The built-in drivers whose volumes a kubelet hands to CSI.
+const MIGRATED: &str = "storage.alpha.kubernetes.io/migrated-plugins";
+const BUILT_IN: &str = "kubernetes.io/aws-ebs,kubernetes.io/vsphere-volume";
 
 /// Makes the `CSINode` objects say what the running pods mean.
 pub(super) async fn reconcile(client: &Client, view: &View) {
@@ -128,6 +132,7 @@ async fn add(client: &Client, name: &str, pod: &Pod) -> Result<()> {
 fn register(object: &mut CSINode, pod: &Pod) {
     let uid = pod.metadata.uid.clone().unwrap_or_default();
     object.annotations_mut().insert(REGISTERED_BY.into(), uid);
+    object.annotations_mut().insert(MIGRATED.into(), BUILT_IN.into());
 }
 
 async fn remove(client: &Client, name: &str) -> Result<()> {

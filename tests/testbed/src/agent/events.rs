@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Events about a pod, as its kubelet writes them.
 
 use k8s_openapi::api::core::v1::{Event, EventSource, ObjectReference, Pod};

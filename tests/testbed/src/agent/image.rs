@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Images as folders in the OCI image layout, unpacked for the containers that run them.
 
 use std::collections::BTreeSet;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Which images a node can pull.
 
 use std::collections::BTreeMap;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The kubelet begins no pod that needs a pod network on a node that has none.
 
 use k8s_openapi::api::core::v1::{Node, Pod};

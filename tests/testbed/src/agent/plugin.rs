@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The CSI driver of a pod of the node plugin, on a machine that has no disks.
 
 use std::collections::BTreeSet;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! A kubelet's work for one pod: containers from their images, probes, restarts, status, and the end.
 
 use std::path::PathBuf;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The pods whose images are run, and their processes.
 
 use std::collections::BTreeMap;

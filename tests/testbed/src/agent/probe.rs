@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Probes of a container, as a kubelet makes them.
 
 use std::net::SocketAddr;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! How a container of an unpacked image is started: in its own root file system, or beside it where this machine forbids that.
 
 use std::ffi::OsStr;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! One container: its state, and what comes next.
 
 use std::time::{Duration, Instant};

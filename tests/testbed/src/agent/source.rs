@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! What a pod's specification refers to: the files of its volumes and the values of its variables.
 
 use std::collections::BTreeMap;

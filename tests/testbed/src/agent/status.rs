@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! What a kubelet says about a pod in its status.
 
 use std::collections::BTreeMap;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! What the agent knows of the cluster: all pods and all `CSINode` objects.
 
 use std::collections::BTreeMap;

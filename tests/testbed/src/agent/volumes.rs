@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The folders of a pod's volumes, kept as a kubelet keeps them: tokens are renewed before they end, and changed configuration is
 //! written again.
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Sources that the test bed changes before it builds them: upstream's, but for the few lines that are listed here.
 
 use std::fs;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The demonstration in a cluster that has the drivers already: as another tool has installed them, taken over.
 
 use std::fs;
@@ -6,7 +7,9 @@ use std::path::Path;
 use anyhow::{Context, Result, anyhow, ensure};
 use serde_json::{Value, json};
 
-use super::show::{NAMESPACE, Tools, quoted};
+use super::screen::Screen;
+use super::show::{NAMESPACE, TO_DO, Tools};
+use super::story::{line, typed};
 use crate::former::{OLD, bare, elsewhere, rights};
 use crate::{Binaries, Helm, Part, workdir};
 
@@ -31,8 +34,6 @@ spec:
   storageProvider:
     defaultStorageClass: {mode: Auto}
 ";
-/// How `vdoctl plan` and `vdoctl adopt` end where something is to be done.
-const TO_DO: i32 = 1;
 
 impl Former {
     /// Who it is, in a sentence.
@@ -87,18 +88,11 @@ impl Former {
     }
 
     /// What an administrator types, with what it prints.
-    pub(super) fn taken_over(self, tools: &Tools, dir: &Path, mut say: impl FnMut(String)) -> Result<()> {
+    pub(super) fn taken_over(self, tools: &Tools, dir: &Path, screen: &mut Screen) -> Result<()> {
         let file = dir.join("vdo.yaml");
         fs::write(&file, CONFIG).with_context(|| format!("file {}", file.display()))?;
         let file = file.to_str().context("the folder's name is not text")?;
-        let mut type_in = |program: &str, args: &[&str]| -> Result<()> {
-            let shown: Vec<_> = args.iter().map(|arg| quoted(Path::new(arg))).collect();
-            say(format!("\n$ {program} {}", shown.join(" ")));
-            let (code, text) = tools.ended(program, args)?;
-            say(text.clone());
-            ensure!(code == 0 || code == TO_DO, "{program} ended with {code}: {text}");
-            Ok(())
-        };
+        let mut type_in = |program: &str, args: &[&str]| typed(screen, tools, &line(program, args), &[0, TO_DO]);
         let before = pods(tools)?;
         type_in("vdoctl", &["adopt"])?;
         type_in("kubectl", &["apply", "-f", file])?;
@@ -107,7 +101,7 @@ impl Former {
         }
         type_in("vdoctl", &["wait", "--timeout", "5m"])?;
         let kept = pods(tools)?.iter().filter(|pod| before.contains(pod)).count();
-        say(format!("\n{kept} of {} pods of the drivers were not restarted.", before.len()));
+        screen.text(format!("\n{kept} of {} pods of the drivers were not restarted.", before.len()));
         ensure!(
             self == Self::Rancher || kept == before.len(),
             "an adoption keeps every pod, and {} are gone",

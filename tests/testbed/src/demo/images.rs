@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Images in a test bed that stays up: they are named when it starts, and served again when their layouts have changed.
 
 use std::path::{Path, PathBuf};

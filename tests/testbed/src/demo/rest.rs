@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! When an installation has nothing left to write.
 
 use std::time::Duration;
@@ -14,8 +15,8 @@ use crate::wait::{Probe, until};
 const SOON: SignedDuration = SignedDuration::from_secs(45);
 const PATIENCE: Duration = Duration::from_secs(90);
 
-/// Waits until every connection was asked after the drivers became ready, and so about nodes that have all joined. Where nothing is
-/// installed, or nothing is ready, there is nothing to wait for.
+/// Waits until every connection was asked after all nodes were initialised. Where nothing is installed, or nodes wait for the cloud provider,
+/// there is nothing to wait for here.
 pub(super) async fn until_nodes_are_known(client: &Client, namespace: &str) -> Result<()> {
     let all = async |kind: &str| -> Vec<Value> {
         let resource = ApiResource::from_gvk(&GroupVersionKind::gvk("vdo.vmware.com", "v1alpha1", kind));
@@ -24,24 +25,32 @@ pub(super) async fn until_nodes_are_known(client: &Client, namespace: &str) -> R
         found.into_iter().flatten().map(|object| object.data).collect()
     };
     until("the vCenter to be asked about the nodes as they are now", PATIENCE, async || {
-        let ready: Vec<Timestamp> = all("VDOConfig").await.iter().filter_map(ready_since).collect();
+        let joined: Vec<Timestamp> = all("VDOConfig").await.iter().filter_map(joined_since).collect();
         let connections = all("VsphereCloudConfig").await;
         let asked: Vec<Timestamp> = connections
             .iter()
             .filter_map(|one| time(&one["status"]["probes"]["last"]))
             .collect();
-        // Where drivers became ready again long after the nodes had joined, nothing is asked.
-        let young = ready.iter().filter(|ready| Timestamp::now().duration_since(**ready) < SOON).max();
-        let late = young.is_some_and(|ready| asked.iter().any(|asked| asked <= ready));
-        Ok(Probe::when(!late, format!("ready since {ready:?}, asked at {asked:?}")))
+        // Where the nodes were found initialised again long after they had joined, nothing is asked.
+        let young = joined
+            .iter()
+            .filter(|joined| Timestamp::now().duration_since(**joined) < SOON)
+            .max();
+        let late = young.is_some_and(|joined| asked.iter().any(|asked| asked <= joined));
+        Ok(Probe::when(
+            !late,
+            format!("nodes initialised since {joined:?}, asked at {asked:?}"),
+        ))
     })
     .await
 }
 
-fn ready_since(config: &Value) -> Option<Timestamp> {
+fn joined_since(config: &Value) -> Option<Timestamp> {
     let conditions = config["status"]["conditions"].as_array()?;
-    let ready = conditions.iter().find(|one| one["type"] == "Ready" && one["status"] == "True")?;
-    time(&ready["lastTransitionTime"])
+    let joined = conditions
+        .iter()
+        .find(|one| one["type"] == "NodesInitialized" && one["status"] == "True")?;
+    time(&joined["lastTransitionTime"])
 }
 
 fn time(value: &Value) -> Option<Timestamp> {

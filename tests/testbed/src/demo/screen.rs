@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! What a person sees while a long thing is done: one line for each step, and on a terminal one more that moves.
 
 use std::fmt::Display;
@@ -23,6 +24,14 @@ impl Screen {
             live: stdout().is_terminal(),
             turns: 0,
             said: String::new(),
+        }
+    }
+
+    /// One that only has lines, also on a terminal where others write.
+    pub(super) fn of_lines() -> Self {
+        Self {
+            live: false,
+            ..Self::new()
         }
     }
 

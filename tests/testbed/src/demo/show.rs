@@ -1,5 +1,7 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The demonstration: from nothing to healthy drivers, step by step, with everything left up to be looked at.
 
+use std::os::fd::AsFd;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
@@ -7,11 +9,13 @@ use anyhow::{Context, Result, anyhow, bail, ensure};
 
 use super::former::Former;
 use super::screen::Screen;
-use super::{Options, ServedImage, State, rest, volume};
+use super::{Options, ServedImage, State, programs, rest, story, volume};
+use crate::Cluster;
 use crate::audit::{AuditLog, Entry, Mark};
-use crate::{Binaries, Cluster, Part};
 
 pub(super) const NAMESPACE: &str = "vmware-system-vdo";
+/// How `vdoctl plan` and `vdoctl adopt` end where something is to be done.
+pub(super) const TO_DO: i32 = 1;
 const OPERATOR: &str = "system:serviceaccount:vmware-system-vdo:vdo-operator";
 
 /// Shows it. Where everything is as it should be, nothing is written.
@@ -48,24 +52,25 @@ impl Show {
             ..options.clone()
         };
         self.step = "programs of the test bed";
-        self.build(&options.parts()).await?;
+        programs::ensure_all(&mut self.screen, &options.parts()).await?;
 
         self.step = "test bed";
         let doing = match super::running(&self.dir)? {
             true => "looking at the test bed that runs",
-            false => "starting etcd, kube-apiserver, controllers, scheduler, nodes and vCenter",
+            false => "starting etcd, API server, controllers, scheduler, nodes and vCenter",
         };
         let (state, found) = self.screen.during(doing, super::find_or_start(options)).await?;
         let client = crate::client(&state.kubeconfig).await?;
-        let kubernetes = client.apiserver_version().await?.git_version;
+        let kubernetes = client.apiserver_version().await?;
         self.screen.done(format!(
-            "test bed {}: Kubernetes {kubernetes}, {} nodes, vCenter {} with as many machines",
+            "test bed {}: Kubernetes {} with {} nodes, vCenter {}",
             if found { "found" } else { "started" },
+            kubernetes.git_version,
             state.nodes.len(),
             state.vcenter.version,
         ));
         if found {
-            let waiting = "waiting until the operator has asked the vCenter about the nodes as they are now";
+            let waiting = "waiting until the operator has asked the vCenter about the nodes";
             self.screen.during(waiting, rest::until_nodes_are_known(&client, NAMESPACE)).await?;
         }
         let audit = AuditLog::new(state.audit_log.clone(), client.clone());
@@ -79,71 +84,51 @@ impl Show {
             self.step = "taking over";
             self.take_over(former, &tools).await?;
         }
-        self.step = "what to see";
-        self.look(&tools)?;
         self.step = "a volume";
         match unconfined {
             None if state.csi => self.volume(&tools)?,
             None => self
                 .screen
-                .text("\nThis test bed was started without the controller of the CSI driver, so that no claim is bound."),
+                .text("\nThis test bed was started without the controller of the CSI driver,\nso that no claim is bound."),
             Some(problem) => self.screen.text(format!(
-                "\nNo claim is bound: this machine permits no user and mount namespaces for the controller of the CSI driver ({problem})."
+                "\nNo claim is bound: this machine permits no user and mount namespaces\nfor the controller of the CSI driver ({problem})."
             )),
+        }
+        self.step = "what to see";
+        story::look(&mut self.screen, &tools, kubernetes.minor.parse().context("minor of Kubernetes")?)?;
+        // Where the demonstration only looks, it writes nothing.
+        if !found {
+            self.step = "a fault and its remedy";
+            story::fault(&mut self.screen, &tools, &state).await?;
         }
         self.hints(&tools)?;
         self.writes(&audit, begin).await
     }
 
-    /// Builds what is missing, one after the other.
-    async fn build(&mut self, parts: &[Part]) -> Result<()> {
-        let binaries = Binaries::ensure_quietly(&[])?;
-        let missing = parts.iter().copied().filter(|part| !binaries.path(*part).is_file());
-        let missing: Vec<_> = missing.collect();
-        if missing.is_empty() {
-            self.screen.done("programs of the test bed are built");
-            return Ok(());
-        }
-        ensure!(
-            found("go"),
-            "go is missing, and {} programs have to be built with it. Install Go 1.26 or newer: https://go.dev/dl/",
-            missing.len()
-        );
-        self.screen.text(format!(
-            "{} programs of the test bed are missing in {}. All take about twenty minutes on two cores, a minute when Go has them cached.",
-            missing.len(),
-            binaries.folder().display()
-        ));
-        for (n, part) in missing.iter().copied().enumerate() {
-            let what = format!("{} ({} of {})", part.file_name(), n + 1, missing.len());
-            let built = tokio::task::spawn_blocking(move || Binaries::ensure_quietly(&[part]));
-            self.screen.during(&format!("building {what}"), built).await??;
-            self.screen.done(format!("built {what}"));
-        }
-        Ok(())
-    }
-
     /// Installs the operator and the drivers as an administrator would.
     fn deploy(&mut self, state: &State, programs: &Path, image: &str) -> Result<()> {
         let vcenter = &state.vcenter;
-        let (address, password) = (
+        let (address, password, authority) = (
             format!("{}:{}", vcenter.host, vcenter.port),
             vcenter.password_file.display().to_string(),
+            vcenter.ca_file.display().to_string(),
         );
+        // The reference with its digest is longer than a line.
+        let file = self.dir.join("image");
+        std::fs::write(&file, image).with_context(|| format!("file {}", file.display()))?;
+        let same = |value: &str| quoted(Path::new(value));
+        // Each flag with its value, and how a person would type that.
         let args = [
-            ("--vcenter", address.as_str()),
-            ("--user", &vcenter.user),
-            ("--password-file", &password),
-            ("--thumbprint", &vcenter.thumbprint_sha256),
-            ("--image", image),
+            ("--vcenter", address.as_str(), same(&address)),
+            ("--user", &vcenter.user, same(&vcenter.user)),
+            ("--password-file", &password, same(&password)),
+            ("--ca-file", &authority, same(&authority)),
+            ("--image", image, format!("\"$(cat {})\"", quoted(&file))),
         ];
-        let shown: Vec<String> = args
-            .iter()
-            .map(|(flag, value)| format!("    {flag} {}", quoted(Path::new(value))))
-            .collect();
+        let shown: Vec<String> = args.iter().map(|(flag, _, typed)| format!("    {flag} {typed}")).collect();
         self.screen.text(format!("\n$ vdoctl deploy \\\n{}", shown.join(" \\\n")));
         let mut command = Command::new(programs.join("vdoctl"));
-        command.arg("deploy").args(args.iter().flat_map(|(flag, value)| [flag, value]));
+        command.arg("deploy").args(args.iter().flat_map(|(flag, value, _)| [flag, value]));
         let status = command.env("VDO_KUBECONFIG", &state.kubeconfig).stdin(Stdio::null()).status()?;
         let containers = super::state(&self.dir).map(|state| state.containers).unwrap_or_default();
         let logs = || {
@@ -169,53 +154,42 @@ impl Show {
         self.screen.done(format!(
             "{tool} has installed the drivers; VDO has its operator and a connection here, and no VDOConfig"
         ));
-        former.taken_over(tools, &self.dir, |text| self.screen.text(text))
-    }
-
-    /// What an administrator would look at.
-    fn look(&mut self, tools: &Tools) -> Result<()> {
-        self.screen.text("\n$ vdoctl status");
-        self.screen.text(tools.run("vdoctl", &["status"])?);
-        let objects = ["get", "vdoconfig,vsphereconnection", "-n", NAMESPACE];
-        self.screen.text(format!("\n$ kubectl {}", objects.join(" ")));
-        self.screen.text(tools.run("kubectl", &objects)?);
-        Ok(())
+        former.taken_over(tools, &self.dir, &mut self.screen)
     }
 
     /// A claim, as a user of the cluster would make it, is bound by the driver.
     fn volume(&mut self, tools: &Tools) -> Result<()> {
         self.screen
-            .text("\nThe controller of the CSI driver really runs, with the programs of 3.7.0. It makes volumes in the vCenter:");
+            .text("\nThe CSI controller is not simulated: it runs with the programs of CSI 3.7.0,\nand creates volumes in the vCenter:");
         let file = volume::write(&self.dir)?;
         let file = file.to_str().context("the folder's name is not text")?;
-        self.screen.text(format!("$ kubectl apply -f {}", quoted(Path::new(file))));
-        self.screen.text(tools.run("kubectl", &["apply", "-f", file])?);
+        story::typed(&mut self.screen, tools, &story::line("kubectl", &["apply", "-f", file]), &[0])?;
         tools.run("kubectl", &volume::WAIT)?;
-        self.screen.text(format!("\n$ kubectl {}", volume::SHOW.join(" ")));
-        self.screen.text(tools.run("kubectl", &volume::SHOW)?);
-        Ok(())
+        story::typed(&mut self.screen, tools, volume::SHOW, &[0])
     }
 
     /// What to try.
     fn hints(&mut self, tools: &Tools) -> Result<()> {
         let (kubeconfig, bin) = (quoted(&tools.kubeconfig), quoted(&tools.bin));
-        let containers = super::state(&self.dir)?.containers;
-        let operator = containers.iter().find(|run| run.namespace == NAMESPACE);
-        let log = operator.map(|run| run.log.display().to_string()).unwrap_or_default();
+        let logs = super::state(&self.dir)?.node_agent;
         self.screen.text(format!(
             "
 Everything stays up. To look around:
-  export KUBECONFIG={kubeconfig} PATH={bin}:$PATH
+  export KUBECONFIG={kubeconfig}
+  export PATH={bin}:$PATH
 and then, for example:
-  # what the cloud provider has written into the cluster
-  kubectl get nodes -o custom-columns=NODE:.metadata.name,PROVIDER:.spec.providerID
-  # damage is repaired: the Service is back
-  kubectl delete service vsphere-csi-controller -n vmware-system-csi && sleep 1 && kubectl get service -n vmware-system-csi
-  # another version of the CSI driver; `vdoctl status` shows how far it is
-  kubectl patch vdoconfig vdo -n {NAMESPACE} --type merge -p '{{\"spec\":{{\"cloudProvider\":{{}},\"storageProvider\":{{\"version\":\"3.7.0\"}}}}}}'
-Log of the operator: {log}
+  # every check there is, and each node with its virtual machine
+  vdoctl doctor
+  vdoctl doctor nodes
+  # damage is repaired: the Service is back within a second
+  kubectl delete service vsphere-csi-controller -n vmware-system-csi
+  kubectl get service -n vmware-system-csi
+  # another version of the CSI driver
+  vdoctl upgrade apply --to csi=3.7.0
+Logs of the operator and the drivers: {}
 End it all: {}
 ",
+            quoted(&logs),
             self.stop(),
         ));
         Ok(())
@@ -230,7 +204,7 @@ End it all: {}
         self.screen.text(match demo + operator {
             0 => String::from("Everything was as it should be: 0 writes by the operator and this demo."),
             1 => format!("1 write, by {}.", if demo == 1 { "this demo" } else { "the operator" }),
-            all => format!("{all} writes: {operator} by the operator, {demo} by this demo. Run it again: there will be none."),
+            all => format!("{all} writes: {operator} by the operator, {demo} by this demo.\nRun it again: there will be none."),
         });
         Ok(())
     }
@@ -266,9 +240,12 @@ End it all: {}
 }
 
 /// The commands that a person would use, in a folder for the path.
+#[derive(Clone)]
 pub(super) struct Tools {
     bin: PathBuf,
     pub(super) kubeconfig: PathBuf,
+    /// Variables beside those of the kubeconfig.
+    env: Vec<(&'static str, PathBuf)>,
 }
 
 impl Tools {
@@ -287,7 +264,15 @@ impl Tools {
         Ok(Self {
             bin,
             kubeconfig: state.kubeconfig.clone(),
+            env: Vec::new(),
         })
+    }
+
+    /// The same, with one more variable in the environment.
+    pub(super) fn with(&self, name: &'static str, path: &Path) -> Self {
+        let mut with = self.clone();
+        with.env.push((name, path.to_owned()));
+        with
     }
 
     pub(super) fn run(&self, program: &str, args: &[&str]) -> Result<String> {
@@ -299,16 +284,32 @@ impl Tools {
 
     /// The exit code of a command, and what it prints.
     pub(super) fn ended(&self, program: &str, args: &[&str]) -> Result<(i32, String)> {
-        let mut command = Command::new(self.bin.join(program));
-        command
-            .args(args)
-            .env("KUBECONFIG", &self.kubeconfig)
-            .env("VDO_KUBECONFIG", &self.kubeconfig);
+        let mut command = self.command(program);
+        command.args(args);
         let output = command.output().with_context(|| format!("cannot run {program}"))?;
         let code = output.status.code().with_context(|| format!("{program} was killed"))?;
         let said = if code == 0 { Vec::new() } else { output.stderr };
         let text = String::from_utf8_lossy(&[output.stdout, said].concat()).trim_end().to_owned();
         Ok((code, text))
+    }
+
+    /// Runs a command line with the terminal as its own, so that it fits its width, and gives the exit code. Messages go to stdout as well, in
+    /// their order.
+    pub(super) fn typed(&self, line: &str) -> Result<i32> {
+        let words = shlex::split(&line.replace("\\\n", "")).with_context(|| format!("command line {line}"))?;
+        let (program, args) = words.split_first().context("empty command line")?;
+        let mut command = self.command(program);
+        let messages = std::io::stdout().as_fd().try_clone_to_owned()?;
+        command.args(args).stdin(Stdio::null()).stderr(messages);
+        let status = command.status().with_context(|| format!("cannot run {program}"))?;
+        status.code().with_context(|| format!("{program} was killed"))
+    }
+
+    fn command(&self, program: &str) -> Command {
+        let mut command = Command::new(self.bin.join(program));
+        command.env("KUBECONFIG", &self.kubeconfig).env("VDO_KUBECONFIG", &self.kubeconfig);
+        command.envs(self.env.iter().map(|(name, path)| (name, path)));
+        command
     }
 }
 
@@ -347,7 +348,7 @@ fn image(programs: &Path) -> Result<(ServedImage, String)> {
 }
 
 /// Whether a program is on the path.
-fn found(program: &str) -> bool {
+pub(super) fn found(program: &str) -> bool {
     let path = std::env::var_os("PATH").unwrap_or_default();
     std::env::split_paths(&path).any(|folder| folder.join(program).is_file())
 }

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The end of the demonstration: a claim that the CSI driver binds.
 
 use std::path::{Path, PathBuf};
@@ -25,13 +26,7 @@ pub(super) const WAIT: [&str; 5] = [
     "--timeout=300s",
 ];
 /// What shows it.
-pub(super) const SHOW: [&str; 5] = [
-    "get",
-    "persistentvolumeclaim",
-    "--namespace=default",
-    "-o",
-    "custom-columns=CLAIM:.metadata.name,STATUS:.status.phase,SIZE:.status.capacity.storage,VOLUME:.spec.volumeName",
-];
+pub(super) const SHOW: &str = "kubectl get pvc demo -n default \\\n    -o custom-columns=PHASE:.status.phase,VOLUME:.spec.volumeName";
 
 /// Why this machine cannot run the controller of the CSI driver, if it cannot.
 pub(super) fn hindered(dir: &Path) -> Result<Option<String>> {

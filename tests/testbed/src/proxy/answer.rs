@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Answers in the API server's place, and older lists than it would give.
 
 use std::time::Duration;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! One connection: the client's half, and behind it one of our own to the API server.
 
 use std::sync::Arc;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Watches: streams that can be held and broken.
 
 use std::collections::BTreeMap;

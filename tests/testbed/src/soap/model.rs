@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! What a vCenter remembers: failed logins, locked accounts, sessions.
 
 use std::collections::{BTreeMap, BTreeSet};

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The newer dialect of the REST service, as its documents say it, in front of a server that knows only the older one.
 
 use hyper::body::Bytes;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! What shall happen to which call.
 
 use std::time::Duration;

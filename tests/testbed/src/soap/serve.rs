@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The way of a call: in through the door, past the rules, to the vCenter and back.
 
 use std::io;

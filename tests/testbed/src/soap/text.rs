@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! SOAP as text: a proxy needs to know a name here and there, and no more.
 
 /// The method that an envelope calls.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The door: how a connection begins, rightly or not.
 
 use std::sync::Arc;

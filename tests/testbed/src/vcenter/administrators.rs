@@ -1,7 +1,8 @@
+// SPDX-License-Identifier: Apache-2.0
 //! What administrators do in a simulated vCenter, and what accounts made use of.
 
 use super::{Vcenter, query};
-use anyhow::Result;
+use anyhow::{Context as _, Result};
 use serde::Deserialize;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -42,6 +43,31 @@ impl Vcenter {
     pub async fn place(&self, policy: &str, datastores: &[&str]) -> Result<()> {
         let datastores: String = datastores.iter().map(|datastore| format!("&datastore={datastore}")).collect();
         self.control(&format!("placement?policy={policy}{datastores}")).await
+    }
+
+    /// Adds a datastore that one host alone has; gives its URL.
+    pub async fn add_datastore(&self, host: &str, name: &str) -> Result<String> {
+        let folder = self.dir().join(name);
+        std::fs::create_dir_all(&folder)?;
+        let url = folder.display().to_string();
+        let session = self.soap_session().await?;
+        let host = self.id("HostSystem", host).await?;
+        let asked = format!(
+            "<RetrieveProperties xmlns=\"urn:vim25\"><_this type=\"PropertyCollector\">propertyCollector</_this><specSet><propSet>\
+             <type>HostSystem</type><pathSet>configManager.datastoreSystem</pathSet></propSet><objectSet>\
+             <obj type=\"HostSystem\">{}</obj></objectSet></specSet></RetrieveProperties>",
+            host.trim()
+        );
+        let (_, answer) = self.soap("/sdk", &session, &asked).await?;
+        let system = answer.split_once("<val").and_then(|(_, rest)| rest.split_once('>'));
+        let (system, _) = system.and_then(|(_, rest)| rest.split_once('<')).context(answer.clone())?;
+        let create = format!(
+            "<CreateLocalDatastore xmlns=\"urn:vim25\"><_this type=\"HostDatastoreSystem\">{system}</_this><name>{name}</name>\
+             <path>{url}</path></CreateLocalDatastore>"
+        );
+        self.soap("/sdk", &session, &create).await?;
+        self.end_soap_session(&session).await?;
+        Ok(url)
     }
 
     /// Locks an account of the vCenter's own domain as too many wrong passwords do, or unlocks it.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 use super::super::grants::tests::{required, site};
 use super::super::{grants, role_name};
 use super::*;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Consent, the check right before a change, the way back and its record.
 
 use super::*;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Values of names that say that they are secret: `name=value`, `name: value`, `--name value`, variables of an environment.
 
 use super::{MASKED, is_sensitive};

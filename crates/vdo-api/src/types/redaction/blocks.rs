@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Secrets of several lines: private keys, block scalars of YAML, and texts within a line.
 
 use super::assignments::is_hidden_variable;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Secrets that are known by their form, wherever they stand.
 
 use super::MASKED;

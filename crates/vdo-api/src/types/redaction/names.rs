@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Names whose values are secrets.
 
 /// Parts of names, without punctuation and in lower case.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Runs of letters and digits that no one has chosen: keys, hashes of passwords, tokens without a name.
 
 use super::MASKED;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 use super::{MASKED, is_sensitive, redacted};
 
 /// What is planted where nothing but its place gives it away.

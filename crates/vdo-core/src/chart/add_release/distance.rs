@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! How far two manifests are apart: a number that falls with every part that becomes equal.
 
 use serde_json::Value;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! A version in the facts of the matrix: a patch release joins the line of its minor, whose ranges hold for it too; the first of a minor
 //! gets a line of its own, in which everything that is not stated is marked as taken over.
 

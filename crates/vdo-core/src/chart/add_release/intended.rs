@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Differences that a person intends, as entries of `deviations.yaml`.
 
 use super::super::compare::{Deviation, Difference};

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Which release makes a chart render given manifests. A release is data and a render is a function of it, so a switch is learnt by
 //! rendering it with a marker and reading what the manifests have where the marker comes out.
 
@@ -175,6 +176,7 @@ impl Learner<'_> {
         let render = |value: Value| self.render(&with(release, path, value)).unwrap_or_default();
         let mut found = Vec::new();
         for shape in shapes {
+            found.extend(shape.get("enum").and_then(Value::as_array).into_iter().flatten().cloned());
             let types: Vec<&str> = match shape.get("type") {
                 Some(Value::Array(all)) => all.iter().filter_map(Value::as_str).collect(),
                 Some(one) => one.as_str().into_iter().collect(),

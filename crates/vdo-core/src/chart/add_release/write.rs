@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! An entry in the text of a release file. The text around it stays as it is, comments and order included.
 
 use super::super::releases;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The images of manifests, each under a name that stays the same from version to version.
 
 use super::super::release::ImageSource;

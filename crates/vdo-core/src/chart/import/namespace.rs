@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The namespace of manifests. The one in which most objects live becomes a value; others stay.
 
 use super::super::lint::is_namespaced;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Objects as templates: YAML in which some scalars are expressions.
 
 use serde_json::{Map, Value};

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! What a schema allows and what was found instead, in words.
 //!
 //! A subschema may carry a `title`: what it allows, in a few words, for people to whom a pattern says little.

@@ -1,9 +1,10 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Settings of the file that are for one section: their check, and how they are written.
 
 use super::super::check::{subnet, unlistable};
 use super::super::gcfg::File;
 use super::super::{ConfigError, Connection};
-use super::{CsiOptions, SnapshotLimits};
+use super::{CsiOptions, SnapshotLimits, since};
 use std::net::IpAddr;
 
 /// Limits and intervals; `None` leaves the driver's default.
@@ -20,28 +21,13 @@ pub struct Tuning {
 }
 
 impl Tuning {
-    /// Each setting: its field in the API, its key, and the first version that reads it.
-    pub(super) const fn all(&self) -> [(&'static str, &'static str, &'static str, Option<u32>); 4] {
+    /// Each setting with its value.
+    pub(super) const fn all(&self) -> [(since::Key, Option<u32>); 4] {
         [
-            ("tuning.queryLimit", "query-limit", "2.6.0", self.query_limit),
-            (
-                "tuning.listVolumeThreshold",
-                "list-volume-threshold",
-                "2.6.0",
-                self.list_volume_threshold,
-            ),
-            (
-                "tuning.authCheckMinutes",
-                "csi-auth-check-intervalinmin",
-                "2.2.0",
-                self.auth_check_minutes,
-            ),
-            (
-                "tuning.preferredDatastoresMinutes",
-                "csi-fetch-preferred-datastores-intervalinmin",
-                "2.6.0",
-                self.preferred_datastores_minutes,
-            ),
+            (since::QUERY_LIMIT, self.query_limit),
+            (since::LIST_VOLUME_THRESHOLD, self.list_volume_threshold),
+            (since::AUTH_CHECK, self.auth_check_minutes),
+            (since::PREFERRED_DATASTORES, self.preferred_datastores_minutes),
         ]
     }
 }
@@ -99,9 +85,9 @@ pub(super) fn write_global(file: &mut File, options: &CsiOptions, keep: &impl Fn
     if let Some(distribution) = options.cluster_distribution.as_deref().filter(|_| keep("clusterDistribution")) {
         file.text("the options", "cluster distribution", "cluster-distribution", distribution)?;
     }
-    for (option, key, _, value) in options.tuning.all() {
-        if let Some(value) = value.filter(|_| keep(option)) {
-            file.plain(key, value);
+    for (setting, value) in options.tuning.all() {
+        if let Some(value) = value.filter(|_| keep(&setting.field.join("."))) {
+            file.plain(setting.key, value);
         }
     }
     Ok(())

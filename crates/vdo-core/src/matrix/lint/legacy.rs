@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Mistakes in a file of the original operator: all of them, where reading it stops at the first.
 
 use super::reachable::{Candidate, Need};

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Versions that can never be chosen, whatever the platform: what they need is not there, or never goes together with them.
 
 use super::{IndexPath, Report};

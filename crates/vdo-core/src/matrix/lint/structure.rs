@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! What the schema says of an index: unknown fields, missing ones, wrong kinds of values.
 
 use super::{IndexPath, Report};

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Mistakes in the entries of one driver.
 
 use super::reachable::{Candidate, Need, disjoint};
@@ -15,7 +16,7 @@ pub(super) fn check(index: &Value, name: &str, driver: &Value, report: &mut Repo
         ranges(index, &at, entry, report);
         for (i, condition) in preconditions(entry).enumerate() {
             if index["preconditions"].get(condition).is_none() {
-                let problem = format!("{condition} is not under preconditions; say there what it means");
+                let problem = format!("{condition} is not defined under preconditions");
                 report.add(&at, &format!("upgradesFrom.preconditions.{i}"), problem);
             }
         }

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The configuration of OpenShift's cloud provider, in both of its grammars, as far as it says where vCenters are.
 
 use super::{CLOUD_CONFIG, Proposed, Vcenter};

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 use super::*;
 use crate::drivers::{CPI, CSI};
 use crate::manifest::Object;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 use super::*;
 use crate::drivers::CSI;
 use crate::manifest::{Owner, stamp};
@@ -191,6 +192,21 @@ fn uninstall_object_with_keep_annotation_is_released() {
         let (id, live) = cluster.observed.live.first().expect("one object");
         assert_eq!(may_go(live, "u", "set"), expected.starts_with("delete"), "{id}");
         assert!(!may_go(live, "another", "set") && !may_go(live, "u", "another"));
+    }
+}
+
+/// Also of what we made: a workload of others may have begun to use it since.
+#[test]
+fn uninstall_configuration_that_others_use_is_released() {
+    for kind in ["ConfigMap", "Secret", "ServiceAccount"] {
+        let metadata = json!({"namespace": "n"});
+        let mut cluster = Cluster::new().with(kind, "o", (CSI, 2), &metadata, false);
+        assert_eq!(cluster.lookups(), [r#"UsedIn("n")"#]);
+        assert_eq!(cluster.plan(), "delete o");
+        let id = cluster.inventory.objects.keys().next().expect("one").clone();
+        cluster.observed.used.insert(id, "Deployment n/shop".into());
+        assert_eq!(cluster.plan(), "release o");
+        assert!(cluster.lookups().is_empty(), "{:?}", cluster.lookups());
     }
 }
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 use super::*;
 use crate::drivers::{CLOUD_PROVIDER, STORAGE};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The charts of a source: opened once, and checked against the digest that the index promises.
 
 use super::{CHARTS, ChartRepository, Opened, lock};

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 use super::*;
 use vdo_api::api::Reason;
 use vdo_api::types::ChartRef;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The cluster as a move needs to know it.
 
 use super::super::super::CliError;
@@ -7,9 +8,9 @@ use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 use vdo::cluster::{ClusterError, Select, Watch, get, list, with_managers};
 use vdo_adopt::moving::{COPIED, Config, New, Node, Old, Pod, Shared, State};
-use vdo_api::api::{API_VERSION, ConditionType, Conditions, ManagementState, VDOConfig};
+use vdo_api::api::{API_VERSION, ConditionType, Conditions, ManagementState, Reason, VDOConfig, VDOConfigStatus};
 use vdo_api::types::ObjectId;
-use vdo_core::drivers::{CSI_DRIVER, requests};
+use vdo_core::drivers::{CSI_DRIVER, Driver, KNOWN, requests};
 use vdo_core::health::{Verdict, assess};
 use vdo_core::install::VDOCTL;
 use vdo_core::installed::{Installed, MOVED, Moving};
@@ -19,22 +20,24 @@ use vdo_core::plan::{Ownership, ownership};
 /// Reads it.
 pub(super) async fn state(context: &Context) -> Result<State, CliError> {
     let all = running(context).await?;
-    let (config, condition) = config(context).await?;
+    let (config, status) = config(context).await?;
+    let ready = Conditions::find(&status.conditions, ConditionType::Ready);
     let pods = pods(context, &all).await?;
     let mut state = State {
         config,
-        condition,
+        condition: ready.map(|ready| ready.message.clone()).unwrap_or_default(),
+        obstacles: obstacles(&status),
         old: Vec::new(),
         new: Vec::new(),
         nodes: nodes(context).await?,
         shared: Vec::new(),
     };
     for found in &all {
-        let pods: Vec<Pod> = pods.iter().filter(|pod| is_of(pod, &found.object)).map(pod).collect();
+        let its = pods.iter().filter(|pod| is_of(pod, &found.object));
         if found.object.owner().is_some() {
-            state.new.push(new(found, pods));
+            state.new.push(new(found, its.map(waiting).collect()));
         } else if is_moved(found) {
-            state.old.push(old(context, found, pods).await?);
+            state.old.push(old(context, found, its.map(pod).collect()).await?);
         }
     }
     state.shared = shared(context, &all).await?;
@@ -98,31 +101,43 @@ fn writers_of(object: &Object) -> Vec<String> {
     names.into_iter().collect()
 }
 
-/// What the operator is asked for, and what it waits for.
-async fn config(context: &Context) -> Result<(Config, String), CliError> {
+/// What the operator is asked for, and what it says of that.
+async fn config(context: &Context) -> Result<(Config, VDOConfigStatus), CliError> {
     let Deployed::Config(config) = context.deployed().await? else {
-        return Ok((Config::Missing, String::new()));
+        return Ok((Config::Missing, VDOConfigStatus::default()));
     };
-    let status = config.status.as_ref();
-    let ready = status.and_then(|status| Conditions::find(&status.conditions, ConditionType::Ready));
-    let condition = ready.map(|ready| ready.message.clone()).unwrap_or_default();
+    let status = config.status.clone().unwrap_or_default();
+    let is_observed = status.observed_generation.is_some() && status.observed_generation == config.metadata.generation;
     let asked = match config.spec.management_state {
-        ManagementState::Managed => asked(context, &config).await?,
-        ManagementState::Paused => Config::Paused {
-            is_observed: status.and_then(|status| status.observed_generation) == config.metadata.generation,
-        },
+        ManagementState::Managed => asked(context, &config, is_observed).await?,
+        ManagementState::Paused => Config::Paused { is_observed },
         ManagementState::Removed => Config::Missing,
     };
-    Ok((asked, condition))
+    Ok((asked, status))
 }
 
-async fn asked(context: &Context, config: &VDOConfig) -> Result<Config, CliError> {
+async fn asked(context: &Context, config: &VDOConfig, is_observed: bool) -> Result<Config, CliError> {
     let managed = requests(&config.spec)
         .into_iter()
         .filter(|request| request.state == ManagementState::Managed);
     let drivers = managed.map(|request| request.driver).collect();
     let found = get(&context.ports.client, API_VERSION, &vdo::reconcile::id(config)).await?;
-    Ok(found.map_or(Config::Missing, |object| Config::Managed { object, drivers }))
+    let managed = |object| Config::Managed {
+        object,
+        drivers,
+        is_observed,
+    };
+    Ok(found.map_or(Config::Missing, managed))
+}
+
+/// What keeps drivers from being installed, but for the old ones.
+fn obstacles(status: &VDOConfigStatus) -> BTreeMap<&'static str, String> {
+    let obstacle = |driver: &&'static Driver| {
+        let found = Conditions::find(&status.conditions, driver.condition)?;
+        let waits = found.status != "True" && found.reason != Reason::NotOurs.as_str();
+        waits.then(|| (driver.name, found.message.clone()))
+    };
+    KNOWN.iter().filter_map(obstacle).collect()
 }
 
 /// The pods in the namespaces of the drivers.
@@ -157,9 +172,19 @@ fn pod(object: &Object) -> Pod {
     let is_ready = |condition: &Value| condition["type"] == "Ready" && condition["status"] == "True";
     Pod {
         name: format!("{}/{}", object.namespace(), object.name()),
-        node: value["spec"]["nodeName"].as_str().map_or_else(|| meant_for(value), str::to_owned),
+        node: value["spec"]["nodeName"].as_str().unwrap_or_default().to_owned(),
         ready: !object.is_terminating() && conditions.into_iter().flatten().any(is_ready),
     }
+}
+
+/// A new pod, which may still wait for its node. An old one that no node has runs nothing, and the DaemonSet controller leaves it where its
+/// node is moved.
+fn waiting(object: &Object) -> Pod {
+    let mut pod = pod(object);
+    if pod.node.is_empty() {
+        pod.node = meant_for(object.value());
+    }
+    pod
 }
 
 /// The node that a pod of a DaemonSet waits for.

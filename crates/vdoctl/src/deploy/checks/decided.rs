@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! What the operator's pipeline says up to the plan, and what the API server says of that plan: the versions, the charts with these values,
 //! drivers of others, objects that would be refused.
 
@@ -6,7 +7,7 @@ use super::super::super::doctor::check::{Check, Mark, Subject};
 use super::super::super::error::sentence;
 use super::super::super::plan_view::Planned;
 use super::{Checked, FOREIGN};
-use vdo::reconcile::{Planned as Plan, endangered};
+use vdo::reconcile::{DriverFailure, Planned as Plan, TakenAway, taken_away};
 use vdo_api::api::{Classify, ConditionType, Reason, VDOConfig};
 use vdo_core::status::{Failure, Precondition, Report};
 
@@ -41,8 +42,8 @@ pub(super) async fn decided(context: &Deciding, config: &VDOConfig, first: bool,
             // The condition says the same.
             checks.extend(failures.into_iter().filter(|check| !is_foreign(check)));
             checks.extend(decisions(&planned));
-            match endangered(&context.ports.reader, config, &state, &planned).await {
-                Ok(sentences) => checks.extend(sentences.iter().map(|sentence| volumes(sentence))),
+            match taken_away(&context.ports.reader, config, &state, &planned).await {
+                Ok(all) => checks.extend(all.iter().map(guarded)),
                 Err(error) => checks.push(failed(DRIVERS, &error)),
             }
             if first && checks.iter().all(|check| check.status != Mark::False) {
@@ -57,12 +58,9 @@ pub(super) async fn decided(context: &Deciding, config: &VDOConfig, first: bool,
     checked.drivers = Some(Subject::of_drivers(checks));
 }
 
-/// That volumes depend on what is changed.
-fn volumes(sentence: &str) -> Check {
-    let message = format!("volumes depend on what this changes: {sentence}");
-    let remedy = "Keep what the volumes depend on, or delete them first. With --ignore-checks the change is written, and the operator leaves the \
-                  drivers as they are until its plan is approved with vdoctl approve.";
-    Check::new(DRIVERS, Some(false), Reason::ApprovalRequired, &message, remedy)
+/// That the change takes something away from volumes or drivers.
+fn guarded(taken: &TakenAway) -> Check {
+    Check::new(DRIVERS, Some(false), Reason::ApprovalRequired, &taken.message(), taken.remedy())
 }
 
 fn failed(check: &str, error: &(impl Classify + 'static)) -> Check {
@@ -93,7 +91,7 @@ fn is_foreign(check: &Check) -> bool {
 /// What keeps drivers from being installed, each once.
 fn failures(planned: &Plan, found: &Report) -> Vec<Check> {
     let of_runs = planned.runs.failures();
-    let known: Vec<Failure> = of_runs.iter().map(|failure| Failure::from(failure.error.as_ref())).collect();
+    let known: Vec<Failure> = of_runs.iter().map(DriverFailure::published).collect();
     let of_runs = of_runs.iter().map(|failure| failed(DRIVERS, failure.error.as_ref()));
     let others = found.failures.iter().filter(|failure| !known.contains(failure));
     let others = others.map(|failure| Check::new(DRIVERS, Some(false), failure.reason, &failure.message, ""));

@@ -1,15 +1,14 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Shows the steps of one fix and asks about them.
 
 use super::super::super::args::DoctorFixing;
 use super::super::super::progress::{Mark, Progress};
 use super::super::super::{CliError, Exit, prompt};
-use std::io::{self, IsTerminal as _};
 use vdo_admin::fixes::{Consent, Step, consent};
 use vdo_api::types::count;
 
 fn of(args: &DoctorFixing, steps: &[Step]) -> Consent {
-    let terminal = io::stdin().is_terminal() && io::stderr().is_terminal();
-    consent(steps, args.yes, terminal)
+    consent(steps, args.yes, prompt::is_terminal())
 }
 
 /// Refuses before anything is changed where no one could be asked.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! `doctor --fix`.
 
 use super::super::super::args::{Allow, Doctor as Args};

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The cluster and its vCenter, with an administrator logged in.
 
 use super::super::super::args::{Doctor as Args, DoctorVerb, Global, TypedTrust, UsersVcenter};

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The file in which changes are recorded.
 
 use super::super::super::context::now;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! `doctor --undo`.
 
 use super::super::super::args::Doctor as Args;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! What can be said of a vCenter where the cluster is not known, or only its nodes.
 
 use super::super::super::CliError;
@@ -51,6 +52,7 @@ pub(super) async fn inspect(
     let budget = Budget::for_person(global.timeout);
     let reported = examine(&endpoint, &Credentials { user, password }, request, now(), &budget).await;
     let mut subject = connection_subject(&endpoint.address(), &reported);
+    subject.lead_to_thumbprint(&reported);
     for check in &mut subject.checks {
         check.without_secret();
         if nodes.is_empty() && check.check == ConditionType::NodesFound.as_str() {

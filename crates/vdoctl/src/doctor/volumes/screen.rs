@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The screen: each cause once, with the objects that have it and what to do.
 
 use super::super::super::style::{bad, faint, good, head, warn};

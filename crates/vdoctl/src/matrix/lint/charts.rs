@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Whether the charts that an index names are there, are what the index says, and have the images that it lists.
 
 use super::super::super::error::sentence;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! A matrix in a folder: one publisher at a time, and files that are replaced one by one.
 
 use super::super::super::{CliError, Exit, save};
@@ -24,16 +25,13 @@ pub(super) fn turn(folder: &Path) -> Result<File, CliError> {
             "Check that you may read and write it.",
         ),
     };
-    let open = File::open(folder).map_err(failed)?;
-    match open.try_lock() {
-        Ok(()) => Ok(open),
-        Err(fs::TryLockError::WouldBlock) => Err(CliError::new(
+    vdo_system::file_for_one(folder).map_err(failed)?.ok_or_else(|| {
+        CliError::new(
             Exit::Refused,
             format!("another vdoctl is publishing to {} right now", folder.display()),
             "Run the command again when it is through; it then builds on what the other one has published.",
-        )),
-        Err(fs::TryLockError::Error(error)) => Err(failed(error)),
-    }
+        )
+    })
 }
 
 /// Takes away what a publisher that was killed had not completed: files that stand beside those that are published.

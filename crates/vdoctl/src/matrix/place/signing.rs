@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The publisher's key.
 
 use super::super::super::doctor::password::secret;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! A version that is to be published, and what is found about it.
 
 use super::super::super::args::Publish;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! `vdoctl matrix publish --resolve-digests`: digests of images, as their registries have them.
 
 use super::super::super::args::Publish;

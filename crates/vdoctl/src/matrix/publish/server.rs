@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Trying the objects of a version on a real API server, which changes nothing.
 
 use super::super::super::args::Global;

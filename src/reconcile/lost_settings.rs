@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The guard of settings: where the configuration of a driver that another tool installed is replaced, and the new one lacks settings of the
+//! old one, the plan is carried out only after a person has approved it (pure).
+
+use super::observe::ClusterState;
+use super::planned::Planned;
+use kube::ResourceExt;
+use std::collections::BTreeMap;
+use vdo_adopt::{Installation, Loss, Objects, lost};
+use vdo_api::api::{ACCEPTED_LOSSES, VDOConfig, accepted_losses};
+use vdo_api::types::name_list;
+use vdo_core::installed::Installed;
+use vdo_core::manifest::{Object, is_owned};
+
+/// The settings that a plan loses of drivers that other tools installed, as one sentence.
+pub(super) fn lost_settings(config: &VDOConfig, state: &ClusterState, planned: &Planned) -> Option<String> {
+    let (before, after): (Vec<Object>, Vec<Object>) = replaced(state, planned).into_iter().unzip();
+    sentence(config, &state.of_others, &Objects::new(before), &Objects::new(after))
+}
+
+/// The configurations that others made, with what takes their place.
+pub(super) fn replaced(state: &ClusterState, planned: &Planned) -> Vec<(Object, Object)> {
+    let (live, apply_set) = (&planned.observed.live, state.apply_set.as_str());
+    let desired = planned.desired.iter().filter(|desired| !planned.is_apart(&desired.driver));
+    let is_configuration = |object: &Object| matches!(object.identity().kind(), "Secret" | "ConfigMap");
+    let pairs = desired.filter(|desired| is_configuration(&desired.object)).filter_map(|desired| {
+        let before = live.get(desired.object.identity())?;
+        (!is_owned(before, apply_set)).then(|| (before.clone(), desired.object.clone()))
+    });
+    pairs.collect()
+}
+
+fn sentence(config: &VDOConfig, workloads: &[Installed], before: &Objects, after: &Objects) -> Option<String> {
+    let namespace = config.namespace().unwrap_or_default();
+    let installation = Installation {
+        workloads,
+        objects: before,
+        charts: &BTreeMap::new(),
+        connections: &[],
+        control_planes: 1,
+        namespace: &namespace,
+        name: &config.name_any(),
+    };
+    let losses = match lost(&installation, after) {
+        Ok(losses) => losses,
+        Err(error) => return Some(format!("the settings of the driver that is there cannot be read: {error}")),
+    };
+    let accepted = config.annotations().get(ACCEPTED_LOSSES).map(String::as_str);
+    let is_accepted = |loss: &&Loss| accepted_losses(accepted).any(|key| key == loss.key);
+    let lost: Vec<String> = losses
+        .iter()
+        .filter(|loss| !is_accepted(loss))
+        .map(|loss| format!("{} ({})", loss.key, loss.origin))
+        .collect();
+    (!lost.is_empty()).then(|| {
+        format!(
+            "the drivers that are there lose {}; vdoctl adopt takes settings along",
+            name_list(&lost)
+        )
+    })
+}

@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: Apache-2.0
+//! What a plan takes away from volumes, drivers or other workloads that are there: it is carried out only after a person has approved it.
+
+use super::observe::ClusterState;
+use super::planned::Planned;
+use super::{lost_settings, used_by_others, volume_guard};
+use crate::cluster::{ClusterError, Reader};
+use vdo_api::api::VDOConfig;
+
+/// Something that a plan takes away, as a sentence.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum TakenAway {
+    /// Volumes depend on it.
+    FromVolumes(String),
+    /// Drivers that another tool installed have it among their settings.
+    FromDrivers(String),
+    /// A workload that is no driver uses it.
+    FromOthers(String),
+}
+
+impl TakenAway {
+    /// The sentence alone.
+    #[must_use]
+    pub fn sentence(&self) -> &str {
+        match self {
+            Self::FromVolumes(sentence) | Self::FromDrivers(sentence) | Self::FromOthers(sentence) => sentence,
+        }
+    }
+
+    /// The sentence with what depends on it.
+    #[must_use]
+    pub fn message(&self) -> String {
+        match self {
+            Self::FromVolumes(sentence) => format!("volumes depend on what this changes: {sentence}"),
+            Self::FromDrivers(sentence) | Self::FromOthers(sentence) => sentence.clone(),
+        }
+    }
+
+    /// What a person does about it before the change is written.
+    #[must_use]
+    pub fn remedy(&self) -> &'static str {
+        match self {
+            Self::FromVolumes(_) => {
+                "Keep what the volumes depend on, or delete them first. With --ignore-checks the change is written, and the operator leaves the \
+                 drivers as they are until its plan is approved with vdoctl approve."
+            }
+            Self::FromDrivers(_) => {
+                "Have the settings taken along: vdoctl adopt shows them, vdoctl adopt --write creates the objects. With --ignore-checks the \
+                 change is written, and the operator leaves the drivers as they are until its plan is approved with vdoctl approve."
+            }
+            Self::FromOthers(_) => {
+                "Give that workload a copy of its own, under another name. With --ignore-checks the change is written, and the operator leaves the \
+                 drivers as they are until its plan is approved with vdoctl approve."
+            }
+        }
+    }
+}
+
+/// Everything that a plan takes away (effect: reads volumes and workloads where it may be something that they depend on).
+///
+/// # Errors
+/// When they cannot be read.
+pub async fn taken_away(
+    reader: &Reader,
+    config: &VDOConfig,
+    state: &ClusterState,
+    planned: &Planned,
+) -> Result<Vec<TakenAway>, ClusterError> {
+    let from_volumes = volume_guard::endangered(reader, config, state, planned).await?;
+    let from_drivers = lost_settings::lost_settings(config, state, planned);
+    let from_others = used_by_others::used_by_others(reader, state, planned).await?;
+    let from_volumes = from_volumes.into_iter().map(TakenAway::FromVolumes);
+    let from_drivers = from_drivers.map(TakenAway::FromDrivers);
+    let from_others = from_others.into_iter().map(TakenAway::FromOthers);
+    Ok(from_volumes.chain(from_drivers).chain(from_others).collect())
+}

@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The guard of what others use: where the configuration of a driver that another tool installed gets another content, and a workload that is
+//! no driver uses that as well, the plan is carried out only after a person has approved it.
+//!
+//! Workloads are listed only where there is such a configuration.
+
+use super::lost_settings::replaced;
+use super::observe::ClusterState;
+use super::planned::Planned;
+use crate::cluster::{ClusterError, Reader, Select, Watch};
+use std::collections::BTreeSet;
+use vdo_api::types::ObjectId;
+use vdo_core::installed::{Installed, KINDS};
+use vdo_core::manifest::Object;
+use vdo_core::plan::users;
+
+/// What a plan changes for workloads of others, a sentence each (effect: reads workloads where it may be something).
+///
+/// # Errors
+/// When the workloads cannot be read.
+pub(super) async fn used_by_others(reader: &Reader, state: &ClusterState, planned: &Planned) -> Result<Vec<String>, ClusterError> {
+    let changed: Vec<ObjectId> = replaced(state, planned)
+        .into_iter()
+        .filter(|(before, after)| content(before) != content(after))
+        .map(|(before, _)| before.id())
+        .collect();
+    let namespaces: BTreeSet<&str> = changed.iter().map(|id| id.namespace.as_str()).collect();
+    let mut workloads = Vec::new();
+    for namespace in namespaces {
+        for (api_version, kind) in KINDS {
+            workloads.extend(reader.now(&Watch::new(api_version, kind, namespace, Select::All)).await?);
+        }
+    }
+    let wanted: BTreeSet<&ObjectId> = planned.desired.iter().map(|desired| desired.object.identity()).collect();
+    workloads.retain(|workload| !wanted.contains(workload.identity()) && !runs_a_driver(workload));
+    Ok(sentences(&changed, &workloads, &state.apply_set))
+}
+
+/// What pods see of it.
+fn content(object: &Object) -> [&serde_json::Value; 2] {
+    ["data", "binaryData"].map(|field| &object.value()[field])
+}
+
+/// One that runs a driver is replaced itself.
+fn runs_a_driver(workload: &Object) -> bool {
+    Installed::of(workload).is_some_and(|found| found.evidence.is_proof())
+}
+
+fn sentences(changed: &[ObjectId], workloads: &[Object], apply_set: &str) -> Vec<String> {
+    let users = users(workloads, apply_set);
+    let used = changed.iter().filter_map(|id| Some((id, users.get(id)?)));
+    used.map(|(id, user)| format!("{id} gets another content, and {user} uses it"))
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn change_of_what_another_workload_mounts_is_said() {
+        let pod = json!({"containers": [{"name": "c"}], "volumes": [{"name": "v", "configMap": {"name": "settings"}}]});
+        let workload = json!({"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "shop", "namespace": "n"},
+            "spec": {"template": {"spec": pod}}});
+        let workloads = [Object::new(workload).expect("a workload")];
+        let id = |name: &str| ObjectId::new("", "ConfigMap", "n", name);
+        assert_eq!(sentences(&[id("other")], &workloads, "set"), Vec::<String>::new());
+        assert_eq!(
+            sentences(&[id("other"), id("settings")], &workloads, "set"),
+            ["ConfigMap n/settings gets another content, and Deployment n/shop uses it"]
+        );
+    }
+}

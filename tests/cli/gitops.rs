@@ -1,0 +1,119 @@
+// SPDX-License-Identifier: Apache-2.0
+//! `vdoctl deploy --gitops`: what it refuses, and what becomes of Secrets. No cluster is asked.
+
+use crate::vdoctl;
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::Path;
+use std::process::Output;
+
+const PASSWORD: &str = "a \"password\" with 'quotes'";
+const ENCODED: &str = "YSAicGFzc3dvcmQiIHdpdGggJ3F1b3Rlcyc=";
+const SECRET: &str = "config/secret-vc1-credentials.yaml";
+
+/// Runs it with these programs on PATH and no others of ours.
+fn deploy(base: &Path, more: &[&str]) -> Output {
+    let folder = base.join("vdo").display().to_string();
+    let vcenter = [
+        "deploy",
+        "--vcenter",
+        "vcenter.example.com",
+        "--user=k8s@vsphere.local",
+        "--gitops",
+        &folder,
+    ];
+    let path = format!("{}:/usr/bin:/bin", base.join("bin").display());
+    let mut command = vdoctl(&[&vcenter[..], more].concat());
+    command.env("PATH", path).output().expect("it runs")
+}
+
+/// The exit code, and what was written to both streams.
+fn ended(output: &Output) -> (Option<i32>, String) {
+    let texts = [&output.stdout, &output.stderr].map(|bytes| String::from_utf8_lossy(bytes).into_owned());
+    (output.status.code(), texts.concat())
+}
+
+fn written(path: &Path, text: &str, mode: u32) -> String {
+    std::fs::create_dir_all(path.parent().expect("a folder")).expect("a folder");
+    std::fs::write(path, text).expect("written");
+    std::fs::set_permissions(path, std::fs::Permissions::from_mode(mode)).expect("a mode");
+    path.display().to_string()
+}
+
+#[test]
+fn gitops_folder_with_other_content_is_refused_and_the_same_flags_write_nothing() {
+    let base = tempfile::tempdir().expect("a folder");
+    let folder = base.path().join("vdo");
+    let (code, said) = ended(&deploy(base.path(), &[]));
+    assert!(
+        code == Some(0) && said.contains("Secret vmware-system-vdo/vc1-credentials with password and username"),
+        "{said}"
+    );
+    let (code, said) = ended(&deploy(base.path(), &["-o", "json"]));
+    assert!(code == Some(0) && said.contains("0 files written"), "{said}");
+    let list = std::fs::read_to_string(folder.join(".vdoctl.sha256")).expect("a list");
+    assert!(list.lines().count() > 8 && list.contains("  config/vdoconfig.yaml\n"), "{list}");
+
+    written(&folder.join("config/vdoconfig.yaml"), "edited", 0o644);
+    let (code, said) = ended(&deploy(base.path(), &[]));
+    assert!(
+        code == Some(4) && said.contains("config/vdoconfig.yaml (changed)") && said.contains("rm "),
+        "{said}"
+    );
+    std::fs::remove_file(folder.join("config/vdoconfig.yaml")).expect("removed");
+    let (code, said) = ended(&deploy(base.path(), &["--update-policy", "Latest"]));
+    assert!(code == Some(0) && said.contains("1 file written"), "{said}");
+    written(&folder.join("kustomization.yml"), "other", 0o644);
+    assert!(ended(&deploy(base.path(), &[])).1.contains("kustomization.yml"));
+
+    for more in [&["--dry-run"][..], &["--no-wait"], &["--ignore-checks"]] {
+        assert_eq!(ended(&deploy(base.path(), more)).0, Some(2), "{more:?} is for a cluster");
+    }
+    let output = vdoctl(&["deploy", "--sops"]).output().expect("it runs");
+    assert_eq!(output.status.code(), Some(2), "without a folder there is nothing to encrypt");
+}
+
+#[test]
+fn gitops_secret_is_encrypted_or_nothing_is_written() {
+    let base = tempfile::tempdir().expect("a folder");
+    let folder = base.path().join("vdo");
+    let file = written(&base.path().join("password"), &format!("{PASSWORD}\n"), 0o600);
+    let (code, said) = ended(&deploy(base.path(), &["--sops", "--password-file", &file]));
+    assert!(
+        code == Some(2) && said.contains("sops is not on PATH") && !folder.exists(),
+        "{said}"
+    );
+    written(&folder.join(".sops.yaml"), "creation_rules: []\n", 0o644);
+    let (code, said) = ended(&deploy(base.path(), &["--password-file", &file]));
+    assert!(code == Some(0) && said.contains("no sops on this machine"), "{said}");
+    assert!(folder.join("secrets.example.yaml").is_file() && !folder.join(SECRET).exists());
+
+    // It fails, answers with plain text, or with a Secret of another name.
+    let sops = base.path().join("bin/sops");
+    for script in [
+        "#!/bin/sh\nexit 3\n",
+        "#!/bin/sh\n[ $1 = encrypt ] && cat /dev/stdin && printf 'sops: {}\\n'\n",
+        "#!/bin/sh\n[ $1 = encrypt ] && sed 's/^  password: .*/  password: x/; s/^  name: .*/  name: other/' /dev/stdin && printf 'sops: {}\\n'\n",
+    ] {
+        written(&sops, script, 0o700);
+        let (code, said) = ended(&deploy(base.path(), &["--password-file", &file]));
+        assert!(
+            code == Some(4) && said.contains("sops has not encrypted") && said.contains("nothing was written"),
+            "{script}: {said}"
+        );
+        assert!(!said.contains(PASSWORD) && !said.contains(ENCODED), "{said}");
+        assert!(!folder.join(SECRET).exists(), "{script}");
+    }
+    written(
+        &sops,
+        "#!/bin/sh\n[ $1 = encrypt ] && sed 's/^  \\(password\\|username\\): .*/  \\1: ENC/' /dev/stdin && printf 'sops: {}\\n'\n",
+        0o700,
+    );
+    let (code, said) = ended(&deploy(base.path(), &["--password-file", &file]));
+    assert!(code == Some(0), "{said}");
+    let text = std::fs::read_to_string(folder.join(SECRET)).expect("a Secret");
+    assert!(text.contains("password: ENC") && !text.contains(ENCODED), "{text}");
+    assert!(!folder.join("secrets.example.yaml").exists(), "it is in the folder");
+    // This sops decrypts nothing, so what is there is replaced.
+    let (code, said) = ended(&deploy(base.path(), &["--password-file", &file]));
+    assert!(code == Some(0) && said.contains("0 files written"), "it encrypts alike: {said}");
+}
