@@ -43,7 +43,7 @@ use tokio::task::JoinSet;
 use vdo_api::api::{VDOConfig, VsphereCloudConfig};
 use vdo_api::types::{ObjectId, Remedy};
 use vdo_core::status::Failure;
-use vdo_source::fetch::ChartRepository;
+use vdo_source::fetch::{ChartRepository, MatrixSource};
 
 /// The operator cannot run.
 #[derive(Debug, thiserror::Error)]
@@ -138,17 +138,7 @@ pub async fn run(args: &Args) -> Result<(), StartError> {
     let cache = Arc::new(Cache::new(client.clone(), changed.clone()));
     pulse::watches(&heartbeats, cache.clone());
     let context = Arc::new(Context {
-        ports: Ports {
-            client: client.clone(),
-            reader: Reader::Watching(cache),
-            writer: writer.clone().behind(fence.clone()),
-            renders: RenderCache::default(),
-            permitted: crate::reconcile::Permitted::default(),
-            contents: crate::reconcile::SoundContents::default(),
-            evidence: CrashLogs::default(),
-            repository: ChartRepository::at(source, args.matrix_keys.clone(), args.matrix_credentials.clone()),
-            dry_runs: args.server_dry_run.then(DryRunCache::default),
-        },
+        ports: ports(args, source, &client, cache, writer.clone().behind(fence.clone())),
         fence: fence.clone(),
         unfenced: writer,
         lease_refused: watch::Sender::new(None),
@@ -170,29 +160,9 @@ pub async fn run(args: &Args) -> Result<(), StartError> {
         Ok(version) => tracing::info!(kubernetes = %version, "the API server answers"),
         Err(error) => tracing::warn!(error = %vdo_api::api::chain(&error), "the API server does not answer yet"),
     }
-    let drivers = controller::<VDOConfig>(&client, &args.namespace, &changes, 4);
-    // A vCenter that is slow keeps its own connections only: `Inspections` says how many are inspected at once.
-    let connections = controller::<VsphereCloudConfig>(&client, &args.namespace, &changes, UNBOUNDED);
-    let (config_store, connection_store) = (drivers.store(), connections.store());
-    let both = futures::future::join(
-        drivers
-            .run(
-                |object, context| pulse::within(object, context, vdoconfig::reconcile),
-                |_, error, _| match *error {},
-                context.clone(),
-            )
-            .for_each(log_errors::<VDOConfig, _>(&args.namespace)),
-        connections
-            .run(
-                |object, context| pulse::within(object, context, vsphere_cloud_config::reconcile),
-                |_, error, _| match *error {},
-                context.clone(),
-            )
-            .for_each(log_errors::<VsphereCloudConfig, _>(&args.namespace)),
-    );
+    let (synced, both) = controllers(args, &client, &changes, &context);
     let ready = async {
-        let synced = futures::future::join(config_store.wait_until_ready(), connection_store.wait_until_ready()).await;
-        if synced.0.is_ok() && synced.1.is_ok() {
+        if synced.await {
             tracing::info!("ready");
             readiness.synced();
         }
@@ -252,7 +222,7 @@ async fn finish(mut work: std::pin::Pin<&mut impl Future<Output = ()>>, fence: &
         idle = fence.idle(LAST_WRITES) => idle,
     };
     if !finished {
-        tracing::warn!("writes were under way for too long and are broken off; the Lease is kept until it runs out");
+        tracing::warn!("writes took too long and are aborted; the Lease is kept until it expires");
     }
     finished
 }
@@ -285,7 +255,7 @@ async fn stop_signal() -> &'static str {
     let wait = async |kind| match signal(kind) {
         Ok(mut signal) => drop(signal.recv().await),
         Err(error) => {
-            tracing::warn!(%error, "a signal cannot be listened to");
+            tracing::warn!(%error, "no handler can be installed for a signal");
             std::future::pending::<()>().await;
         }
     };
@@ -301,6 +271,56 @@ fn identity(args: &Args) -> String {
         let host = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
         format!("{}-{}-{}", host.trim(), std::process::id(), now().as_millisecond())
     })
+}
+
+/// The ports of every reconcile.
+fn ports(args: &Args, source: Option<MatrixSource>, client: &Client, cache: Arc<Cache>, writer: Writer) -> Ports {
+    Ports {
+        client: client.clone(),
+        reader: Reader::Watching(cache),
+        writer,
+        renders: RenderCache::default(),
+        permitted: crate::reconcile::Permitted::default(),
+        contents: crate::reconcile::SoundContents::default(),
+        evidence: CrashLogs::default(),
+        repository: ChartRepository::at(source, args.matrix_keys.clone(), args.matrix_credentials.clone()),
+        dry_runs: args.server_dry_run.then(DryRunCache::default),
+    }
+}
+
+/// The controllers of both kinds: whether they have read the objects of their kind, and their work.
+fn controllers(
+    args: &Args,
+    client: &Client,
+    changes: &watch::Receiver<()>,
+    context: &Arc<Context>,
+) -> (impl Future<Output = bool> + use<>, impl Future<Output = ()> + use<>) {
+    let drivers = controller::<VDOConfig>(client, &args.namespace, changes, 4);
+    // A vCenter that is slow keeps its own connections only: `Inspections` says how many are inspected at once.
+    let connections = controller::<VsphereCloudConfig>(client, &args.namespace, changes, UNBOUNDED);
+    let (config_store, connection_store) = (drivers.store(), connections.store());
+    let synced = async move {
+        let synced = futures::future::join(config_store.wait_until_ready(), connection_store.wait_until_ready()).await;
+        synced.0.is_ok() && synced.1.is_ok()
+    };
+    let drivers = drivers
+        .run(
+            |object, context| pulse::within(object, context, vdoconfig::reconcile),
+            |_, error, _| match *error {},
+            context.clone(),
+        )
+        .for_each(log_errors::<VDOConfig, _>(&args.namespace));
+    let connections = connections
+        .run(
+            |object, context| pulse::within(object, context, vsphere_cloud_config::reconcile),
+            |_, error, _| match *error {},
+            context.clone(),
+        )
+        .for_each(log_errors::<VsphereCloudConfig, _>(&args.namespace));
+    let both = async move {
+        futures::future::join(drivers, connections).await;
+    };
+    (synced, both)
 }
 
 /// A loop over all objects of a kind in a namespace that is also woken by the cache.
@@ -322,7 +342,7 @@ where
 /// That our own objects cannot be seen can be reported nowhere but in the log.
 fn log_errors<K: kube::Resource<DynamicType = ()>, T>(
     namespace: &str,
-) -> impl Fn(Result<T, controller::Error<std::convert::Infallible, watcher::Error>>) -> std::future::Ready<()> {
+) -> impl Fn(Result<T, controller::Error<std::convert::Infallible, watcher::Error>>) -> std::future::Ready<()> + use<K, T> {
     let id = ObjectId::new(K::group(&()), K::kind(&()), namespace, "");
     move |done| {
         if let Err(controller::Error::QueueError(error)) = done

@@ -17,7 +17,7 @@
 //!
 //! What decides is in `vdo-core`, where a table can test it. The crates below this one are in the list of dependencies; `vdo-admin`, which can
 //! change a vCenter, `vdo-author` and `vdoctl` are not. docs/architecture.md has all crates.
-#![cfg_attr(not(test), warn(clippy::arithmetic_side_effects))]
+#![cfg_attr(not(test), warn(clippy::arithmetic_side_effects, clippy::too_many_lines))]
 
 pub mod cluster;
 #[cfg(unix)]

@@ -5,8 +5,9 @@
 //! observe  effect  cluster, inventory, live objects, health of what is installed         -> ClusterState
 //! site     effect  vSphere connections, cluster id; what is asked for, driver by driver   -> Site, DriverRuns
 //! choose   effect  matrix × cluster × vCenters × specification                            -> each run's version
-//! windows  pure    what no one asked for × maintenance windows                            -> versions and charts that stay
-//! rollback pure    history × specification                                                -> revisions instead of versions
+//!          pure    changes that no one asked for × maintenance windows                    -> versions that stay
+//!          pure    history × specification                                                -> revisions instead of versions
+//!          pure    a chart that changed × maintenance windows                             -> charts that stay
 //! load     effect  charts by digest                                                       -> each run's chart
 //! webhook  effect  the certificate of an admission webhook                                -> its values
 //! render   pure    charts × values, patched, stamped                                      -> each run's objects
@@ -99,7 +100,7 @@ pub use uninstall::uninstallation;
 pub use windows::report_windows;
 pub use write_status::write_status;
 
-use apply::{StateLocation, apply, delete, former};
+use apply::{delete, former};
 use observe::{crash_logs, definitions, recover_inventory};
 use phase::Collect;
 use preconditions::images;
@@ -112,9 +113,9 @@ use kube::{Client, ResourceExt};
 use std::collections::BTreeSet;
 use std::time::Duration;
 use vdo_api::api::{Class, ManagementState, Reason, STATE, VDOConfig};
-use vdo_api::types::{KubernetesVersion, ObjectId, count};
+use vdo_api::types::{KubernetesVersion, ObjectId};
 use vdo_core::drivers;
-use vdo_core::plan::{self, Contention, Plan, RepairHistory, Step, Wait};
+use vdo_core::plan::{self, Contention, Plan, RepairHistory, Step};
 use vdo_core::status::{Failure, Report};
 use vdo_source::fetch::ChartRepository;
 
@@ -235,7 +236,7 @@ async fn advance(input: &ReconcileInput<'_>, ports: &Ports) -> Phase<()> {
     found.waiting.append(&mut planned.plan.waiting);
     found.contentions = planned.plan.pause_contended(input.history, input.now);
     found.failures.extend(found.contentions.iter().map(contended));
-    let steps = planned.steps(&state);
+    let steps = planned.plan.run(&planned.input(&state), &planned.last(&state));
     found.check(plan::check(&steps, &planned.desired, &state.inventory))?;
     found.check(fits(&steps))?;
     found.waiting.extend(plan::deleting(&steps));
@@ -243,7 +244,7 @@ async fn advance(input: &ReconcileInput<'_>, ports: &Ports) -> Phase<()> {
         found.waiting.push(delete::outdated(config));
         return Ok(((), found));
     }
-    found.take(write(config, ports, &state, steps).await)?;
+    found.take(apply::write(config, ports, &state, steps).await)?;
     Ok(((), found))
 }
 
@@ -257,12 +258,7 @@ pub async fn plan_drivers(input: &ReconcileInput<'_>, ports: &Ports, state: &Clu
     let mut watch = Stopwatch::start();
     let (site, mut runs) = found.take(site::site(input, ports, state).await)?;
     let choice = found.take(choose::choose(input, ports, state, &site, &mut runs).await)?;
-    let basis = rollback::basis(config, found.matrix.as_ref(), input.kubernetes.raw(), &site.connections);
-    found.take(rollback::roll_back(input, ports, state, basis.as_deref(), &mut runs).await)?;
     found.stages.push(watch.lap("resolve"));
-    if let Some(closed) = &choice.window {
-        windows::keep_charts(closed, config, &ports.repository, &state.inventory, &mut runs); // pure
-    }
     load::load(ports, &mut runs).await;
     found.stages.push(watch.lap("fetch"));
     let (webhook, precondition) = webhook::serve(input, ports, state, &mut runs).await;
@@ -284,7 +280,7 @@ pub async fn plan_drivers(input: &ReconcileInput<'_>, ports: &Ports, state: &Clu
     found.take(permit::permit(input, ports, state, (&site, &choice), &mut runs).await)?;
     planned::keep(&render_input, state, &mut runs);
     let record = record::record(config, (&ports.repository, &ports.renders), state, (&choice, &runs), random);
-    let mut planned = Planned::new(config, state, (site, choice, runs), webhook, record, basis);
+    let mut planned = Planned::new(config, state, (site, choice, runs), webhook, record);
     found
         .preconditions
         .push(preconditions::control_plane(&planned.desired, &state.cluster.nodes));
@@ -312,42 +308,10 @@ async fn attempt(input: &ReconcileInput<'_>, ports: &Ports, state: &ClusterState
     Ok((Some(tried), found))
 }
 
-/// Writes what may be written now.
-async fn write(config: &VDOConfig, ports: &Ports, state: &ClusterState, mut steps: Vec<Step>) -> Phase<()> {
-    let mut found = Report::default();
-    let drift = drift::found(ports, &mut steps).await;
-    if !steps.iter().any(|step| !matches!(step, Step::SetFinalizer)) {
-        return Ok(((), found));
-    }
-    let mut watch = Stopwatch::start();
-    let outcome = apply(&steps, ports, &StateLocation::of(state, config)).await;
-    if let Some(memory) = &ports.dry_runs {
-        if outcome.failures.is_empty() {
-            memory.forget(&steps);
-        }
-        // The server has changed its mind, and is asked again before the next write.
-        memory.forget(outcome.refused.iter().map(|step| &steps[*step]));
-    }
-    found.stages.push(watch.lap("apply"));
-    found.failures.extend(outcome.failures.iter().map(Failure::from));
-    if outcome.failures.is_empty() {
-        found.drift = drift;
-    }
-    if steps.iter().any(Step::is_transition) {
-        // What was just written has had no effect yet, so nothing that was seen before speaks for it.
-        found.waiting.push(Wait {
-            driver: String::new(),
-            reason: Reason::Progressing,
-            message: format!("{} made; waiting for the effect", count(outcome.writes, "change")),
-        });
-    }
-    Ok(((), found))
-}
-
 /// That what nothing reads any more cannot be deleted keeps nothing back.
 async fn forget_former(ports: &Ports, config: &VDOConfig, state: &ClusterState) {
     if let Err(error) = former::forget(ports, config, &state.apply_set).await {
-        tracing::warn!(error = %vdo_api::api::chain(&error), "the ConfigMap with the inventory of before cannot be deleted");
+        tracing::warn!(error = %vdo_api::api::chain(&error), "the ConfigMap with the former inventory cannot be deleted");
     }
 }
 

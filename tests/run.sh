@@ -25,13 +25,12 @@ packages=(--workspace) targets=()
 grep -q 'Finished' "$logs/compile" || { cat "$logs/compile"; exit 1; }
 step_done
 
-# cosign is built for minutes, so its tests run where it is there already, and where VDO_COSIGN asks for it.
+# cosign and sops are built for minutes, so their tests run where the program is there already, and where VDO_COSIGN or VDO_SOPS asks for it.
 [[ -z ${VDO_COSIGN:-} ]] || "$CARGO" run --quiet --package vdo-testbed -- build cosign
-cosign=
-for file in "${VDO_TESTBED_DIR:-.testbed}"/cosign-*/cosign; do
-    [[ ! -x $file ]] || cosign=$(cd "$(dirname "$file")" && pwd)
+[[ -z ${VDO_SOPS:-} ]] || "$CARGO" run --quiet --package vdo-testbed -- build sops
+for file in "${VDO_TESTBED_DIR:-.testbed}"/{cosign-*/cosign,sops-*/sops}; do
+    [[ ! -x $file ]] || PATH=$(cd "$(dirname "$file")" && pwd):$PATH
 done
-PATH=${cosign:+$cosign:}$PATH
 
 # Lines such as: Executable tests/pure/main.rs (target/debug/deps/pure-0123456789abcdef)
 # The unit tests of all crates are one step.
@@ -124,7 +123,8 @@ extra() {
     ! installed fish || also cli --ignored of_fish
     ! installed skopeo || also cli --ignored of_skopeo
     ! installed wine || windows
-    [[ -z $cosign ]] || also charts --ignored of_cosign
+    ! installed cosign || also charts --ignored of_cosign
+    ! installed sops || also cli --ignored of_sops
     [[ -z ${VDO_UPSTREAM_DIR:-} ]] || also charts --ignored of_upstream
     [[ -z ${VDO_UPSTREAM_DIR:-} ]] || also cluster --ignored adoption_of_upstream
     [[ -z ${VDO_UPSTREAM_DIR:-} ]] || also cluster --ignored adoption_pictures_each_installer
@@ -147,7 +147,7 @@ long)
 skipped)
     # These say themselves which program they miss.
     [[ -z $(type -P skopeo) ]] || whole release
-    [[ -z $cosign ]] || also cli --show-output cosign
+    ! installed cosign || also cli --show-output cosign
     extra
     ;;
 check)

@@ -143,8 +143,8 @@ fn installs(rounds: &[(Ours, Theirs)], report: &mut Report) {
         |o| o.created - o.pause,
         |t| t.created,
     );
-    beside("to all there: nodes initialised, pods ready, CSI nodes", |o| o.works, |t| t.works);
-    beside("to Ready=True; kubectl: to all there", |o| o.ready, |t| t.works);
+    beside("until everything is ready: nodes initialised, pods ready, CSI nodes", |o| o.works, |t| t.works);
+    beside("to Ready=True; kubectl: until everything is ready", |o| o.ready, |t| t.works);
     let mut alone = |what: &str, mine: fn(&Ours) -> f64| {
         report.row(what, seconds(median(ours(mine))), "", spread(ours(mine)));
     };

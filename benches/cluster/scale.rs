@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Installations of several sizes: requests, throughput, drift, passes that find nothing to do, memory; and the same by others.
+//! Installations of several sizes: requests, throughput, drift, reconciles without changes, memory; and the same by others.
 
 use crate::common::{Bed, NS, OPERATOR, PATIENCE, condition};
 use crate::others::{self, Hand, LONG, Taken};
@@ -21,7 +21,7 @@ const ROUNDS: usize = 3;
 const SMALL: usize = 200;
 /// How many ConfigMaps are changed by hand, each once.
 const DRIFTS: usize = 50;
-/// How many passes that find nothing to do are asked for.
+/// How many reconciles without changes are requested.
 const RESYNCS: u64 = 20;
 
 /// An installation by the operator.
@@ -239,10 +239,10 @@ async fn uninstall(bed: &Bed) -> Result<()> {
     .await
 }
 
-/// Passes that find nothing to do.
+/// Measures reconciles without changes.
 async fn at_rest(bed: &Bed, size: usize, report: &mut Report) -> Result<()> {
     let operator = process::of_operator(bed)?;
-    // To be asked how far it is costs the operator something too, and that is not the pass.
+    // The request for the progress costs the operator something, too, and does not belong to the reconcile.
     let cpu = process::nanoseconds(&operator)?;
     let mut looks = 0;
     seldom("the looks to be made", async || {
@@ -271,11 +271,11 @@ async fn at_rest(bed: &Bed, size: usize, report: &mut Report) -> Result<()> {
         eprintln!("the operator asked at rest:\n{asked}");
     }
     report.row(
-        "processor time of a pass that finds nothing to do",
+        "processor time of a reconcile without changes",
         seconds(cpu / 1e9 / to_f64(made)),
         format!("and {} for each look of the bench", seconds(look / 1e9)),
         format!(
-            "aim 5 ms at 2,000 objects; {made} passes, {} requests, the watches meanwhile included",
+            "goal 5 ms at 2,000 objects; {made} reconciles, {} requests, the watches meanwhile included",
             asked.len()
         ),
     );
@@ -383,7 +383,7 @@ async fn many_nodes(bed: &mut Bed, nodes: usize, size: usize, report: &mut Repor
         "  then, in ten seconds",
         seconds(cpu / 1e9),
         "",
-        format!("of processor; {made} passes, {asked} requests; the cluster marks the nodes as unreachable meanwhile"),
+        format!("of processor; {made} reconciles, {asked} requests; the cluster marks the nodes as unreachable meanwhile"),
     );
     Ok(())
 }
@@ -412,7 +412,7 @@ fn node(number: usize) -> Value {
             "conditions": [condition("MemoryPressure", "False"), condition("DiskPressure", "False"), condition("PIDPressure", "False"), condition("Ready", "True")]}})
 }
 
-/// Waits until no pass was made for three seconds, two minutes at most.
+/// Waits until the operator has made no reconcile for three seconds, two minutes at most.
 async fn quiet(bed: &Bed) -> Result<()> {
     let deadline = Instant::now() + Duration::from_secs(120);
     let mut before = None;

@@ -12,12 +12,12 @@ pub(crate) fn file() -> Result<(String, String), Failure> {
     command.build();
     let mut text = String::from(
         "# vdoctl: every verb\n\n\
-         Generated from crates/vdoctl/src/args by `make generate`. Do not edit. [cli.md](../cli.md) says how the verbs work together; `vdoctl VERB --help` \
-         shows the same as here.\n\n\
-         Where the table names a variable of the environment, the flag wins.\n\n",
+         Generated from crates/vdoctl/src/args by `make generate`. Do not edit. `vdoctl VERB --help` prints the same text. [cli.md](../cli.md) shows \
+         the output of the verbs and describes how to use the verbs together.\n\n\
+         If a table names an environment variable for a flag, you can set the value in the variable. The flag has precedence over the variable.\n\n",
     );
     list(&command, &mut text)?;
-    text.push_str("\n## Global options\n\nEvery verb takes these.\n\n");
+    text.push_str("\n## Global options\n\nEvery verb accepts these options.\n\n");
     flags(&args::options(), &mut text)?;
     text.push_str("\n## Exit codes\n\n| code | meaning |\n|---|---|\n");
     for exit in Exit::ALL {
@@ -36,7 +36,7 @@ fn typed(command: &Command) -> impl Iterator<Item = &Command> {
 
 /// A row for each verb that is typed, with what it does.
 fn list(command: &Command, text: &mut String) -> Result<(), Failure> {
-    text.push_str("| verb | what it does |\n|---|---|\n");
+    text.push_str("| verb | purpose |\n|---|---|\n");
     rows(command, "", text)
 }
 
@@ -58,7 +58,7 @@ fn verbs(command: &Command, path: &str, text: &mut String) -> Result<(), Failure
         writeln!(text, "{}", prose(&about.unwrap_or_default()))?;
         if typed(verb).next().is_some() {
             let names: Vec<String> = typed(verb).map(|one| format!("`{}`", one.get_name())).collect();
-            writeln!(text, "\nOne of: {}.", names.join(", "))?;
+            writeln!(text, "\n`vdoctl {path}` has these subcommands: {}.", names.join(", "))?;
         } else {
             let usage = verb.clone().render_usage().to_string();
             let usage: Vec<&str> = usage.trim_start_matches("Usage:").lines().map(str::trim).collect();
@@ -126,7 +126,7 @@ fn flags(command: &Command, text: &mut String) -> Result<(), Failure> {
             .map(|one| one.get_name().to_owned())
             .collect();
         if takes && !arg.is_hide_possible_values_set() && !choices.is_empty() {
-            write!(meaning, ". One of: {}", choices.join(", "))?;
+            write!(meaning, ". Allowed values: {}", choices.join(", "))?;
         }
         writeln!(text, "| `{}` | {variable} | {default} | {} |", name.trim(), cell(&meaning))?;
     }

@@ -10,8 +10,8 @@ pub(crate) fn file() -> Result<(String, String), Failure> {
     let mut text = String::from(
         "# Conditions\n\n\
          Generated from crates/vdo-api/src/api/condition.rs by `make generate`. Do not edit.\n\n\
-         What each condition says where it is True. Its reason is explained in [errors.md](../errors.md); `vdoctl explain CONDITION` lists the\n\
-         reasons that it may have.\n",
+         The tables give the meaning of each condition when its status is True. [errors.md](../errors.md) explains the reasons of the conditions.\n\
+         `vdoctl explain CONDITION` lists the possible reasons of a condition.\n",
     );
     table(&mut text, "VDOConfig", ConditionType::of_config())?;
     table(&mut text, "vSphere connection", ConditionType::of_connection())?;
@@ -21,7 +21,7 @@ pub(crate) fn file() -> Result<(String, String), Failure> {
 fn table(text: &mut String, object: &str, kinds: impl Iterator<Item = ConditionType>) -> Result<(), Failure> {
     write!(
         text,
-        "\n## Of a {object}\n\n| condition | meaning | where it is not reported |\n|---|---|---|\n"
+        "\n## Of a {object}\n\n| condition | meaning | status if the condition is absent |\n|---|---|---|\n"
     )?;
     for kind in kinds {
         writeln!(

@@ -69,15 +69,15 @@ fn introduction(results: &Results, version: &str) -> String {
     format!(
         "# Conformance\n\n\
          Generated from {RESULTS} and examples/generate/conformance/reasons.rs by `make generate`. Do not edit.\n\n\
-         [csi-sanity](https://github.com/kubernetes-csi/csi-test) {version} of kubernetes-csi calls a CSI driver in the ways that the specification allows, and in many that it forbids. \
-         `make conformance` runs it in half a minute: against upstream's driver {}, the newest that can be built from its Go module, as the operator has installed it.\n\n\
-         - The controller is that of the operator's Deployment: its arguments, its service account, and `csi-vsphere.conf` as the operator wrote it, with tag categories.\n\
-         - The node service is that of a pod of the operator's DaemonSet, on a machine without disks: what comes before the first mount is real.\n\
-         - Its user in the vCenter is the one that `vdoctl users create` made. The simulated vCenter enforces privileges.\n\n\
-         Nothing was forbidden to the driver, neither by the API server nor by the vCenter, and no login failed: the test fails otherwise. It also fails when a case ends in another way than is \
-         shown here, and when a case that does not pass has no reason.\n\n\
+         [csi-sanity](https://github.com/kubernetes-csi/csi-test) {version} of kubernetes-csi sends a CSI driver the requests that the CSI specification allows, and many requests that it forbids. \
+         `make conformance` runs csi-sanity in half a minute. The driver is upstream's version {}, the newest version that can be built from its Go module, as the operator installs it.\n\n\
+         - The controller runs as in the operator's Deployment: with the same arguments, the same service account, and the `csi-vsphere.conf` that the operator wrote, with tag categories.\n\
+         - The node service runs as in a pod of the operator's DaemonSet, on a machine without disks. Everything before the first mount is real.\n\
+         - In the vCenter the driver uses the account that `vdoctl users create` made. The simulated vCenter enforces privileges.\n\n\
+         Neither the API server nor the vCenter forbade a request of the driver, and no login failed; otherwise the test fails. The test also fails if the result of a case differs from this page, \
+         or if a case that does not pass has no reason.\n\n\
          | passed | failed | skipped | switched off |\n|---|---|---|---|\n| {} | {} | {} | {} |\n\n\
-         A failed case is one in which upstream's driver answers in another way than csi-sanity expects. None of them comes from the installation.\n",
+         In a failed case the answer of upstream's driver differs from the answer that csi-sanity expects. The installation causes none of the failed cases.\n",
         results.driver,
         number("passed"),
         number("failed"),
@@ -100,7 +100,7 @@ fn reasons_of(text: &mut String, results: &Results, because: Because) -> Result<
 }
 
 fn every_case(text: &mut String, results: &Results) -> Result<(), Failure> {
-    text.push_str("\n## Every case\n\n| of | case | result | csi-sanity says |\n|---|---|---|---|\n");
+    text.push_str("\n## Every case\n\n| service | case | result | message of csi-sanity |\n|---|---|---|---|\n");
     for case in &results.cases {
         let (service, rest) = case.split();
         let message = if case.message.is_empty() {
@@ -114,14 +114,14 @@ fn every_case(text: &mut String, results: &Results) -> Result<(), Failure> {
 }
 
 const WITHOUT_NODES: &str = "\n## Kubernetes' own end-to-end tests\n\n\
-Those of Kubernetes 1.34 (`k8s.io/kubernetes/test/e2e`) are not run: searched by their names and by the pods that they make, none that is about these drivers does without a kubelet.\n\n\
+We do not run the end-to-end tests of Kubernetes 1.34 (`k8s.io/kubernetes/test/e2e`). We searched them by their names and by the pods that they create: every test of these drivers needs a kubelet.\n\n\
 | part | without a kubelet | why |\n|---|---|---|\n\
-| storage, for the driver that a file of `-storage.testdriver` describes (`test/e2e/storage/testsuites`) | none | each case that makes a volume has a pod write to it, read it, or report its size, file system, owner or mode; \
-that needs mounts. `volume-expand` has a pod in every case. `capacity` wants capacities from the driver, which has none. `volumeLimits` reads CSINodes, which here are the test bed's |\n\
-| storage, the lifecycles of StorageClasses, CSIDrivers, CSINodes, VolumeAttachments, CSIStorageCapacities, PersistentVolumes and claims (`[Conformance]`) | all | they call the API server alone, with a driver that does \
-not exist: what they show is that upstream's kube-apiserver is upstream's |\n\
-| storage, other cases (`csimock`, local and in-tree volumes, `subpath`, `emptyDir`) | none | other drivers, and pods that run |\n\
-| cloud provider (`test/e2e/cloud`) | none | all but one are for GCE; that one deletes a machine through code of the cloud, and the code for vSphere has no such call |\n\n\
-In a cluster with nodes, `vdoctl selftest` makes a volume, has a pod write to it, makes it larger, takes a snapshot and restores it, and moves the pod ([selftest.md](selftest.md)).\n\n\
-Without real nodes it is not shown anywhere here that the node plugin formats, mounts, grows and unmounts a disk, what the kubelet does with its answers, and that the registrar registers it. \
-[testing.md](testing.md#what-is-not-proven-here) has the whole list.\n";
+| storage, for the driver that a file of `-storage.testdriver` describes (`test/e2e/storage/testsuites`) | none | In each case that creates a volume, a pod writes to the volume, reads it, or reports its size, \
+file system, owner or mode. These actions need mounts. `volume-expand` has a pod in every case. `capacity` needs capacities, which the driver does not report. `volumeLimits` reads CSINodes, which the test bed writes here. |\n\
+| storage, the lifecycles of StorageClasses, CSIDrivers, CSINodes, VolumeAttachments, CSIStorageCapacities, PersistentVolumes and claims (`[Conformance]`) | all | These tests call only the API server, with a driver that does \
+not exist. Here they would only test upstream's kube-apiserver. |\n\
+| storage, other cases (`csimock`, local and in-tree volumes, `subpath`, `emptyDir`) | none | These tests use other drivers, and pods that run. |\n\
+| cloud provider (`test/e2e/cloud`) | none | All tests but one are for GCE. The remaining test deletes a machine with the code of the cloud provider, and the code for vSphere has no such call. |\n\n\
+In a cluster with real nodes, `vdoctl selftest` creates a volume and a pod that writes to the volume. The command then expands the volume, takes a snapshot, restores the snapshot, and moves the pod ([selftest.md](selftest.md)).\n\n\
+Without real nodes, no test here shows that the node plugin formats, mounts, expands and unmounts a disk, how the kubelet uses the plugin's answers, or that the registrar registers the plugin. \
+[testing.md](testing.md#what-is-not-proven-here) lists everything that is not proven.\n";

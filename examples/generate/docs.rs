@@ -48,7 +48,7 @@ fn page(name: &str, folder: &Path) -> Result<String, Failure> {
     Ok(format!(
         "# Values of {name}\n\n\
          Generated from charts/{name} by `make generate`. Do not edit.\n\n\
-         Set them in a VDOConfig under `values` of the driver, or with `vdoctl chart render {name} --version … --set key=value`.\n\n{}",
+         Set a value in the field `values` of the driver in a VDOConfig, or with `vdoctl chart render {name} --version … --set key=value`.\n\n{}",
         table(folder)?
     ))
 }
@@ -63,11 +63,11 @@ pub(crate) fn table(folder: &Path) -> Result<String, Failure> {
         items: String::new(),
     };
     page.object("", &schema, Some(&defaults));
-    let mut text = format!("| value | default | allowed | what |\n|---|---|---|---|\n{}", page.defaults);
+    let mut text = format!("| value | default | allowed | meaning |\n|---|---|---|---|\n{}", page.defaults);
     if !page.items.is_empty() {
         write!(
             text,
-            "\nIn lists and maps:\n\n| value | allowed | what |\n|---|---|---|\n{}",
+            "\nFields in the items of lists and maps:\n\n| value | allowed | meaning |\n|---|---|---|\n{}",
             page.items
         )?;
     }

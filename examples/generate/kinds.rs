@@ -13,7 +13,7 @@ apiVersion: vdo.vmware.com/v1alpha1
 kind: VDOConfig
 metadata: {name: vdo, namespace: vmware-system-vdo}
 spec:
-  updatePolicy: Compatible          # upgrade only what no longer fits
+  updatePolicy: Compatible          # upgrade only versions that no longer fit
   approval: Manual                  # every plan waits for vdoctl approve
   images:
     registry: registry.example.com/vsphere
@@ -22,7 +22,7 @@ spec:
     vsphereCloudConfigs: [vc1]
     values: {logLevel: 4}
   storageProvider:
-    version: 3.7.3                  # a pin: it does not change by itself
+    version: 3.7.3                  # the operator never changes a pinned version
     vsphereCloudConfigs: [vc1]
     snapshots: {maxPerVolume: 5}
     storageClasses:
@@ -64,7 +64,8 @@ fn file<K: CustomResourceExt + Resource<DynamicType = ()>>(example: &str) -> Res
     let mut text = format!(
         "# {kind}\n\n\
          Generated from crates/vdo-api/src/api by `make generate`. Do not edit.\n\n\
-         {} `{}/{}`, in a namespace. Fields that are not listed are pruned by the API server; `kubectl explain {}.spec` shows the same.\n",
+         {} The API version is `{}/{}`, and the kind is namespaced. The API server removes fields that are not listed here. \
+         `kubectl explain {}.spec` shows the same descriptions.\n",
         one_line(whole["description"].as_str().unwrap_or_default()),
         K::group(&()),
         K::version(&()),
@@ -88,7 +89,7 @@ fn file<K: CustomResourceExt + Resource<DynamicType = ()>>(example: &str) -> Res
             write!(text, "Rule: {message}.\n\n")?;
         }
         if part == "status" {
-            text.push_str("Written by the operator.\n\n");
+            text.push_str("The operator writes the status.\n\n");
         }
         write!(text, "| field | type | default | meaning |\n|---|---|---|---|\n{rows}")?;
     }

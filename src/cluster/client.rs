@@ -102,7 +102,7 @@ impl KubeOptions {
         let (client, reconnected) = client.ok_or_else(|| ClientError::TimedOut {
             what: command(&config.auth_info),
             after,
-            remedy: "Run it by hand to see what it waits for.",
+            remedy: "Run this command by hand to see what it waits for.",
         })??;
         Ok(Connection {
             client,
@@ -178,7 +178,7 @@ fn command(user: &AuthInfo) -> String {
     let provider = || user.auth_provider.as_ref().and_then(|provider| provider.config.get("cmd-path"));
     match exec.or_else(provider) {
         Some(command) => format!("the command {command:?}, which the kubeconfig names for the credentials,"),
-        None => "what the kubeconfig names for the credentials".into(),
+        None => "the credential plugin that the kubeconfig names".into(),
     }
 }
 
@@ -268,7 +268,7 @@ mod tests {
         assert_eq!(
             with_remedy(&error.to_string(), &error.remedy().unwrap_or_default()),
             "the command \"sleep\", which the kubeconfig names for the credentials, has not answered within 0.3 s. \
-             Run it by hand to see what it waits for."
+             Run this command by hand to see what it waits for."
         );
     }
 }

@@ -83,7 +83,7 @@ pub enum ClusterError {
         fields: Vec<FieldConflict>,
     },
     /// An object of this name belongs to another manager, which would undo our changes.
-    #[error("{id} belongs to {who}, who would undo our changes")]
+    #[error("{id} belongs to {who}, which would undo the changes of the operator")]
     NotOurs {
         /// The object.
         id: ObjectId,
@@ -91,7 +91,7 @@ pub enum ClusterError {
         who: String,
     },
     /// The cluster does not know this kind at this version.
-    #[error("the cluster does not serve {kind} at {api_version}, so {what} is out of reach")]
+    #[error("the cluster does not serve {kind} at {api_version}, so {what} cannot be read or written")]
     NotServed {
         /// The object or objects.
         what: String,
@@ -182,7 +182,7 @@ impl Remedy for ClusterError {
             Self::Forbidden { rule, .. } => Some(format!("Add this rule to its role: {rule}.").into()),
             Self::Conflict { id, fields } if fields.iter().any(|field| is_selector(id, field)) => Some(
                 format!(
-                    "The selector of a workload cannot be changed; delete the workload to have it recreated: {}. Volumes that are mounted stay so.",
+                    "The selector of a workload cannot be changed; delete the workload to have it recreated: {}. Mounted volumes stay mounted.",
                     id.deletion()
                 )
                 .into(),
@@ -190,7 +190,7 @@ impl Remedy for ClusterError {
             Self::Conflict { id, .. } => {
                 Some(format!("Remove them there, or delete the object to have it recreated: {}.", id.deletion()).into())
             }
-            Self::NotOurs { .. } => Some("Remove it there, so that it is ours to write.".into()),
+            Self::NotOurs { .. } => Some("Remove the object there, so that the operator may write it.".into()),
             Self::NotServed { .. } => Some("Choose a driver version that fits this Kubernetes.".into()),
             Self::Denied { id, source } | Self::PodDenied { workload: id, source } => Some(of_admission(id, &source.message).into()),
             Self::Immutable { id, .. } => Some(of_immutable(id)),
@@ -271,7 +271,7 @@ impl ClusterError {
             rule: rule(api_version, id, verb, None),
             source: ApiMessage {
                 code: 403,
-                message: "its own rules do not name it".into(),
+                message: "the rules of the operator do not contain this right".into(),
             },
         }
     }
@@ -385,8 +385,10 @@ fn of_immutable(id: &ObjectId) -> Cow<'static, str> {
             "Give the StorageClass another name in the VDOConfig, or delete it to have it recreated: volumes that exist do not need it."
                 .into()
         }
-        "PersistentVolume" | "PersistentVolumeClaim" => "Write the old value again: what holds data is never recreated.".into(),
-        "Namespace" | "CustomResourceDefinition" => "Write the old value again: what is in it would be deleted with it.".into(),
+        "PersistentVolume" | "PersistentVolumeClaim" => "Restore the old value: an object that holds data is never recreated.".into(),
+        "Namespace" | "CustomResourceDefinition" => {
+            "Restore the old value: if the object is recreated, everything in it is deleted.".into()
+        }
         _ => format!("Delete it to have it recreated: {}.", id.deletion()).into(),
     }
 }

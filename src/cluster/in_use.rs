@@ -65,7 +65,9 @@ async fn instance(client: &Client, name: &str) -> Result<Option<String>, Cluster
     };
     let versions = definition.value().pointer("/spec/versions").and_then(Value::as_array);
     let Some(version) = versions.into_iter().flatten().find(|version| version["served"] == true) else {
-        return Ok(Some("none of its versions is served, so its objects cannot be counted".into()));
+        return Ok(Some(
+            "none of its versions is served, so the operator cannot check whether it has objects".into(),
+        ));
     };
     let api_version = format!(
         "{}/{}",

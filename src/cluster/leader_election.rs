@@ -212,7 +212,7 @@ impl Election {
     fn missed(&mut self) -> Standing {
         (self.taken, self.unanswered, self.late) = (None, None, true);
         tracing::warn!(
-            "the API server is too slow: what was written to the Lease was confirmed too late to lead by it, so another operator goes first"
+            "the API server is too slow: it confirmed the write to the Lease too late, so this operator does not lead and lets another one try first"
         );
         Standing::Leaderless
     }

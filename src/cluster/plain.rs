@@ -35,7 +35,7 @@ pub async fn list_as<T: DeserializeOwned + Clone>(
             read => return read,
         }
     }
-    Err(unfinished(kind, format!("its place in it expired {ATTEMPTS} times")))
+    Err(unfinished(kind, format!("the continue token expired {ATTEMPTS} times")))
 }
 
 /// The status of an answer whose place in the list is too old.
@@ -139,7 +139,7 @@ mod tests {
         });
         assert_eq!(once.await, (Ok(vec!["a".to_owned(), "b".to_owned()]), 4));
         let always = listed(|_, token| if token.is_empty() { page("a", "1") } else { expired() });
-        let message = "the API server did not finish the list of PersistentVolumeClaim: its place in it expired 3 times";
+        let message = "the API server did not finish the list of PersistentVolumeClaim: the continue token expired 3 times";
         assert_eq!(always.await, (Err(message.to_owned()), 6));
     }
 

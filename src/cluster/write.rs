@@ -181,7 +181,7 @@ impl Writer {
             return Ok(());
         };
         self.merge(wanted.api_version(), &id, &change, false).await?;
-        tracing::info!(object = %id, "its fields are handed over");
+        tracing::info!(object = %id, "the ownership of its fields is handed over");
         Ok(())
     }
 

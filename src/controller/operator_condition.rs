@@ -60,7 +60,7 @@ impl Verdict {
             return Self {
                 upgradeable: false,
                 reason: changing.reason.clone(),
-                message: "the drivers are being changed; the status of the VDOConfig says how far they are".to_owned(),
+                message: "the drivers are being changed; the status of the VDOConfig shows the progress".to_owned(),
             };
         }
         match condition(ConditionType::Upgradeable) {
@@ -137,7 +137,7 @@ impl OperatorCondition {
         let mut known = lock(&self.known);
         known.written = Some(verdict);
         if !std::mem::replace(&mut known.refused, true) {
-            tracing::warn!(object = %id, error = why, "OLM does not learn whether this operator may be upgraded");
+            tracing::warn!(object = %id, error = why, "the operator could not report to OLM whether it may be upgraded");
         }
     }
 }

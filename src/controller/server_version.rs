@@ -88,7 +88,7 @@ impl ServerVersion {
             match judged {
                 Answer::Same => self.learn(answer),
                 Answer::Older => {
-                    tracing::info!(before, %answer, "an API server has an older version, which counts when it is repeated");
+                    tracing::info!(before, %answer, "an API server reports an older version; the operator uses it when it is reported again");
                     older = Some(answer);
                 }
                 Answer::New => {
@@ -112,7 +112,7 @@ impl ServerVersion {
             match server_version(&self.client).await {
                 Ok(version) => return version,
                 Err(error) => {
-                    tracing::debug!(error = %chain(&error), "the API server does not give its version and is asked again");
+                    tracing::debug!(error = %chain(&error), "the API server does not report its version; the request is repeated");
                     failures = failures.saturating_add(1);
                     sleep(VERSION.after(failures)).await;
                 }

@@ -173,7 +173,7 @@ async fn log_in(
         Decision::Proceed => None,
         Decision::RecordFirst(begun) => {
             if let Err(error) = claim(context, object, facts, &begun, memory).await {
-                tracing::warn!(connection = %object.name_any(), error = %vdo_api::api::chain(&error), "a login waits until it can be written down");
+                tracing::warn!(connection = %object.name_any(), error = %vdo_api::api::chain(&error), "a login waits until it can be recorded");
                 // The record may be stored although its answer was lost. No password was sent, so it counts for nothing here.
                 *record = Some(lockout::tried(&records).cloned().unwrap_or_else(|| key.untried()));
                 return Err(LoginOutcome::NotTried);

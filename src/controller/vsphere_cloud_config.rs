@@ -135,7 +135,7 @@ async fn around(context: &Context, object: &VsphereCloudConfig) -> Option<Around
         })
     };
     let unreadable = |error: &ReconcileError| {
-        tracing::warn!(connection = %object.name_any(), error = %vdo_api::api::chain(error), "what a connection is for cannot be read");
+        tracing::warn!(connection = %object.name_any(), error = %vdo_api::api::chain(error), "the VDOConfig and the nodes of a connection cannot be read");
     };
     found.await.inspect_err(unreadable).ok()
 }

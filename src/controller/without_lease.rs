@@ -16,9 +16,7 @@ use vdo_core::status::{Failure, Report, fold};
 /// That rights are missing, in the words of the API server, and the command that brings them.
 pub(super) fn failure(error: &crate::cluster::ClusterError, namespace: &str) -> Failure {
     let command = add_missing(&format!(" -n {}", shell_word(namespace)));
-    let message = format!(
-        "{error}, by which one operator of several acts, so it does nothing. As administrator, add the rights that it lacks: `{command}`"
-    );
+    let message = format!("{error}; without this Lease the operator does nothing. As administrator, add the missing rights: `{command}`");
     Failure::new(Reason::RightsMissing, Class::Retry, message)
 }
 

@@ -1,21 +1,25 @@
 // SPDX-License-Identifier: Apache-2.0
-//! apply: makes the writes of a plan. It decides nothing, and no other place writes to an object of a driver (effect).
+//! apply: makes the writes of a plan and reports them. No write is decided here, and no other place writes to an object of a driver (effect).
 
 pub(super) mod delete;
 pub(super) mod former;
 pub(super) mod inventory;
 
-use super::Ports;
 use super::observe::ClusterState;
+use super::phase::Phase;
+use super::stopwatch::Stopwatch;
+use super::{Ports, drift};
 use crate::cluster::{ClusterError, Writer};
 use futures::StreamExt;
 use futures::stream::FuturesUnordered;
 use kube::ResourceExt;
 use serde_json::json;
 use std::collections::BTreeMap;
-use vdo_api::api::{API_VERSION, FINALIZER, VDOConfig};
+use vdo_api::api::{API_VERSION, FINALIZER, Reason, VDOConfig};
+use vdo_api::types::count;
 use vdo_core::manifest::Object;
-use vdo_core::plan::{Change, Schedule, Step};
+use vdo_core::plan::{Change, Schedule, Step, Wait};
+use vdo_core::status::{Failure, Report};
 
 /// Writes that are under way at the same time. The API server's default limit for one client is far above this.
 const CONCURRENCY: usize = 8;
@@ -53,6 +57,38 @@ impl<'a> StateLocation<'a> {
             config,
         }
     }
+}
+
+/// Writes what may be written now.
+pub(super) async fn write(config: &VDOConfig, ports: &Ports, state: &ClusterState, mut steps: Vec<Step>) -> Phase<()> {
+    let mut found = Report::default();
+    let drift = drift::found(ports, &mut steps).await;
+    if !steps.iter().any(|step| !matches!(step, Step::SetFinalizer)) {
+        return Ok(((), found));
+    }
+    let mut watch = Stopwatch::start();
+    let outcome = apply(&steps, ports, &StateLocation::of(state, config)).await;
+    if let Some(memory) = &ports.dry_runs {
+        if outcome.failures.is_empty() {
+            memory.forget(&steps);
+        }
+        // The server has changed its mind, and is asked again before the next write.
+        memory.forget(outcome.refused.iter().map(|step| &steps[*step]));
+    }
+    found.stages.push(watch.lap("apply"));
+    found.failures.extend(outcome.failures.iter().map(Failure::from));
+    if outcome.failures.is_empty() {
+        found.drift = drift;
+    }
+    if steps.iter().any(Step::is_transition) {
+        // What was just written has had no effect yet, so nothing that was seen before speaks for it.
+        found.waiting.push(Wait {
+            driver: String::new(),
+            reason: Reason::Progressing,
+            message: format!("{} made; the operator waits for the effect", count(outcome.writes, "change")),
+        });
+    }
+    Ok(((), found))
 }
 
 /// Makes the writes, each as soon as what it waits for is done. Where one fails, the later waves of its driver are left to the
@@ -110,7 +146,7 @@ async fn one(step: &Step, ports: &Ports, place: &StateLocation<'_>) -> Result<()
         Step::Store { object, .. } => {
             let live = ports.writer.apply(object, true).await?;
             remember(ports, object, &live);
-            tracing::info!(object = %object.id(), "the certificate of the CSI webhook takes its next step");
+            tracing::info!(object = %object.id(), "the next step of the certificate rotation of the CSI webhook is stored");
         }
         Step::SetFinalizer => set_finalizer(place.config, &ports.writer).await?,
         Step::Finish => {

@@ -52,7 +52,7 @@ pub(super) fn approve(config: &VDOConfig, state: &ClusterState, planned: &mut Pl
     if !approved {
         let (namespace, name) = (config.namespace().unwrap_or_default(), config.name_any());
         let message = format!(
-            "plan {hash} of {steps} steps{} waits for approval, because {}; look at it with vdoctl plan, then run vdoctl approve {hash} or \
+            "plan {hash} of {steps} steps{} waits for approval, because {}; check it with vdoctl plan, then run vdoctl approve {hash} or \
              kubectl annotate --overwrite -n {namespace} vdoconfig {name} {APPROVE}={hash}",
             versions(state, planned),
             causes(manual.then_some(&name), taken_away)

@@ -4,11 +4,11 @@
 use super::driver_run::DriverRuns;
 use super::error::ReconcileError;
 use super::observe::ClusterState;
-use super::phase::Phase;
+use super::phase::{Collect, Phase};
 use super::preconditions::{shared_volumes, upgrade};
 use super::site::Site;
 use super::windows::{self, Closed};
-use super::{Mode, Ports, ReconcileInput, matrix_fallback, matrix_source, preconditions, upgradeable};
+use super::{Mode, Ports, ReconcileInput, matrix_fallback, matrix_source, preconditions, rollback, upgradeable};
 use crate::cluster::ClusterError;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use kube::ResourceExt;
@@ -38,6 +38,8 @@ pub(super) struct Choice {
     pub policy: Option<Policy>,
     /// What automatic changes wait for, where no maintenance window is open.
     pub window: Option<Closed>,
+    /// The specification, matrix and platform under which this was chosen, as a digest; `None` where one of them is unknown.
+    pub basis: Option<String>,
 }
 
 /// When installed drivers are changed.
@@ -73,8 +75,8 @@ impl Choice {
     }
 }
 
-/// Chooses the versions of all drivers of which everything is known, jointly. A driver that has no version fails; the others are then
-/// chosen without it.
+/// Chooses what is installed of each driver: a version, jointly with the other drivers; instead of a version the revision that the driver is
+/// rolled back to or kept at; and while no maintenance window is open, the chart that was applied last.
 pub(super) async fn choose(
     input: &ReconcileInput<'_>,
     ports: &Ports,
@@ -82,6 +84,19 @@ pub(super) async fn choose(
     site: &Site,
     runs: &mut DriverRuns,
 ) -> Phase<Choice> {
+    let mut found = Report::default();
+    let mut choice = found.take(versions(input, ports, state, site, runs).await)?;
+    choice.basis = rollback::basis(input.config, found.matrix.as_ref(), input.kubernetes.raw(), &site.connections);
+    found.take(rollback::roll_back(input, ports, state, choice.basis.as_deref(), runs).await)?;
+    if let Some(closed) = &choice.window {
+        windows::keep_charts(closed, input.config, &ports.repository, &state.inventory, runs); // pure
+    }
+    Ok((choice, found))
+}
+
+/// Chooses the versions of all drivers of which everything is known, jointly. A driver that has no version fails; the others are then
+/// chosen without it.
+async fn versions(input: &ReconcileInput<'_>, ports: &Ports, state: &ClusterState, site: &Site, runs: &mut DriverRuns) -> Phase<Choice> {
     let mut report = Report::default();
     let config = input.config;
     let installed = state.versions();
@@ -140,6 +155,7 @@ pub(super) async fn choose(
         index: Some(basis.loaded.index.clone()),
         lock: basis.loaded.lock.clone(),
         loaded,
+        basis: None,
     };
     Ok((choice, report))
 }

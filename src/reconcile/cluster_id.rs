@@ -173,7 +173,7 @@ pub(super) fn agreed(config: &VDOConfig, found: &ClusterId) -> Result<(), Reconc
             object: format!("VDOConfig {}", config.name_any()),
             field: "spec.storageProvider.clusterId".into(),
             problem: format!(
-                "volumes are registered in vCenter under {}; write that, or leave the field out",
+                "volumes are registered in vCenter under {}; write this id, or leave the field out",
                 found.id
             ),
         }),
@@ -231,7 +231,10 @@ pub(super) fn hold<'a>(id: &str, connections: impl IntoIterator<Item = &'a Vsphe
         "vSphere connection {} has not asked its vCenter yet whether another cluster uses cluster id {id}",
         missing?
     );
-    let message = with_remedy(&what, "If it stays so, its condition ClusterIdAvailable says why.");
+    let message = with_remedy(
+        &what,
+        "If this does not change, the condition ClusterIdAvailable of the connection shows the reason.",
+    );
     wait(Reason::ClusterIdNotChecked, Class::Wait, message)
 }
 

@@ -70,7 +70,8 @@ pub enum ReconcileError {
     },
     /// The Secret is for other servers.
     #[error(
-        "vSphere connection {connection} leads to {server}, and Secret {secret} may be sent to {servers:?} only, as its annotation vdo.vmware.com/servers says"
+        "vSphere connection {connection} uses {server}, and Secret {secret} may be sent to {servers:?} only, \
+         as its annotation vdo.vmware.com/servers says"
     )]
     ServerNotNamed {
         /// The connection.
@@ -135,7 +136,7 @@ pub enum ReconcileError {
         found: String,
     },
     /// A revision that a driver is to be at cannot be had.
-    #[error("{driver} cannot be brought back to revision {revision}: {problem}")]
+    #[error("{driver} cannot be rolled back to revision {revision}: {problem}")]
     RevisionUnusable {
         /// The driver.
         driver: String,
@@ -241,15 +242,23 @@ impl Remedy for ReconcileError {
             Self::SecretElsewhere { .. } => "Create the Secret there.",
             Self::ServerNotNamed { .. } => "Nothing was sent: correct the address, or add it to the annotation.",
             Self::SecretWrongType { .. } => "Recreate it with type kubernetes.io/basic-auth.",
-            Self::SecretIncomplete { .. } => "Set it.",
+            Self::SecretIncomplete { .. } => "Set this key.",
             Self::SecretLineBreak { connection, .. } => {
-                return Some(format!("Nothing was sent. Write it without: vdoctl secrets set {}.", shell_word(connection)).into());
+                return Some(
+                    format!(
+                        "Nothing was sent. Write the value without the line break: vdoctl secrets set {}.",
+                        shell_word(connection)
+                    )
+                    .into(),
+                );
             }
             Self::CaBundle { .. } => "Put PEM certificates there.",
             Self::CaBundleContent { .. } => "Put PEM certificates there, and nothing else.",
-            Self::ValuesNotFound { .. } => "Create it with values as YAML, or remove it from the list.",
-            Self::NoClusterId => "Let the operator get it.",
-            Self::RevisionUnusable { .. } => "Look at vdoctl history, and name another one with vdoctl rollback, or lift it with --lift.",
+            Self::ValuesNotFound { .. } => "Create the object with values as YAML, or remove it from the list.",
+            Self::NoClusterId => "Give the operator the right to get this namespace.",
+            Self::RevisionUnusable { .. } => {
+                "See vdoctl history, and name another revision with vdoctl rollback, or end the rollback with vdoctl rollback --lift."
+            }
             Self::NewerDefinition { .. } => "Run the operator that brought this version, or a newer one.",
             // What is wrong says what to write; so does the status of a connection, and what tells a foreign driver.
             Self::InvalidSpec { .. } | Self::ConnectionNotReady { .. } | Self::ForeignDriver { .. } => return None,

@@ -78,11 +78,11 @@ fn uninitialised_nodes(
         return None;
     }
     let first = lacking.first().map_or_else(
-        || "the cloud provider is not there yet".to_owned(),
+        || "the cloud provider is not installed yet".to_owned(),
         |n| format!("{} waits for {}", n.name, n.lacks().unwrap_or_default()),
     );
     let message = format!(
-        "CSI waits for initialised nodes: {} of {} are ({first})",
+        "CSI waits for initialised nodes: {} of {} are initialised ({first})",
         counted.len() - lacking.len(),
         counted.len()
     );
@@ -103,7 +103,7 @@ fn uninitialised_nodes(
 pub(super) fn needs(desired: &[Desired], running: &BTreeMap<DriverName, DriverHealth>) -> Needs {
     let new = |driver: &str| desired.iter().any(|d| *d.driver == *driver) && !running.contains_key(driver);
     let pair = (STORAGE.name.to_owned(), CLOUD_PROVIDER.name.to_owned());
-    let why = "it is not there yet, and the nodes are initialised by it";
+    let why = "it is not installed yet, and it initialises the nodes";
     (new(STORAGE.name) && new(CLOUD_PROVIDER.name))
         .then(|| (pair, why.to_owned()))
         .into_iter()
@@ -165,13 +165,13 @@ fn unanswered_webhook(desired: &[Desired], live: &ById<Object>) -> Option<Closed
         .map(|d| match live.get(&d.object.id()).map(assess) {
             Some((Verdict::Current, _)) => None,
             Some((Verdict::Waiting(_, message), _)) => Some(message),
-            None => Some(format!("{} is not there yet", d.object)),
+            None => Some(format!("{} does not exist yet", d.object)),
         })
         .find_map(|waits| waits)?;
     let wait = Wait {
         driver: webhook.driver.to_string(),
         reason: Reason::WaitingForPods,
-        message: format!("{} waits for the pods that answer for it: {message}", webhook.object),
+        message: format!("{} waits for the pods that serve it: {message}", webhook.object),
     };
     Some(Closed::waves_from(webhook.wave, wait))
 }
@@ -311,7 +311,8 @@ mod tests {
         ] {
             let mut runs = DriverRuns::default();
             *runs.of(CPI) = DriverRun::using(CPI, uses);
-            let machines_twice = twice.then(|| "vSphere connection vc1, another vCenter, has machines of the same nodes: n1".to_owned());
+            let machines_twice =
+                twice.then(|| "vSphere connection vc1, which uses another vCenter, has machines of the same nodes: n1".to_owned());
             let connections = [
                 connection("vc1"),
                 Connection {
@@ -350,14 +351,14 @@ mod tests {
                 &[("cp", false), ("w", false)],
                 false,
                 None,
-                "wave 5: WaitingForNodes CSI waits for initialised nodes: 0 of 2 are (cp waits for providerID)",
+                "wave 5: WaitingForNodes CSI waits for initialised nodes: 0 of 2 are initialised (cp waits for providerID)",
             ),
             (
                 &[CPI, CSI],
                 &waiting,
                 false,
                 Some(10),
-                "wave 5: WaitingForNodes CSI waits for initialised nodes: 1 of 2 are (w waits for providerID)",
+                "wave 5: WaitingForNodes CSI waits for initialised nodes: 1 of 2 are initialised (w waits for providerID)",
             ),
             (&[CPI, CSI], &ready, false, Some(10), "goes on"),
             // Nodes of an earlier life are initialised before the cloud provider is there.
@@ -366,7 +367,7 @@ mod tests {
                 &ready,
                 false,
                 None,
-                "wave 5: WaitingForDriver CSI waits for initialised nodes: 2 of 2 are (the cloud provider is not there yet)",
+                "wave 5: WaitingForDriver CSI waits for initialised nodes: 2 of 2 are initialised (the cloud provider is not installed yet)",
             ),
             // One lost machine does not keep volumes from all others for ever.
             (&[CPI, CSI], &waiting, false, Some(TIMEOUT + 1), "goes on"),
@@ -375,7 +376,7 @@ mod tests {
                 &[("cp", false), ("w", true)],
                 false,
                 Some(TIMEOUT + 1),
-                "wave 5: WaitingForNodes CSI waits for initialised nodes: 1 of 2 are (cp waits for providerID)",
+                "wave 5: WaitingForNodes CSI waits for initialised nodes: 1 of 2 are initialised (cp waits for providerID)",
             ),
             // What runs is never held back, and without a cloud provider of ours there is nothing to wait for.
             (&[CPI, CSI], &waiting, true, Some(10), "goes on"),
@@ -436,10 +437,10 @@ mod tests {
         let say = |live: &ById<Object>| unanswered_webhook(&desired, live).as_ref().map(shown);
         let waits = |what: &str| {
             Some(format!(
-                "wave 7: WaitingForPods ValidatingWebhookConfiguration n/w waits for the pods that answer for it: {what}"
+                "wave 7: WaitingForPods ValidatingWebhookConfiguration n/w waits for the pods that serve it: {what}"
             ))
         };
-        assert_eq!(say(&live(&[])), waits("Deployment n/w is not there yet"));
+        assert_eq!(say(&live(&[])), waits("Deployment n/w does not exist yet"));
         assert_eq!(
             say(&live(&[object("Deployment", json!({"observedGeneration": 1}))])),
             waits("Deployment n/w has 0 of 1 pods at its newest revision")

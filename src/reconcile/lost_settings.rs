@@ -43,7 +43,7 @@ fn sentence(config: &VDOConfig, workloads: &[Installed], before: &Objects, after
     };
     let losses = match lost(&installation, after) {
         Ok(losses) => losses,
-        Err(error) => return Some(format!("the settings of the driver that is there cannot be read: {error}")),
+        Err(error) => return Some(format!("the settings of the installed driver cannot be read: {error}")),
     };
     let accepted = config.annotations().get(ACCEPTED_LOSSES).map(String::as_str);
     let is_accepted = |loss: &&Loss| accepted_losses(accepted).any(|key| key == loss.key);
@@ -54,7 +54,7 @@ fn sentence(config: &VDOConfig, workloads: &[Installed], before: &Objects, after
         .collect();
     (!lost.is_empty()).then(|| {
         format!(
-            "the drivers that are there lose {}; vdoctl adopt takes settings along",
+            "the installed drivers would lose {}; vdoctl adopt keeps these settings",
             name_list(&lost)
         )
     })

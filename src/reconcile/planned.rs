@@ -15,7 +15,7 @@ use vdo_api::api::{Approval, FINALIZER, STATE, VDOConfig};
 use vdo_api::types::{DriverName, ObjectId};
 use vdo_core::drivers::{CLOUD_PROVIDER, STORAGE};
 use vdo_core::manifest::Object;
-use vdo_core::plan::{self, Closed, Desired, Input, Last, Needs, Observed, Plan, Record, RevisionFailure, Step, Wait};
+use vdo_core::plan::{self, Closed, Desired, Input, Last, Needs, Observed, Plan, Record, RevisionFailure, Wait};
 use vdo_core::status::{DriverReport, Report};
 
 /// What was planned: `new` before the objects were looked for, `replan` after that and whenever a later phase has changed a run (content, dry
@@ -35,8 +35,6 @@ pub struct Planned {
     pub(super) site: Site,
     pub(super) choice: Choice,
     pub(super) webhook: Option<Served>,
-    /// Under which specification, matrix and platform all this was planned, where that is known.
-    pub(super) basis: Option<String>,
     /// The state that a person has approved, where approval is asked for.
     pub(super) approved: Option<String>,
     /// What the drivers that are not healthy wait for.
@@ -53,7 +51,6 @@ impl Planned {
         (site, choice, runs): (Site, Choice, DriverRuns),
         webhook: Option<Served>,
         record: Record,
-        basis: Option<String>,
     ) -> Self {
         let approved = state.inventory.approved.clone();
         Self {
@@ -69,7 +66,6 @@ impl Planned {
             site,
             choice,
             webhook,
-            basis,
         }
     }
 
@@ -96,9 +92,8 @@ impl Planned {
         self.choice.requires(&self.runs, STORAGE.name, CLOUD_PROVIDER.name)
     }
 
-    /// What may be written now.
-    #[must_use]
-    pub fn steps(&self, state: &ClusterState) -> Vec<Step> {
+    /// The objects that were applied last of each driver whose change is held.
+    pub(super) fn last(&self, state: &ClusterState) -> Last {
         let held: Vec<&str> = self
             .plan
             .held_drivers()
@@ -106,15 +101,13 @@ impl Planned {
             .filter(|driver| !self.kept.contains(*driver))
             .collect();
         let secrets = if held.is_empty() { Vec::new() } else { self.last_secrets(state) };
-        let last: Last = held
-            .into_iter()
+        held.into_iter()
             .filter_map(|driver| {
                 let mut last = last_applied(state, driver, &secrets)?;
                 remember_adopted(&mut last, &state.live, state);
                 Some((driver.to_owned(), last))
             })
-            .collect();
-        self.plan.run(&self.input(state), &last)
+            .collect()
     }
 
     /// Secrets as they may have been applied last, by which what is not kept of them is known again.

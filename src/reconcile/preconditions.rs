@@ -133,7 +133,7 @@ pub(super) fn trust(connections: &[Connection]) -> Precondition {
         .map(drivers::connection)
         .collect();
     if used.is_empty() {
-        return Precondition::unknown(kind, Reason::NotRequested, "CSI is not asked for");
+        return Precondition::unknown(kind, Reason::NotRequested, "CSI is not requested");
     }
     match csi::differing_trust(&used).join(", ") {
         names if names.is_empty() => Precondition::holds(kind, "the connections of CSI are trusted in the same way"),
@@ -182,7 +182,7 @@ pub(super) fn control_plane(desired: &[Desired], nodes: &[Arc<Node>]) -> Precond
                     format!("{} may run on {} of {} nodes{later}", d.object, place.eligible, nodes.len())
                 })
                 .collect();
-            let nothing = || "no driver has a controller that must be placed".to_owned();
+            let nothing = || "no driver has a controller that must be scheduled".to_owned();
             Precondition::holds(kind, if reported.is_empty() { nothing() } else { reported.join(", ") })
         }
     }
@@ -331,7 +331,7 @@ mod tests {
                 "ControlPlaneEligible Some(true) Healthy: Deployment n/c may run on 1 of 2 nodes",
                 "ControlPlaneEligible Some(false) NoEligibleNode: Deployment n/c needs 2 nodes and may run on 1 of 2 (w-1: it lacks the label role=cp); label or untaint nodes, or set values that fit them",
                 "ControlPlaneEligible Some(false) NoEligibleNode: Deployment n/c needs 1 node and may run on 0 of 0 (there are none); label or untaint nodes, or set values that fit them",
-                "ControlPlaneEligible Some(true) Healthy: no driver has a controller that must be placed",
+                "ControlPlaneEligible Some(true) Healthy: no driver has a controller that must be scheduled",
             ]
         );
     }

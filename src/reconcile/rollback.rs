@@ -43,7 +43,7 @@ impl Back {
     pub fn because(&self, driver: &str) -> String {
         let to = self.rollback.to;
         match &self.rollback.from {
-            Some(from) => format!("revision {to} is back, because {} {} failed", short(driver), from.version),
+            Some(from) => format!("rolled back to revision {to}, because {} {} failed", short(driver), from.version),
             None => format!("kept at revision {to} by the annotation {REVISION_PREFIX}{driver}"),
         }
     }
@@ -70,8 +70,8 @@ impl Back {
         let from = self.rollback.from.as_ref()?;
         let (name, revision) = (short(driver), &self.revision);
         let mut message = format!(
-            "{name} {} (revision {}) failed, and revision {} ({name} {}) is back, with the configuration and the credentials of now: {}; it is not tried again before the specification, the \
-             matrix or the platform changes; ask for it with vdoctl upgrade retry",
+            "{name} {0} (revision {1}) failed: {4}; revision {2} ({name} {3}) is installed again, with the current configuration and credentials; \
+             the failed version is not retried before the specification, the matrix or the platform changes; to retry it: vdoctl upgrade retry",
             from.version, from.revision, self.rollback.to, revision.about.version, from.failure.message
         );
         let lost = waited_for.filter(|images| !images.is_empty()).and_then(|images| {
@@ -235,7 +235,7 @@ pub(super) fn objects(input: &RenderInput<'_>, run: &DriverRun, back: &Back) -> 
             *object = now.clone();
         } else if object.is_secret() {
             return Err(unusable(format!(
-                "the content of {object} is not kept, and nothing asks for it now"
+                "the content of {object} is not kept, and the current configuration does not contain it"
             )));
         }
         *object = fresh(object, input.webhook)?;
@@ -322,7 +322,7 @@ fn given_up<'a>(
             planned
                 .plan
                 .is_unfinished(driver)
-                .then(|| "its objects are not as they should be".to_owned())
+                .then(|| "its objects are not in the desired state".to_owned())
         });
         let sight = Sight {
             lacks: lacks.as_deref().filter(|_| !as_before),
@@ -331,7 +331,8 @@ fn given_up<'a>(
             now,
             deadline: config.spec.deadline(),
         };
-        let (Some((reason, message)), Some(basis), Some(back)) = (verdict(revisions, &sight), &planned.basis, way_back(revisions)) else {
+        let (Some((reason, message)), Some(basis), Some(back)) = (verdict(revisions, &sight), &planned.choice.basis, way_back(revisions))
+        else {
             let due = given_up_at(revisions, sight.progress, sight.deadline).filter(|due| *due > now);
             next = next.into_iter().chain(due).min();
             continue;
@@ -378,7 +379,7 @@ fn take_back(all: Vec<GivenUp<'_>>, planned: &mut Planned) -> Vec<Failure> {
             continue;
         }
         let message = format!(
-            "{} is given up ({}): {}; revision {} is brought back next",
+            "the change of {} has failed ({}): {}; revision {} is installed again next",
             short(&one.driver),
             one.reason,
             one.message,

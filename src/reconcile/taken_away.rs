@@ -45,7 +45,7 @@ impl TakenAway {
                  drivers as they are until its plan is approved with vdoctl approve."
             }
             Self::FromDrivers(_) => {
-                "Have the settings taken along: vdoctl adopt shows them, vdoctl adopt --write creates the objects. With --ignore-checks the \
+                "Keep these settings: vdoctl adopt shows them, vdoctl adopt --write creates the objects. With --ignore-checks the \
                  change is written, and the operator leaves the drivers as they are until its plan is approved with vdoctl approve."
             }
             Self::FromOthers(_) => {

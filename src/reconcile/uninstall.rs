@@ -59,7 +59,10 @@ pub(super) async fn uninstall(input: &ReconcileInput<'_>, ports: &Ports) -> Phas
     }
     let finishes = steps.iter().any(|step| matches!(step, Step::Finish));
     if orphans {
-        tracing::info!(objects = state.inventory.objects.len(), "the drivers stay, as deletionPolicy says");
+        tracing::info!(
+            objects = state.inventory.objects.len(),
+            "the drivers are kept, because deletionPolicy is Orphan"
+        );
     } else if !finishes {
         let missing = found.check(missing_rights(ports, &plan).await)?;
         if !missing.is_empty() {

@@ -58,8 +58,11 @@ fn why(run: &DriverRun, policy: Policy) -> Option<Why<'_>> {
     let field = field(driver);
     if let Some(back) = run.back() {
         let (reason, advice) = match back.rollback.from {
-            Some(_) => (Reason::RolledBack, "vdoctl upgrade retry tries it again".to_owned()),
-            None => (Reason::VersionPinned, format!("vdoctl rollback {driver} --lift lets it go on")),
+            Some(_) => (Reason::RolledBack, "vdoctl upgrade retry retries the upgrade".to_owned()),
+            None => (
+                Reason::VersionPinned,
+                format!("vdoctl rollback {driver} --lift allows upgrades again"),
+            ),
         };
         return Some((newest?, &pick.version, reason, format!("{}; {advice}", back.because(driver))));
     }
@@ -76,8 +79,11 @@ fn why(run: &DriverRun, policy: Policy) -> Option<Why<'_>> {
     }
     let pinned = run.asked.as_ref().is_some_and(|asked| asked.question.pin.is_some());
     let (reason, why) = match (newest, policy.policy) {
-        (Some(_), _) if pinned => (Reason::VersionPinned, format!("{field}.version pins it; change or remove that")),
-        (Some(_), UpdatePolicy::Frozen) => (Reason::MatrixExpired, "the matrix is past its date; bring a newer one".to_owned()),
+        (Some(_), _) if pinned => (
+            Reason::VersionPinned,
+            format!("{field}.version pins it; change or remove this field"),
+        ),
+        (Some(_), UpdatePolicy::Frozen) => (Reason::MatrixExpired, "the matrix has expired; bring a newer one".to_owned()),
         (Some(newest), UpdatePolicy::Compatible | UpdatePolicy::Disabled) => {
             let by = match policy.by {
                 Some(map) => format!("auto-upgrade is disabled in ConfigMap {map}; remove it there"),
@@ -235,11 +241,11 @@ mod tests {
             ),
             (
                 Case::new(Frozen),
-                Some("MatrixExpired: the matrix is past its date; bring a newer one".into()),
+                Some("MatrixExpired: the matrix has expired; bring a newer one".into()),
             ),
             (
                 Case::new(Latest).with(|case| case.run.asked.as_mut().into_iter().for_each(|asked| asked.question.pin = Some(version("3.7.3")))),
-                Some("VersionPinned: spec.storageProvider.version pins it; change or remove that".into()),
+                Some("VersionPinned: spec.storageProvider.version pins it; change or remove this field".into()),
             ),
             (
                 Case::new(Latest).pick(|pick| pick.waits = Some(unmet())),
@@ -255,11 +261,11 @@ mod tests {
             ),
             (
                 Case::kept(Some("3.7.4")),
-                Some("RolledBack: revision 1 is back, because CSI 3.7.4 failed; vdoctl upgrade retry tries it again".into()),
+                Some("RolledBack: rolled back to revision 1, because CSI 3.7.4 failed; vdoctl upgrade retry retries the upgrade".into()),
             ),
             (
                 Case::kept(None),
-                Some("VersionPinned: kept at revision 1 by the annotation revision.vdo.vmware.com/vsphere-csi; vdoctl rollback vsphere-csi --lift lets it go on".into()),
+                Some("VersionPinned: kept at revision 1 by the annotation revision.vdo.vmware.com/vsphere-csi; vdoctl rollback vsphere-csi --lift allows upgrades again".into()),
             ),
             // Nothing newer fits, it is under way, it is installed for the first time, or only going together with another driver is in its way.
             (Case::new(Compatible).pick(|pick| pick.newest = Some(version("3.7.3"))), None),

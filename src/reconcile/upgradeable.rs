@@ -70,7 +70,7 @@ impl Verdict {
                     .map(|error| match &error.cause {
                         Cause::PinRejected { pin, reason, .. } => format!("{} is pinned to {pin}, which {reason}", short(&error.driver)),
                         Cause::NothingFits => match &error.not_yet {
-                            Some(not_yet) => format!("no {} version names it yet; {}", short(&error.driver), not_yet.newest()),
+                            Some(not_yet) => format!("no {} version supports it yet; {}", short(&error.driver), not_yet.newest()),
                             None => format!("no {} version fits it", short(&error.driver)),
                         },
                         _ => error.to_string(),
@@ -130,7 +130,7 @@ mod tests {
         );
         assert_eq!(
             say("v1.35.1", None, compatible),
-            "true Healthy: Kubernetes 1.36 fits with CPI 1.36.0 and CSI 3.8.0, 1.37 does not: no CSI version names it yet; the newest, 3.8.0, \
+            "true Healthy: Kubernetes 1.36 fits with CPI 1.36.0 and CSI 3.8.0, 1.37 does not: no CSI version supports it yet; the newest, 3.8.0, \
              supports Kubernetes up to 1.36"
         );
         assert_eq!(

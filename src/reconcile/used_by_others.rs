@@ -49,7 +49,7 @@ fn runs_a_driver(workload: &Object) -> bool {
 fn sentences(changed: &[ObjectId], workloads: &[Object], apply_set: &str) -> Vec<String> {
     let users = users(workloads, apply_set);
     let used = changed.iter().filter_map(|id| Some((id, users.get(id)?)));
-    used.map(|(id, user)| format!("{id} gets another content, and {user} uses it"))
+    used.map(|(id, user)| format!("the content of {id} would change, and {user} uses it"))
         .collect()
 }
 
@@ -68,7 +68,7 @@ mod tests {
         assert_eq!(sentences(&[id("other")], &workloads, "set"), Vec::<String>::new());
         assert_eq!(
             sentences(&[id("other"), id("settings")], &workloads, "set"),
-            ["ConfigMap n/settings gets another content, and Deployment n/shop uses it"]
+            ["the content of ConfigMap n/settings would change, and Deployment n/shop uses it"]
         );
     }
 }

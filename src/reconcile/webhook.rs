@@ -34,7 +34,7 @@ fn not_asked_for() -> Precondition {
         kind: CONDITION,
         holds: None,
         reason: Reason::NotRequested,
-        message: "the webhook of CSI is not asked for".into(),
+        message: "the webhook of CSI is not requested".into(),
     }
 }
 
@@ -206,7 +206,7 @@ impl Live {
                 kind: CONDITION,
                 holds: None,
                 reason: Reason::Progressing,
-                message: "the webhook is not in place yet".into(),
+                message: "the webhook is not installed yet".into(),
             };
         };
         match verify(certificate, bundle, name, now) {

@@ -43,7 +43,7 @@ pub(super) fn closed(config: &VDOConfig, now: Timestamp) -> Option<Closed> {
         }),
         Err(error) => Some(Closed {
             reason: Reason::MaintenanceWindowInvalid,
-            waits: format!("for the maintenance windows to be corrected: {error}"),
+            waits: format!("until the maintenance windows are corrected: {error}"),
         }),
     }
 }
@@ -52,7 +52,7 @@ pub(super) fn closed(config: &VDOConfig, now: Timestamp) -> Option<Closed> {
 pub fn report_windows(config: &VDOConfig, now: Timestamp, report: &mut Report) {
     const KIND: ConditionType = ConditionType::MaintenanceWindow;
     let none = match config.spec.approval {
-        Approval::Manual => "; nothing waits for it, because spec.approval is Manual",
+        Approval::Manual => "; no change waits for a window, because spec.approval is Manual",
         Approval::Automatic => "",
     };
     report.window = match standing(&config.spec.maintenance_windows, now) {

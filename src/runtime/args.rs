@@ -8,81 +8,82 @@ use std::path::PathBuf;
 use std::time::Duration;
 use vdo_api::types::interval;
 
-/// Keeps the vSphere drivers of one cluster chosen, installed, configured and healthy.
+/// Chooses, installs and configures the vSphere drivers of one cluster, and keeps the drivers healthy.
 ///
 /// Runs inside the cluster with its service account, or outside with a kubeconfig.
 #[derive(Debug, Clone, PartialEq, Eq, Parser)]
 #[command(name = "vdo-operator", version)]
 pub struct Args {
-    /// The namespace in which VDOConfig, vSphere connections and their Secrets are read
+    /// The namespace of the VDOConfig, the vSphere connections and their Secrets
     #[arg(long, env = "VDO_NAMESPACE", default_value = "vmware-system-vdo")]
     pub namespace: String,
 
-    /// Where /healthz, /readyz and /metrics are served
+    /// The address and port for /healthz, /readyz and /metrics
     #[arg(long, env = "VDO_LISTEN", default_value = "0.0.0.0:8080")]
     pub listen: SocketAddr,
 
-    /// Whether /metrics needs a bearer token. The API server says whose it is and whether that user may get /metrics;
-    /// apply deploy/monitoring/metrics-auth.yaml for the rights. Probes never need one
+    /// Whether /metrics requires a bearer token. The API server checks the token, and whether the user of the token may get /metrics; the
+    /// operator gets the rights for these checks from deploy/monitoring/metrics-auth.yaml. Probes never require a token
     #[arg(long, env = "VDO_METRICS_AUTH", value_name = "BOOL", default_value_t = false, action = clap::ArgAction::Set,
         num_args = 0..=1, require_equals = true, default_missing_value = "true")]
     pub metrics_auth: bool,
 
-    /// What is logged: error, warn, info, debug, trace, or a filter such as info,vdo::vcenter=debug
+    /// The log level: error, warn, info, debug, trace, or a filter such as info,vdo::vcenter=debug
     #[arg(long, env = "VDO_LOG_LEVEL", default_value = "info")]
     pub log_level: String,
 
-    /// How it is logged
+    /// The format of the log
     #[arg(long, env = "VDO_LOG_FORMAT", default_value = "text", value_enum)]
     pub log_format: LogFormat,
 
-    /// Where the matrix comes from instead of from this program: an index file, a folder with index.yaml, or an address with https://, oci://
-    /// or configmap://. Charts are beside it. A file is read again at every look, a ConfigMap when it changes, another address every
-    /// --matrix-interval; an index that cannot be used never takes the place of the one before
+    /// The source of the compatibility matrix, instead of the built-in matrix: an index file, a folder with index.yaml, or an https://,
+    /// oci:// or configmap:// address. The charts are next to the index. The operator reads a file each time that it uses the matrix, a
+    /// ConfigMap when it changes, and any other address every --matrix-interval. An index that cannot be used never replaces the previous
+    /// index
     #[arg(long, env = "VDO_MATRIX", value_name = "SOURCE")]
     pub matrix: Option<String>,
 
-    /// How often the source of the matrix is asked whether there is a newer one, for example 1h. After a failure it is asked sooner
+    /// How often the operator checks the source for a newer matrix, for example 1h. After a failure, the operator checks sooner
     #[arg(long, env = "VDO_MATRIX_INTERVAL", default_value = "1h", value_parser = interval)]
     pub matrix_interval: Duration,
 
-    /// A folder with the files of a Secret for the source of the matrix: username and password, or bearerToken; tls.crt and tls.key; ca.crt,
-    /// which takes the place of this machine's certificate authorities. It is read again before every request
+    /// A folder with the credentials for the source of the matrix. Possible files: username and password, or bearerToken; tls.crt and
+    /// tls.key; ca.crt, which replaces the certificate authorities of this machine. The operator reads the folder before every request
     #[arg(long, env = "VDO_MATRIX_CREDENTIALS", value_name = "FOLDER")]
     pub matrix_credentials: Option<PathBuf>,
 
-    /// A file with public keys (PEM), or a folder of such files. A matrix from elsewhere is used only if one of these keys signed it:
-    /// index.yaml.sig or index.yaml.sigstore.json beside it
+    /// A file with public keys (PEM), or a folder of such files. A matrix that is not built in is used only if one of these keys has signed
+    /// it; the signature is index.yaml.sig or index.yaml.sigstore.json next to the index
     #[arg(long, env = "VDO_MATRIX_KEYS", value_name = "PATH")]
     pub matrix_keys: Option<PathBuf>,
 
-    /// How often everything is looked at again although nothing seems to have changed, for example 10m
+    /// How often the operator checks everything again without a change event, for example 10m
     #[arg(long, env = "VDO_RESYNC_INTERVAL", default_value = "10m", value_parser = interval)]
     pub resync_interval: Duration,
 
-    /// How often every vCenter is asked who it is, for example 10m
+    /// How often the operator checks the connection to every vCenter, for example 10m
     #[arg(long, env = "VDO_CONNECTION_INTERVAL", default_value = "10m", value_parser = interval)]
     pub connection_interval: Duration,
 
-    /// Whether the API server tries every change in a dry run before the first one is made. Without it, a refusal is met half-way,
-    /// and an installation asks half as much
+    /// Whether the API server tries all changes in a dry run before the first change is made. Without the dry run, the API server can
+    /// refuse a change halfway, but an installation sends only half as many requests
     #[arg(long, env = "VDO_SERVER_DRY_RUN", value_name = "BOOL", default_value_t = true, action = clap::ArgAction::Set)]
     pub server_dry_run: bool,
 
-    /// How long the deletion of an object may take before the status says what blocks it, for example 5m
+    /// How long the deletion of an object may take before the status reports the cause of the delay, for example 5m
     #[arg(long, env = "VDO_DELETION_PATIENCE", default_value = "5m", value_parser = interval)]
     pub deletion_patience: Duration,
 
-    /// The name under which this operator holds the Lease, which no other one has at the same time; in a cluster the name of
-    /// its pod. One is made up when none is given
+    /// The name of this operator in the leader election Lease, which no other operator may use at the same time. In a cluster, this is the
+    /// name of the pod; default: a generated name
     #[arg(long, env = "VDO_IDENTITY")]
     pub identity: Option<String>,
 
-    /// The OperatorCondition in which OLM reads whether this operator may be upgraded; OLM sets it
+    /// The OperatorCondition from which OLM reads whether this operator may be upgraded; OLM sets this value
     #[arg(long, env = "OPERATOR_CONDITION_NAME", value_name = "NAME")]
     pub operator_condition: Option<String>,
 
-    /// A kubeconfig, to run outside of the cluster
+    /// The kubeconfig file for an operator that runs outside of the cluster
     #[arg(long, env = "VDO_KUBECONFIG", value_name = "FILE")]
     pub kubeconfig: Option<PathBuf>,
 }

@@ -29,7 +29,7 @@ impl fmt::Display for Overdue {
             .iter()
             .map(|(name, late)| format!("{name} ({} s late)", late.as_secs()))
             .collect();
-        write!(f, "no sign of life from {}", all.join(", "))
+        write!(f, "no heartbeat from {}", all.join(", "))
     }
 }
 
@@ -121,12 +121,12 @@ mod tests {
             (
                 vec![run.clone(), watch.clone()],
                 121,
-                Some("no sign of life from watch of Pod n/ (1 s late)"),
+                Some("no heartbeat from watch of Pod n/ (1 s late)"),
             ),
             (
                 vec![run, watch],
                 1000,
-                Some("no sign of life from watch of Pod n/ (880 s late), reconcile of VDOConfig vdo (100 s late)"),
+                Some("no heartbeat from watch of Pod n/ (880 s late), reconcile of VDOConfig vdo (100 s late)"),
             ),
         ] {
             let found = verdict(&beats, at(now)).err().map(|overdue| overdue.to_string());

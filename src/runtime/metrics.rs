@@ -182,7 +182,7 @@ impl Metrics {
         );
         registry.register(
             "connection_up",
-            "1 when the vCenter of a connection answered as it should",
+            "1 when the vCenter of a connection passed its last check",
             metrics.connections.clone(),
         );
         registry.register(
@@ -196,18 +196,18 @@ impl Metrics {
         registry.register("condition", "1 for the status that each condition has", metrics.conditions.clone());
         registry.register(
             "events",
-            "Events that were published, or held because the same was reported a moment ago",
+            "Events that were published, or held back because the same event was published a moment ago",
             metrics.events.clone(),
         );
         registry.register(
             "matrix_age_seconds",
-            "How long ago the compatibility matrix in use was made, by its own word",
+            "The age of the compatibility matrix in use, by the time at which it was generated",
             metrics.matrix_age.clone(),
         );
         registry.register("leader", "1 while this operator holds the Lease and acts", metrics.leader.clone());
         registry.register(
             "lease_failures",
-            "Looks at the Lease after which no operator was known to lead",
+            "Checks of the Lease that found no leader",
             metrics.lease_failures.clone(),
         );
         let build: Family<Vec<(&'static str, &'static str)>, Gauge> = Family::default();
@@ -216,7 +216,7 @@ impl Metrics {
         Self { registry, ..metrics }
     }
 
-    /// A look at the Lease ended: whether this operator leads, and whether no one is known to lead.
+    /// A check of the Lease ended: whether this operator leads, and whether the check found no leader.
     pub fn lease(&self, leads: bool, leaderless: bool) {
         self.leader.set(leads.into());
         if leaderless {

@@ -101,7 +101,7 @@ fn hostile() -> Vec<(String, Vec<u8>, &'static str)> {
     for (expected, names) in [
         ("is absolute", &["/etc/passwd", "/", "//top/x", "/top/first", "///"][..]),
         (
-            "leaves its folder",
+            "leads out of its folder",
             &[
                 "..",
                 "../x",
@@ -115,7 +115,7 @@ fn hostile() -> Vec<(String, Vec<u8>, &'static str)> {
             ],
         ),
         (
-            "is written for another system",
+            "has a backslash or a colon in its name",
             &[
                 "C:\\x",
                 "C:/x",
@@ -137,7 +137,7 @@ fn hostile() -> Vec<(String, Vec<u8>, &'static str)> {
             &["top/a\nb", "top/a\tb", "top/\u{1b}[2J", "top/\u{7f}", "top/a\rb", "top/\u{8}x"],
         ),
         (
-            "beyond ASCII",
+            "not ASCII",
             &[
                 "top/\u{e9}",
                 "top/e\u{301}",
@@ -150,7 +150,7 @@ fn hostile() -> Vec<(String, Vec<u8>, &'static str)> {
             ],
         ),
         (
-            "some system interprets",
+            "has special characters in its name",
             &[
                 "top/%2e%2e/x",
                 "..%2fx",
@@ -164,7 +164,7 @@ fn hostile() -> Vec<(String, Vec<u8>, &'static str)> {
             ],
         ),
         (
-            "which some systems drop",
+            "starts or ends with a blank, or ends with a dot",
             &["top/a.", "top/a ", "top/ a", "top./x", "top /x", " /x", "top/.. /x", "top/..."],
         ),
         ("has no folder", &["Chart.yaml", "x"]),
@@ -172,7 +172,7 @@ fn hostile() -> Vec<(String, Vec<u8>, &'static str)> {
         ("appears twice;", &["top/first"]),
         ("in capital and small letters", &["top/First", "top/FIRST"]),
         ("lies below a file", &["top/first/x", "top/first/x/y", "top/FIRST/x"]),
-        ("lies too deep", &["top/1/2/3/4/5/6/7/8", "top/a/a/a/a/a/a/a/a/a/a/a/a"]),
+        ("is nested too deep", &["top/1/2/3/4/5/6/7/8", "top/a/a/a/a/a/a/a/a/a/a/a/a"]),
     ] {
         for name in names {
             all.push((format!("name {name:?}"), second(name.as_bytes(), b'0', b""), expected));
@@ -229,7 +229,7 @@ fn hostile() -> Vec<(String, Vec<u8>, &'static str)> {
     ];
     all.push(("GNU long name".into(), gzip(&raw(&long, |_| {}, true)), "header of another member"));
     all.push(("folder with content".into(), second(b"top/x/", b'5', b"1"), "folder with content"));
-    all.push(("folder outside".into(), second(b"../x/", b'5', b""), "leaves its folder"));
+    all.push(("folder outside".into(), second(b"../x/", b'5', b""), "leads out of its folder"));
     all.push(("absolute folder".into(), second(b"/x/", b'5', b""), "is absolute"));
     all.push((
         "folder of another top".into(),
@@ -244,7 +244,7 @@ fn hostile() -> Vec<(String, Vec<u8>, &'static str)> {
     all.push((
         "path in the prefix".into(),
         changed(|header| header[345..348].copy_from_slice(b"../")),
-        "leaves its folder",
+        "leads out of its folder",
     ));
     all.push((
         "long path".into(),
@@ -276,12 +276,16 @@ fn hostile() -> Vec<(String, Vec<u8>, &'static str)> {
     );
     all.push(("wrong checksum".into(), gzip(&wrong), "checksum of a member's header"));
     let honest = raw(&[(b"top/first".to_vec(), b'0', b"1".to_vec())], |_| {}, true);
-    all.push(("no mark of the end".into(), gzip(&honest[..1024]), "without the mark of its end"));
-    all.push(("half a header".into(), gzip(&honest[..300]), "without the mark of its end"));
+    all.push(("no mark of the end".into(), gzip(&honest[..1024]), "no end-of-archive mark"));
+    all.push(("half a header".into(), gzip(&honest[..300]), "no end-of-archive mark"));
     all.push(("cut in a member".into(), gzip(&honest[..600]), "a member is cut off"));
     let mut behind = honest.clone();
     behind.extend(&honest);
-    all.push(("a second archive behind".into(), gzip(&behind), "something behind its end"));
+    all.push((
+        "a second archive behind".into(),
+        gzip(&behind),
+        "data after its end-of-archive mark",
+    ));
     all.push(("nothing".into(), Vec::new(), "not a gzipped tar archive"));
     all.push(("no gzip".into(), honest.clone(), "not a gzipped tar archive"));
     all.push(("a web page".into(), b"<html>login</html>".to_vec(), "not a gzipped tar archive"));
@@ -293,16 +297,20 @@ fn hostile() -> Vec<(String, Vec<u8>, &'static str)> {
         bytes[at] ^= 1;
         all.push((label.into(), bytes, "not a gzipped tar archive"));
     }
-    all.push(("garbage behind gzip".into(), [&packed[..], b"x"].concat(), "behind the gzip data"));
+    all.push((
+        "garbage behind gzip".into(),
+        [&packed[..], b"x"].concat(),
+        "after the end of the gzip data",
+    ));
     all.push((
         "zeroes behind gzip".into(),
         [&packed[..], &[0; 512]].concat(),
-        "behind the gzip data",
+        "after the end of the gzip data",
     ));
     all.push((
         "two gzip members".into(),
         [&packed[..], &packed[..]].concat(),
-        "behind the gzip data",
+        "after the end of the gzip data",
     ));
     all.push(("empty archive".into(), gzip(&[0; 1024]), "the package is empty"));
     all.push((
@@ -311,7 +319,7 @@ fn hostile() -> Vec<(String, Vec<u8>, &'static str)> {
         "the package is empty",
     ));
     all.push(("text in gzip".into(), gzip(&[b'a'; 2048]), "checksum of a member's header"));
-    all.push(("gzip in gzip".into(), gzip(&packed), "without the mark of its end"));
+    all.push(("gzip in gzip".into(), gzip(&packed), "no end-of-archive mark"));
     let member = |name: String| (name.into_bytes(), b'0', Vec::new());
     let many: Vec<Member> = (0..=archive::FILES_LIMIT).map(|i| member(format!("top/{i}"))).collect();
     all.push(("many members".into(), gzip(&raw(&many, |_| {}, true)), "the number of members"));

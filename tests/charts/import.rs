@@ -332,7 +332,7 @@ fn import_image_without_version_is_found_and_can_be_named() {
     let toy = imported("1.0.0", pod).unwrap();
     assert_eq!(
         toy.findings,
-        ["Pod a: the image example.com/agent:latest is whatever is latest; name a version"]
+        ["Pod a: the image example.com/agent:latest has the tag latest; name a version"]
     );
     assert_eq!(unexpected(&opened(&toy, "1.0.0"), &objects(pod)), compare::Judgement::default());
     let mut named = wanted("1.0.0");

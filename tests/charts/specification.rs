@@ -107,8 +107,8 @@ fn options_that_a_version_cannot_use_are_named() -> Result<(), Box<dyn std::erro
     let unknown = |option: &str, version: &str| {
         format!("spec.storageProvider.{option} has no effect with CSI {version}: it has no feature state of this name")
     };
-    let url = "spec.storageProvider.fileVolumes.vsanDataStoreUrl has no effect with CSI 3.7.3: CSI 3.2.0 and later choose file-share \
-               datastores by the clusters with file service";
+    let url = "spec.storageProvider.fileVolumes.vsanDataStoreUrl has no effect with CSI 3.7.3: CSI 3.2.0 and later choose the \
+               datastores of file shares by the clusters that have the file service";
     for (version, expected) in [
         (
             "3.1.0",

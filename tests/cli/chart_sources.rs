@@ -177,19 +177,19 @@ fn chart_import_writes_a_whole_chart_that_is_found_by_its_version() {
     assert_eq!((code, talk.as_str()), (Some(0), "wrote charts/toy\n"), "{text}");
     assert_eq!(
         text,
-        "toy 1.0.0: 1 object\n- the value namespace is toys, where most objects live\n"
+        "toy 1.0.0: 1 object\n- the value namespace is toys, the namespace of most objects\n"
     );
     for (version, files, says) in [
         ("1.0.0", &["one.yaml"][..], "charts/toy has this release already\n"),
         (
             "1.0.1",
             &["two.yaml"],
-            "wrote charts/toy/releases/1.0.yaml: the templates are those of the releases that are there\n",
+            "wrote charts/toy/releases/1.0.yaml: this release has the same templates as the existing releases\n",
         ),
         (
             "1.1.0",
             &["other.yaml"],
-            "wrote charts/toy-1.1.0: other releases have other templates\n",
+            "wrote charts/toy-1.1.0, because the existing releases have other templates\n",
         ),
     ] {
         let (code, _, talk) = import(version, files);

@@ -43,7 +43,7 @@ fn chart_compare_same_manifest_has_no_differences() {
     assert_eq!((code, data.as_str()), (Some(0), ""));
     assert_eq!(
         talk,
-        "vsphere-csi 3.7.3: 15 objects compared with 15 of the driver: 0 differences, 0 of them intended\n"
+        "vsphere-csi 3.7.3: 15 objects compared with 15 in the manifests of the driver: 0 differences, 0 of them intended\n"
     );
     // The order of documents means nothing.
     let reversed: Vec<&str> = own.split("---\n").collect::<Vec<_>>().into_iter().rev().collect();

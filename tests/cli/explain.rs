@@ -65,7 +65,7 @@ fn explain_every_condition_has_meaning_and_reasons() {
         "{text}"
     );
     let (_, text, _) = vdoctl(&["UpgradeAvailable"]);
-    assert!(text.contains("Where it is not reported, it is False."), "{text}");
+    assert!(text.contains("If the condition is not reported, it counts as False."), "{text}");
 }
 
 #[test]

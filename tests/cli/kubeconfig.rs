@@ -82,7 +82,7 @@ fn plugin_that_hangs_is_named_when_the_time_is_over() {
         assert_eq!(
             said,
             "exit 7\n--- stdout\n--- stderr\nerror: the command \"sh\", which the kubeconfig names for the credentials, has not answered \
-             within 1.8 s\n  Run it by hand to see what it waits for.\n  Or give it longer with --timeout.\n"
+             within 1.8 s\n  Run this command by hand to see what it waits for.\n  Or wait longer with --timeout.\n"
         );
     }
 }

@@ -168,7 +168,7 @@ fn matrix_expired_or_with_unknown_fields_is_warned_of() {
     for verb in ["explain", "why-not csi 2.0.0", "resolve --what-if-kubernetes 1.35"] {
         let text = seen(vdoctl(&asked(EXPIRED, verb, "1.34", "")));
         assert!(
-            text.contains("was good until 2020-06-01") && text.contains("did you mean note?"),
+            text.contains("expired at 2020-06-01") && text.contains("did you mean note?"),
             "{verb}: {text}"
         );
     }
@@ -201,14 +201,14 @@ fn matrix_resolve_contradicting_flags_are_rejected() {
         (
             "--driver cpi --feature snapshots",
             2,
-            "--feature snapshots is about vsphere-csi, which is not to be chosen",
+            "--feature snapshots belongs to vsphere-csi, and no version of that driver is to be chosen",
         ),
         ("--feature snapshot", 3, "Did you mean snapshots?"),
         ("--installed csi", 2, "--installed csi names no version"),
         (
             "--driver cpi --installed csi=4.0.0",
             0,
-            "--installed vsphere-csi makes no difference",
+            "--installed vsphere-csi has no effect",
         ),
     ] {
         let arguments = asked(EDGES, "resolve", "1.34", more);

@@ -330,7 +330,7 @@ async fn mirror_copied_from_a_mirror_of_one_platform_says_that_it_has_no_other()
     )?;
     assert_eq!(refused.code, 2, "{}", refused.out);
     assert!(
-        refused.err.contains("has images for linux/arm64, and not for linux/amd64"),
+        refused.err.contains("has images for linux/arm64, but not for linux/amd64"),
         "{}",
         refused.err
     );

@@ -73,7 +73,7 @@ fn cli_without_a_verb_shows_steps_for_what_is_there() {
     command.env("KUBECONFIG", folder.path().join("config")).env("VDO_TIMEOUT", "1s");
     let said = seen(command);
     assert!(
-        said.starts_with("exit 0\n") && said.contains("The cluster could not be asked: ") && said.contains("vdoctl options"),
+        said.starts_with("exit 0\n") && said.contains("The cluster could not be read: ") && said.contains("vdoctl options"),
         "{said}"
     );
 }

@@ -145,7 +145,7 @@ fn publish_version_that_is_there_changes_nothing_and_other_content_is_refused() 
     let other = publisher.toy_package("1.0.0", "apps/v1", "toy", "  extra: yes\n");
     let shown = seen(vdoctl(&publisher.with(&[&["matrix", "publish", &other], &flags[..]].concat())));
     assert!(
-        shown.starts_with("exit 4") && shown.contains("what was published is never changed"),
+        shown.starts_with("exit 4") && shown.contains("a published version is never changed"),
         "{shown}"
     );
     assert_eq!(publisher.files(), before);
@@ -269,7 +269,7 @@ fn publish_into_what_is_no_matrix_is_refused() {
     let nowhere = publish(&format!("{place}/nowhere"));
     assert!(nowhere.starts_with("exit 3") && nowhere.contains("vdoctl matrix init"), "{nowhere}");
     for (content, said) in [
-        ("<html>log in</html>", "no matrix index"),
+        ("<html>log in</html>", "not a matrix index"),
         ("CSI: {}\nCPI: {}\n", "original operator"),
         (
             "apiVersion: vdo.vmware.com/matrix/v2\nkind: CompatibilityMatrix\nversion: 1\ndrivers: {}\n",

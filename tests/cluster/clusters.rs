@@ -144,7 +144,7 @@ fn status_of_several_clusters_is_one_table_with_problems_first() -> Result<()> {
         let said = desk.ends(5, "status --all-contexts -o name")?;
         ensure!(said.0 == "dead\nwest\neast\n", "{said:?}");
         ensure!(
-            said.1 == "east is the cluster and user of 1 other context, too, and was asked once: apps\n",
+            said.1 == "east has the same cluster and user as 1 other context, so this cluster was asked once: apps\n",
             "{said:?}"
         );
         let yaml = vdo_api::yaml::load_value(&desk.ends(3, "status --contexts west,east -o yaml")?.0)?;
@@ -192,7 +192,8 @@ fn report_of_several_clusters_is_one_page_with_what_answered() -> Result<()> {
         let desk = Desk::of(east, west, 0)?;
         let (out, said) = desk.ends(5, "report --html all.html --contexts east,dead,west")?;
         ensure!(
-            out.is_empty() && said.contains("only in the table: dead: cluster dead at https://127.0.0.1:9 cannot be reached"),
+            out.is_empty()
+                && said.contains("dead is only in the table, without details: cluster dead at https://127.0.0.1:9 cannot be reached"),
             "{said}"
         );
         let page = std::fs::read_to_string(desk.folder.path().join("all.html"))?;

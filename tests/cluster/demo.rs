@@ -210,7 +210,7 @@ fn taken_over(from: &str, words: &[&str]) -> Result<()> {
             &first,
             &[
                 "$ vdoctl adopt",
-                "connection vc1 leads to a vCenter of the drivers",
+                "connection vc1 already exists for a vCenter of the drivers",
                 "$ vdoctl wait",
             ],
         );
@@ -225,7 +225,10 @@ fn taken_over(from: &str, words: &[&str]) -> Result<()> {
 #[test]
 #[ignore = "long"]
 fn demo_takes_over_a_release_of_helm_and_keeps_every_pod() -> Result<()> {
-    taken_over("helm", &["What happens:", "6 of 6 pods of the drivers were not restarted"])
+    taken_over(
+        "helm",
+        &["What the operator would do:", "6 of 6 pods of the drivers were not restarted"],
+    )
 }
 
 #[test]
@@ -236,7 +239,7 @@ fn demo_moves_the_drivers_of_rancher() -> Result<()> {
         &[
             "move it with: vdoctl adopt --move",
             "$ vdoctl adopt --move --yes",
-            "The last step, after which no way leads back",
+            "The last step, which cannot be undone",
         ],
     )
 }

@@ -51,9 +51,9 @@ const NOT_HERE: [(&str, &str); 8] = [
     ("vdoctl history csi 3 -o yaml", "has no revision 3 in its history"),
     (
         "vdoctl configure connection vc1 --fetch-certificate",
-        "there is no terminal to ask whether it is the right one",
+        "there is no terminal to ask whether the certificate is the right one",
     ),
-    ("vdoctl users rotate", "which vdoctl did not make"),
+    ("vdoctl users rotate", "and not an account that vdoctl made"),
     ("vdoctl doctor --undo", "name another file with --record FILE"),
     ("vdoctl logs", "no pod of operator is in cluster"),
     ("vdoctl selftest", "no StorageClass is the default of the cluster"),

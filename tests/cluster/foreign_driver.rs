@@ -169,7 +169,7 @@ fn foreign_name_alone_is_mentioned_and_blocks_nothing() -> Result<()> {
         let found = condition(&config, "NoForeignDriver");
         let message = found["message"].to_string();
         ensure!(
-            found["status"] == "True" && message.contains("Deployment default/") && message.contains("only looks like one"),
+            found["status"] == "True" && message.contains("Deployment default/") && message.contains("only looks like a driver"),
             "{found}"
         );
 

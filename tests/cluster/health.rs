@@ -156,10 +156,10 @@ fn pod_with_crashing_container_is_named_with_termination_message() -> Result<()>
         bed.api("v1", "Pod", CSI)
             .patch_status(&name, &PatchParams::default(), &Patch::Merge(&change))
             .await?;
-        let ready = until_condition(bed, "Ready", |c| c["message"].as_str().is_some_and(|m| m.contains("it said: "))).await?;
+        let ready = until_condition(bed, "Ready", |c| c["message"].as_str().is_some_and(|m| m.contains("its last output: "))).await?;
         let message = ready["message"].as_str().unwrap_or_default();
         ensure!(
-            message.contains("it said: cannot log in: password=****** was refused, as was ******;"),
+            message.contains("its last output: cannot log in: password=****** was refused, as was ******;"),
             "{message}"
         );
         let config = config(bed).await?;
@@ -213,10 +213,10 @@ fn log_of_crashed_container_is_read_and_quoted_masked() -> Result<()> {
         .await?;
         let mark = bed.cluster.audit().mark().await?;
         crash(bed, &name).await?;
-        let ready = until_condition(bed, "Ready", |c| c["message"].as_str().is_some_and(|m| m.contains("it said: "))).await?;
+        let ready = until_condition(bed, "Ready", |c| c["message"].as_str().is_some_and(|m| m.contains("its last output: "))).await?;
         let message = ready["message"].as_str().unwrap_or_default();
         ensure!(
-            message.contains(r#"it said: "cannot log in" password=****** as="user with ******" err="refused";"#),
+            message.contains(r#"its last output: "cannot log in" password=****** as="user with ******" err="refused";"#),
             "{message}"
         );
         let container = message

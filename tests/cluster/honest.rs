@@ -76,7 +76,7 @@ fn status_and_doctor_without_operator_say_since_when_and_exit_with_1() -> Result
             &out,
             &[
                 "operator not running for 3m (Lease kube-system/vdo-operator released",
-                "below is what it last knew",
+                "the lines below show its last report",
                 "LAST KNOWN",
                 "vdoctl deploy",
             ],
@@ -149,7 +149,7 @@ fn status_with_no_eligible_node_asks_for_something_and_exits_with_1() -> Result<
             bed.merge("v1", "Node", "", node, json!({"spec": {"unschedulable": true}})).await?;
         }
         bed.delete("apps/v1", "Deployment", CSI, CONTROLLER).await?;
-        let shown = until_shown(bed, 1, &["✗", "NoEligibleNode", "Fix what is marked ✗"]).await?;
+        let shown = until_shown(bed, 1, &["✗", "NoEligibleNode", "Fix the lines marked ✗"]).await?;
         ensure!(!shown.contains("Nothing to do"), "{shown}");
         for (node, _) in NODES {
             bed.merge("v1", "Node", "", node, json!({"spec": {"unschedulable": null}})).await?;

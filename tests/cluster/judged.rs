@@ -73,7 +73,12 @@ fn verbs_without_an_operator_say_so_and_how_to_start_it() -> Result<()> {
         bed.delete("coordination.k8s.io/v1", "Lease", "kube-system", "vdo-operator").await?;
         ends_early(bed, &["wait"], &["not ready", "is scaled to 0", START])?;
         ends_early(bed, &["wait", "--for", "StorageReady"], &["not reached", "is scaled to 0", START])?;
-        says(bed, 1, &["reconcile"], &["nothing reconciles VDOConfig", "is scaled to 0", START])?;
+        says(
+            bed,
+            1,
+            &["reconcile"],
+            &["no operator reconciles VDOConfig", "is scaled to 0", START],
+        )?;
         let woken = bed.get(VDO, "VDOConfig", NS, "vdo").await?["metadata"]["annotations"]["vdo.vmware.com/reconcile-at"].clone();
         ensure!(woken.is_null(), "{woken}");
         says(bed, 1, &["resume"], &["is managed already", "operator not running", START])?;
@@ -208,7 +213,12 @@ fn waits_end_early_where_a_pin_does_not_fit() -> Result<()> {
 fn verbs_with_wait_end_when_the_operator_has_acted() -> Result<()> {
     INSTALLED.run(async |bed| {
         let health = async || anyhow::Ok(bed.get(VDO, "VDOConfig", NS, "vdo").await?["status"].clone());
-        says(bed, 0, &["pause", "--wait"], &["is paused", "the operator has acted on it"])?;
+        says(
+            bed,
+            0,
+            &["pause", "--wait"],
+            &["is paused", "the operator has acted on the request"],
+        )?;
         let status = health().await?;
         ensure!(
             status["health"] == "Paused" && status["lastHandledReconcileAt"].is_string(),
@@ -228,7 +238,7 @@ fn verbs_with_wait_end_when_the_operator_has_acted() -> Result<()> {
             .get("apps/v1", "Deployment", "vmware-system-csi", "vsphere-csi-controller")
             .await?;
         ensure!(controller.to_string().contains("DEVELOPMENT"), "{controller}");
-        says(bed, 0, &["rollback", "csi", "--wait"], &["goes back to revision", "healthy"])?;
+        says(bed, 0, &["rollback", "csi", "--wait"], &["is rolled back to revision", "healthy"])?;
         let controller = bed
             .get("apps/v1", "Deployment", "vmware-system-csi", "vsphere-csi-controller")
             .await?;

@@ -210,7 +210,7 @@ fn operator_started_with_broken_matrix_keeps_what_runs() -> Result<()> {
             let found = condition(&bed.get(VDO, "VDOConfig", NS, "vdo").await?, "MatrixFresh");
             let kept = found["message"]
                 .as_str()
-                .is_some_and(|message| message.contains("version 7001 from before is"));
+                .is_some_and(|message| message.contains("previous version 7001 is used"));
             Ok(Probe::when(kept && found["reason"] == "MatrixInvalid", found))
         })
         .await?;
@@ -275,7 +275,7 @@ fn vdoctl_with_another_matrix_than_the_operator_reports_it() -> Result<()> {
             assert!(code == 1 && other.contains("driver:v3.7.3"), "{verb} with another: {other}");
             assert!(
                 said.contains(&format!(
-                    "another matrix than this: {operator}, version 7002; without --matrix the answer is as it decides"
+                    "another matrix: {operator}, version 7002. Without --matrix, this answer uses the matrix of the operator"
                 )),
                 "{said}"
             );

@@ -190,7 +190,7 @@ fn openshift_storage_driver_is_left_alone_until_it_is_removed_and_gone() -> Resu
         bed.until_ready().await?;
         // OpenShift's driver is switched on again: VDO's is kept, and the condition says what that means.
         switch(&bed, "Managed").await?;
-        until_refused(&bed, &["refuse every upgrade of OpenShift"]).await?;
+        until_refused(&bed, &["OpenShift would refuse every upgrade"]).await?;
         ensure!(
             bed.get("apps/v1", "DaemonSet", CSI_NS, "vsphere-csi-node").await? != Value::Null,
             "a driver that runs was removed"
@@ -269,7 +269,7 @@ fn pods_that_are_refused_are_reported_in_the_words_of_the_api_server() -> Result
         until("the refusal in the condition", PATIENCE, async || {
             let found = condition(&bed.get(VDO, "VDOConfig", NS, "vdo").await?, "StorageReady");
             let message = found["message"].as_str().unwrap_or_default();
-            let said = message.contains("DaemonSet vmware-system-csi/vsphere-csi-node cannot make its pods") && message.contains(refused);
+            let said = message.contains("DaemonSet vmware-system-csi/vsphere-csi-node cannot create its pods") && message.contains(refused);
             Ok(Probe::when(said && found["reason"] == "PodsFailing", &found))
         })
         .await?;

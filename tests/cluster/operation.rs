@@ -147,7 +147,7 @@ fn preview_of_a_change_shows_its_plan_and_writes_nothing() -> Result<()> {
                 )?,
             ],
         )?;
-        has(&err, &["would not act"])?;
+        has(&err, &["would have no effect"])?;
         ensure!(written(bed).await? == before, "a preview has written");
         Ok(())
     })
@@ -173,7 +173,7 @@ fn configure_and_secrets_write_only_what_was_checked() -> Result<()> {
             &[
                 "Authenticated",
                 "so nothing was written",
-                "Run it again with the right user name and password",
+                "Run the command again with the right user name and password",
             ],
         )?;
         ensure!(!format!("{out}{err}").contains("in the Secret"), "{out}{err}");

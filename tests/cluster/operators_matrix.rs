@@ -122,14 +122,14 @@ fn verbs_decide_with_the_matrix_of_the_operator() -> Result<()> {
                 "no differences for CPI; CSI cannot be planned",
             ],
         )?;
-        lacks(&plan, &["To do it"])?;
+        lacks(&plan, &["To upgrade"])?;
         has(
             &ends(bed, 4, &["upgrade", "apply", "--yes", "--to", "csi=3.8.0"])?,
             &["nothing was changed", "withdrawn"],
         )?;
         // Not with another matrix either: the operator decides.
         let other = ["upgrade", "apply", "--yes", "--to", "csi=3.8.0", "--matrix", "embedded"];
-        has(&ends(bed, 4, &other)?, &["the operator decides with another matrix", PLACE])?;
+        has(&ends(bed, 4, &other)?, &["the operator uses another matrix", PLACE])?;
         let plan = ends(bed, 1, &["upgrade", "plan", "--matrix", "embedded"])?;
         has(
             &plan,
@@ -154,7 +154,7 @@ fn verbs_decide_with_the_matrix_of_the_operator() -> Result<()> {
             &plan,
             &[
                 "CSI 3.7.3 → 3.8.1 (upgrade): newest that supports Kubernetes",
-                "To do it: vdoctl upgrade apply",
+                "To upgrade: vdoctl upgrade apply",
             ],
         )?;
         has(
@@ -204,7 +204,7 @@ fn verbs_decide_with_the_matrix_of_the_operator() -> Result<()> {
         has(&ends(bed, 0, &["matrix", "show", "csi", "3.8.1"])?, &["MATRIX version 7002"])?;
         // Who may not read that gets an answer with a warning.
         let limited = ends(bed, 0, &["matrix", "list", "--as", "guest"])?;
-        has(&limited, &["the one of this vdoctl", "warning:", "you may not list", "rule"])?;
+        has(&limited, &["built into this vdoctl", "warning:", "you may not list", "rule"])?;
         folder.load(bed)?;
         bed.start_operator().await?;
         until_version(bed, PLACE, 7002).await
@@ -246,7 +246,7 @@ fn upgrade_apply_takes_back_what_the_operator_refuses() -> Result<()> {
         let output = tokio::task::spawn_blocking(move || child.wait_with_output()).await??;
         let text = format!("{}{}", String::from_utf8(output.stdout)?, String::from_utf8(output.stderr)?);
         ensure!(output.status.code() == Some(4), "{:?}\n{text}", output.status);
-        has(&text, &["the operator refuses it: CSI 3.7.3", "withdrawn", "was taken back"])?;
+        has(&text, &["the operator refuses the upgrade: CSI 3.7.3", "withdrawn", "was reverted"])?;
         ensure!(written(bed).await? == before, "{:?}", written(bed).await?);
         until_version(bed, REFUSED, 7002).await?;
         until_at_rest(bed).await?;

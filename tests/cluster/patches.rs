@@ -154,8 +154,9 @@ fn patch_that_no_longer_applies_keeps_the_version_that_runs() -> Result<()> {
         bed.apply(&config(bed, "3.8.0", patches)).await?;
         let found = bed.until_reason("Ready", "PatchNotApplicable").await?;
         let message = found["message"].as_str().unwrap_or_default();
-        let expected =
-            format!("spec.patches[0] does not apply to Deployment {CSI}/{CONTROLLER}: jsonPatch[0]: another value is at {pointer}/image");
+        let expected = format!(
+            "spec.patches[0] does not apply to Deployment {CSI}/{CONTROLLER}: jsonPatch[0]: the value at {pointer}/image is another one"
+        );
         ensure!(
             message.contains(&expected) && message.contains("kubectl edit vdoconfigs --namespace"),
             "{message}"
@@ -245,7 +246,7 @@ fn patches_that_are_wrong_change_nothing() -> Result<()> {
             ),
             (
                 json!({"target": target(), "jsonPatch": [{"op": "move", "path": "/spec"}]}),
-                "move and copy need from",
+                "from is required for move and copy",
             ),
             (
                 json!({"target": target(), "jsonPatch": [{"op": "remove", "path": "spec"}]}),

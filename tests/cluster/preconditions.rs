@@ -277,7 +277,7 @@ fn upgrade_waits_for_csi_node_ids_also_with_pin() -> Result<()> {
         })
         .await?;
         assert!(
-            because.contains("3.8.0 cannot be upgraded to yet: CsiNodeIds: CSINode w-3 calls its machine \"w-3\""),
+            because.contains("3.8.0 cannot be upgraded to yet: CsiNodeIds: CSINode w-3 has the node ID \"w-3\""),
             "{because}"
         );
         assert_eq!(csi(bed).await?["version"], OLD);
@@ -326,7 +326,7 @@ fn upgrade_waits_until_shared_volumes_are_detached() -> Result<()> {
         bed.delete("v1", "PersistentVolume", "", "shared").await?;
         let found = bed.until_reason("NoRwxAttachments", "NotChecked").await?;
         assert_eq!(found["status"], "Unknown", "{found}");
-        waits("VolumeAttachment shared is of a volume").await?;
+        waits("the volume of VolumeAttachment shared is shared by nodes").await?;
         bed.delete("storage.k8s.io/v1", "VolumeAttachment", "", "shared").await?;
         until_upgraded(bed).await?;
         let found = bed.until_reason("NoRwxAttachments", "NotRequested").await?;

@@ -36,7 +36,7 @@ fn publish_version_that_the_api_server_refuses_is_not_published() -> Result<()> 
         ensure!(code == 0, "{code} {out}{err}");
         let published: Value = serde_json::from_str(&out)?;
         let tried = published["versions"][0]["tried"].as_str().unwrap_or_default().to_owned();
-        ensure!(tried.starts_with("tried in cluster"), "{published}");
+        ensure!(tried.starts_with("dry run in cluster"), "{published}");
 
         let mine = bed
             .cluster

@@ -396,7 +396,7 @@ fn request_that_takes_longer_than_its_deadline_is_given_up() -> Result<()> {
         desk.run(&["status", "--request-timeout", "1"], &[])?
             .with(5, &["VDOConfig", "within 1 s", "--request-timeout"])?;
         desk.run(&["status", "--request-timeout", "0", "--timeout", "2s"], &[])?
-            .with(7, &["has not answered everything within 2 s"])?;
+            .with(7, &["did not answer all requests within 2 s"])?;
         Ok(())
     })
 }

@@ -215,7 +215,7 @@ const RUN: [(&str, &str); 64] = [
 ];
 
 /// Where the program is only named, and a command of which the test bed lacks the kind: that for OpenShift is run in `openshift.rs`.
-const NAMED: [&str; 15] = [
+const NAMED: [&str; 14] = [
     "kubectl patch clustercsidriver",
     "kubectl -n {namespace} get subscriptions.operators.coreos.com,installplans",
     "kubectl -n {namespace} delete clusterserviceversion {name}",
@@ -223,10 +223,9 @@ const NAMED: [&str; 15] = [
     "kubectl edit clusterextension",
     "kubectl delete clusterextension",
     "kubectl vdo",
-    "kubectl takes them",
+    "kubectl accepts.",
     "kubectl apply",
-    "kubectl apply; --show-secrets",
-    "kubectl delete the rest",
+    "kubectl delete.",
     "kubectl describe",
     "kubectl wait --for=condition=UpgradeAvailable",
     "kubectl get volumesnapshot",

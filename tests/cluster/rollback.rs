@@ -121,7 +121,7 @@ fn change_that_never_becomes_healthy_is_rolled_back_once_and_retried_when_asked(
         assert_eq!(ready["status"], "False");
         for words in [
             "CSI 3.6.3",
-            "CSI 3.8.0) is back, with the configuration",
+            "CSI 3.8.0) is installed again, with the current configuration",
             NOWHERE,
             "vdoctl upgrade retry",
         ] {

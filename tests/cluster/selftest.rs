@@ -38,7 +38,7 @@ fn selftest_refuses_a_namespace_that_others_made() -> Result<()> {
         class(bed, "Immediate").await?;
         let (code, out, err) = bed.vdoctl(&["selftest", "--storage-class", CLASS, "--test-namespace", "default"])?;
         ensure!(
-            code == 4 && err.contains("namespace default exists and is not of a selftest"),
+            code == 4 && err.contains("namespace default exists and does not belong to a selftest"),
             "{code}\n{out}{err}"
         );
         ensure!(err.contains("--test-namespace NAME"), "{err}");

@@ -275,7 +275,7 @@ fn matrix_in_config_maps_of_a_tenant_is_not_followed() -> Result<()> {
             until("the source to be named as not followed", PATIENCE, async || {
                 let found = condition(&bed.get(VDO, "VDOConfig", NS, "vdo").await?, "MatrixFresh");
                 let said = found["message"].as_str().unwrap_or_default();
-                let named = said.contains(&format!("ConfigMap {map} names {PLACE}, which is not followed"));
+                let named = said.contains(&format!("ConfigMap {map} names the source {PLACE}, which is ignored"));
                 Ok(Probe::when(named, found))
             })
             .await?;
@@ -292,7 +292,7 @@ fn matrix_in_config_maps_of_a_tenant_is_not_followed() -> Result<()> {
         bed.delete("v1", "Secret", NS, "tenant").await?;
         bed.make_map("tenant", json!({"data": {"contents.json": text}})).await?;
         bed.name_source(PLACE).await?;
-        until_refused(bed, "MatrixIncomplete", "believed only with --matrix-keys").await?;
+        until_refused(bed, "MatrixIncomplete", "accepted only with --matrix-keys").await?;
         ensure_nothing_changed(bed, &before, "a list of a tenant").await
     })
 }

@@ -21,11 +21,11 @@ fn storage_class_contradictory_spec_is_rejected() -> Result<()> {
             ),
             (
                 json!([{"name": "a", "fileShare": true, "fsType": "xfs"}]),
-                "a file share has no file system of ours",
+                "fsType cannot be set for file shares",
             ),
             (
                 json!([{"name": "a", "fileShare": true, "allowExpansion": true}]),
-                "file shares cannot grow",
+                "file shares cannot be expanded",
             ),
             (json!([{"name": "a"}, {"name": "a"}]), "duplicate entries for key"),
             (json!([{"name": "Capital"}]), "name"),
@@ -212,7 +212,7 @@ fn storage_class_default_with_the_name_of_a_listed_class_is_rejected() -> Result
         for wrong in [json!({}), json!({"name": "a"})] {
             let refused = bed.apply(&bed.config(named(wrong))).await;
             let said = format!("{:#}", refused.expect_err("the API server takes it"));
-            assert!(said.contains("have the same name"), "{said}");
+            assert!(said.contains("has the same name"), "{said}");
         }
         Ok(())
     })

@@ -176,7 +176,7 @@ fn configure_connection_asks_for_each_value_on_a_terminal() -> Result<()> {
         let print = bed.vcenter.thumbprint_sha256();
         for (answer, expected) in [("n\n", 4), ("y\n", 0)] {
             let mut screen = Screen::start(vdoctl(bed, "configure connection vc1 --fetch-certificate --dry-run")?)?;
-            screen.until("Is it the one that vCenter shows").await?;
+            screen.until("Does vCenter show this thumbprint").await?;
             let asked = screen.shown().replace("\n    ", "").replace('\n', "");
             screen.types(answer)?;
             let (code, shown) = screen.ended().await?;

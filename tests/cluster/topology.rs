@@ -110,7 +110,8 @@ fn topology_is_switched_on_when_the_vcenter_has_its_categories_and_plugins_regis
         let lines: Vec<&str> = text[log..].lines().collect();
         let at = |words: &[&str]| lines.iter().position(|line| words.iter().all(|word| line.contains(word)));
         let controller = at(&["applied", "Deployment vmware-system-csi/vsphere-csi-controller"]).context("the controller")?;
-        let waits = at(&["when the controller has them"]).context("the node plugins do not wait for the controller")?;
+        let waits =
+            at(&["gets the new topology categories after the controller"]).context("the node plugins do not wait for the controller")?;
         let plugin = at(&["applied", "DaemonSet vmware-system-csi/vsphere-csi-node\""]).context("the node plugin")?;
         ensure!(controller < plugin && waits < plugin, "{controller} {waits} {plugin}");
 

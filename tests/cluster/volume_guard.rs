@@ -56,7 +56,7 @@ async fn asked(bed: &Bed, lost: &str) -> Result<String> {
 }
 
 fn lost_vcenter(address: &str) -> String {
-    format!("it takes vCenter {address} from the CSI driver, where some of 1 PersistentVolume may be")
+    format!("it removes vCenter {address} from the configuration of the CSI driver, and some of 1 PersistentVolume may be there")
 }
 
 /// Waits until the operator asks for an approval because of volumes; gives the hash.
@@ -289,7 +289,7 @@ fn volume_guard_of_vdoctl_refuses_another_vcenter_in_configure_connection_and_de
             "--yes",
         ];
         let (code, out, err) = bed.vdoctl(&deploy)?;
-        let leads = format!("connection vc1 of this cluster leads to {host}, not to {OTHER}");
+        let leads = format!("connection vc1 of this cluster uses vCenter {host}, not {OTHER}");
         ensure!(
             code == 4 && err.contains(&leads) && err.contains("--values FILE"),
             "{code}\n{out}{err}"

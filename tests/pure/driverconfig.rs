@@ -471,7 +471,7 @@ fn csi_config_2_7_second_vcenter_is_rejected() {
     let two = [connection("a", "a.example.com"), connection("b", "b.example.com")];
     let error = csi::render(&version("2.7.4"), &CsiOptions::new("cluster"), &two).unwrap_err();
     assert!(
-        error.to_string().starts_with("CSI 2.7.4 knows one vCenter and 2 are given"),
+        error.to_string().starts_with("CSI 2.7.4 supports one vCenter and 2 are given"),
         "{error}"
     );
     assert_eq!(

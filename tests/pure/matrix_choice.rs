@@ -158,7 +158,7 @@ fn resolve_requested_features_narrow_csi_version() {
             .find(|r| r.version.to_string() == "3.8.0")
             .unwrap()
             .to_string(),
-        "3.8.0 can do snapshots, which spec.snapshots asks for, only with vCenter 7.0.3 and newer, vc2 has 7.0.2"
+        "3.8.0 supports snapshots, which spec.snapshots requires, only with vCenter 7.0.3 and newer; vc2 has 7.0.2"
     );
     assert_eq!(
         error.advice.as_deref(),
@@ -231,7 +231,7 @@ fn resolve_requirement_depends_on_feature_state() {
     assert_eq!(say("v1.25.4", &[CPI, CSI], off), "1.25.3 3.0.3");
     let alone = say("v1.25.4", &[CSI], off);
     assert!(
-        alone.contains("3.0.3 needs vsphere-cpi, which is not to be installed: without use-csinode-id"),
+        alone.contains("3.0.3 needs vsphere-cpi, which is not requested: without use-csinode-id"),
         "{alone}"
     );
     assert!(

@@ -361,7 +361,7 @@ fn matrix_lint_bounds_are_exact() {
                 v["drivers"]["base"]["versions"][0]["vsphere"] = json!({"min": null, "max": "6.7", "confidence": "unverified"});
                 v["drivers"]["base"]["versions"][0]["features"] = json!({});
             }),
-            "no Kubernetes with a vCenter is supported both by it and by the versions of base that it needs",
+            "no combination of Kubernetes and vCenter is supported both by this version and by the versions of base that it needs",
         ),
         (
             "a replacement that is only deprecated",

@@ -199,18 +199,18 @@ fn health_of_odd_nodes_reads_as_sentences() {
         (
             vec![Fine, Fine, Fine, Fine, dead],
             vec![],
-            "Healthy: 4 of 4 pods are ready; w-4 is not ready and gets it later",
+            "Healthy: 4 of 4 pods are ready; w-4 is not ready and follows later",
         ),
         (
             vec![Fine, Older, dead],
             vec![],
-            "Healthy: 2 of 2 pods are ready; w-2 is not ready and gets it later; DaemonSet vmware-system-csi/node replaces 1 other pod only \
+            "Healthy: 2 of 2 pods are ready; w-2 is not ready and follows later; DaemonSet vmware-system-csi/node replaces 1 other pod only \
              when these nodes are back, uncordoned or deleted",
         ),
         (
             vec![Fine, Cordoned, CordonedNew],
             vec![],
-            "Healthy: 1 of 1 pods are ready; w-1 is cordoned; w-2 is cordoned and gets it later",
+            "Healthy: 1 of 1 pods are ready; w-1 is cordoned; w-2 is cordoned and follows later",
         ),
         (
             vec![Fine, Other, Unselected],
@@ -220,7 +220,7 @@ fn health_of_odd_nodes_reads_as_sentences() {
         (
             vec![Fine, Fine, dead],
             vec![1],
-            "WaitingForPods: DaemonSet vmware-system-csi/node has 1 of 2 pods ready; w-2 is not ready and gets it later",
+            "WaitingForPods: DaemonSet vmware-system-csi/node has 1 of 2 pods ready; w-2 is not ready and follows later",
         ),
         // Where nothing is alive, the rest of the status says what is wrong.
         (
@@ -231,7 +231,7 @@ fn health_of_odd_nodes_reads_as_sentences() {
         (
             vec![Unselected],
             vec![],
-            "NoEligibleNode: DaemonSet vmware-system-csi/node wants 0 pods, because none of 1 node takes them; w-0: it lacks the label \
+            "NoEligibleNode: DaemonSet vmware-system-csi/node has no pods, because none of 1 node accepts them; w-0: it lacks the label \
              storage=yes",
         ),
     ] {

@@ -128,7 +128,7 @@ fn signature_in_no_known_form_is_refused_with_what_is_wrong() {
         ("", "NotTrusted"),
         ("not base64!", "base64"),
         ("<html>Log in</html>", "base64"),
-        (large.as_str(), "larger"),
+        (large.as_str(), "too large"),
         ("{}", "as a bundle"),
         ("{\"base64Signature\": \"MEUC\"}", "as a bundle"),
         (&bundle.replace("v0.3", "v0.9"), "version"),

@@ -75,7 +75,7 @@ async fn inspection_pages_without_end_are_refused() {
         ..Limits::default()
     };
     for (objects, pool, expected) in [
-        (&some, 8, "sent more than there is memory for, and the rest was not read"),
+        (&some, 8, "sent more than fits into memory, and the rest was not read"),
         (&large, 80, "sent more than 24 MiB, and the rest was not read"),
         (&small, 80, "sent more than 400000 elements, and the rest was not read"),
     ] {
@@ -148,7 +148,7 @@ async fn inspection_json_bomb_in_tags_is_refused() {
     ] {
         let server = Evil::start([(call, Reply::Body(bomb.into()))]).await;
         let reported = failure(&server, Limits::default(), Pool::default()).await;
-        assert!(reported.contains("sent more than there is memory for"), "{reported}");
+        assert!(reported.contains("sent more than fits into memory"), "{reported}");
     }
 }
 
@@ -191,7 +191,7 @@ async fn inspection_identifier_of_any_length_is_refused() {
         let server = Evil::start([("/rest/com/vmware/cis/tagging/category", Reply::Body(text.into()))]).await;
         let seen = inspect(server.port, &Budget::default()).await.unwrap();
         let reported = seen.tagging.unwrap_err().to_string();
-        assert!(reported.contains("names a tag") && reported.len() < 500, "{reported}");
+        assert!(reported.contains("the tag id") && reported.len() < 500, "{reported}");
         assert_eq!(server.calls("/rest/com/vmware/cis/tagging/category/"), 0);
     }
 }

@@ -281,7 +281,7 @@ async fn fix_of_what_changed_meanwhile_is_refused() -> Result<()> {
         .set("VirtualMachine", "n-1", &[("power", "poweredOff"), ("instance-uuid", "another")])
         .await?;
     let error = lab.make(&admin, &upgrade, &mut catalog).await.unwrap_err();
-    ensure!(error.to_string().contains("is not there any more"), "{error}");
+    ensure!(error.to_string().contains("no longer exists"), "{error}");
     // A session that the vCenter has ended is not had again with the password.
     lab.vcenter
         .set(

@@ -199,11 +199,11 @@ impl Reading<'_> {
             match word.to_ascii_lowercase().as_str() {
                 "ipv4" => families.push(IpFamily::IPv4),
                 "ipv6" => families.push(IpFamily::IPv6),
-                _ => return self.lose(item, "the field takes IPv4 and IPv6"),
+                _ => return self.lose(item, "the field accepts only IPv4 and IPv6"),
             }
         }
         match &self.found.ip_families {
-            Some(said) if said.value != families => self.lose(item, "one list of families is for all vCenters"),
+            Some(said) if said.value != families => self.lose(item, "VDO has one list of families for all vCenters"),
             Some(_) => {}
             None => self.found.ip_families = Some(Said::new(families, self.file.line(item.line))),
         }

@@ -35,14 +35,14 @@ impl Credentials {
                 let server = key.strip_prefix(kind).and_then(|id| text(&format!("server_{id}")));
                 match server {
                     Some(server) => found.add(server, kind == "username_", value, origin),
-                    None => losses.add(&format!("Secret/{key}"), origin, "no key says of which server it is"),
+                    None => losses.add(&format!("Secret/{key}"), origin, "no key names the server that it belongs to"),
                 }
             } else if let Some(server) = key.strip_suffix(".username") {
                 found.add(server.to_owned(), true, trimmed(value), origin);
             } else if let Some(server) = key.strip_suffix(".password") {
                 found.add(server.to_owned(), false, trimmed(value), origin);
             } else if !key.starts_with("server_") {
-                losses.add(&format!("Secret/{key}"), origin, "no field has it");
+                losses.add(&format!("Secret/{key}"), origin, "VDO has no field for it");
             }
         }
         found

@@ -82,7 +82,7 @@ const DEFAULTS: [(&str, &[&str]); 5] = [
     ("supervisor-id", &[]),
 ];
 
-pub(crate) const NO_FIELD: &str = "no field has it";
+pub(crate) const NO_FIELD: &str = "VDO has no field for it";
 const UNKNOWN: &str = "the driver does not know it";
 
 /// One reading of the file.
@@ -175,7 +175,7 @@ impl Reading<'_> {
             ("snapshot", None) => self.snapshot(entry, text, origin),
             ("topologycategory", Some(category)) => {
                 if entry.key != "label" || text != format!("topology.csi.vmware.com/{category}") {
-                    let because = "no field gives a category another label, and volumes have the label in their node affinity";
+                    let because = "no field sets another label for a category, and volumes have this label in their node affinity";
                     self.lose(entry, origin, because);
                 }
                 Ok(())
@@ -230,14 +230,14 @@ impl Reading<'_> {
                 }
             }
             "targetvsanfilesharedatastoreurls" if self.before(since::WITHOUT_FILE_SHARE_DATASTORES) => self.datastores(entry, text, origin),
-            "targetvsanfilesharedatastoreurls" => self.lose(entry, origin, "versions of the driver since 3.2.0 do not read it"),
+            "targetvsanfilesharedatastoreurls" => self.lose(entry, origin, "driver versions since 3.2.0 do not read it"),
             "targetvsanfileshareclusters" if list(text).iter().all(|id| is_cluster(id)) => {
                 let clusters = Said::new(list(text), origin.clone());
                 self.found.file_share_clusters.insert(name.to_owned(), clusters);
             }
-            "targetvsanfileshareclusters" => self.lose(entry, origin, "the field takes managed object IDs such as domain-c8"),
+            "targetvsanfileshareclusters" => self.lose(entry, origin, "the field accepts only managed object IDs such as domain-c8"),
             "migration-datastore-url" if self.before(since::MIGRATION_DATASTORE) => {
-                self.lose(entry, origin, "the driver reads it from 3.0.0 on")
+                self.lose(entry, origin, "only driver versions since 3.0.0 read it")
             }
             "migration-datastore-url" if self.found.servers.len() > 1 => {
                 self.lose(entry, origin, "the driver does not read it with several vCenters");
@@ -253,7 +253,7 @@ impl Reading<'_> {
     fn datastores(&mut self, entry: &Entry, text: &str, origin: &Origin) {
         let urls = list(text);
         match &self.found.file_share_datastores {
-            Some(said) if said.value != urls => self.lose(entry, origin, "one list of datastores is for all vCenters"),
+            Some(said) if said.value != urls => self.lose(entry, origin, "VDO has one list of datastores for all vCenters"),
             Some(_) => {}
             None => self.found.file_share_datastores = Some(Said::new(urls, origin.clone())),
         }
@@ -319,8 +319,8 @@ impl Reading<'_> {
             Ok(value) if (1..=known.most).contains(&value) => {
                 self.found.numbers.insert(known.field, Said::new(value, origin.clone()));
             }
-            _ if known.most == 32 => self.lose(entry, origin, "the field takes 1 to 32"),
-            _ => self.lose(entry, origin, "the field takes numbers from 1 on"),
+            _ if known.most == 32 => self.lose(entry, origin, "the field accepts only 1 to 32"),
+            _ => self.lose(entry, origin, "the field accepts only numbers from 1"),
         }
         Ok(())
     }

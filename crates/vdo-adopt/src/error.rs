@@ -34,7 +34,7 @@ pub enum AdoptError {
         origin: Origin,
     },
     /// A section or a key stands twice.
-    #[error("{origin}: {what} is there already on line {first}")]
+    #[error("{origin}: {what} already exists on line {first}")]
     Twice {
         /// The second one.
         origin: Origin,
@@ -64,7 +64,7 @@ pub enum AdoptError {
         second: Origin,
     },
     /// The file is in no object of the cluster.
-    #[error("{workload} reads {path}, which is in no Secret or ConfigMap that its pods mount")]
+    #[error("{workload} reads {path}, but no Secret or ConfigMap that its pods mount contains this file")]
     NoFile {
         /// The workload.
         workload: String,
@@ -72,7 +72,7 @@ pub enum AdoptError {
         path: String,
     },
     /// An object is not there.
-    #[error("{object} is not there, and {by} refers to it")]
+    #[error("{object} does not exist, but {by} refers to it")]
     Missing {
         /// The object.
         object: String,
@@ -88,7 +88,7 @@ pub enum AdoptError {
         origin: Origin,
     },
     /// Nothing says which vCenter the driver uses.
-    #[error("the driver is there by half, as {workload}: no controller and no Secret {CSI_SECRET} is left that names its vCenter")]
+    #[error("only a part of the driver exists, {workload}: there is no controller and no Secret {CSI_SECRET} that names its vCenter")]
     Half {
         /// The workloads that are left.
         workload: String,
@@ -105,19 +105,19 @@ impl Remedy for AdoptError {
     fn remedy(&self) -> Option<Cow<'static, str>> {
         Some(match self {
             Self::Grammar { source, .. } => return source.remedy(),
-            Self::Yaml { .. } | Self::Value { .. } => "Correct the line; the driver does not start with it either.".into(),
-            Self::Empty { .. } => "Bring the content back; pods that run have read it before it was removed.".into(),
+            Self::Yaml { .. } | Self::Value { .. } => "Correct the line; the driver cannot start with it either.".into(),
+            Self::Empty { .. } => "Restore the content; running pods read it before it was removed.".into(),
             Self::Twice { .. } => "Keep one of the two. The driver uses the last value of a key.".into(),
             Self::Contradiction { .. } => "Make both the same, or remove the one that is not in use.".into(),
             Self::NoFile { .. } => "Put the file into a Secret or a ConfigMap that is mounted at this path.".into(),
-            Self::Missing { .. } => "Create it, or allow yourself to read it.".into(),
-            Self::NoCredentials { .. } => "Write both for this address exactly as the file spells it.".into(),
+            Self::Missing { .. } => "Create the object, or get the right to read it.".into(),
+            Self::NoCredentials { .. } => "Set user and password for the address of the vCenter, exactly as the file spells it.".into(),
             Self::Half { .. } => format!(
                 "Apply the manifests of the controller or Secret {CSI_SECRET} again, then vdoctl adopt. Or name the vCenter: vdoctl deploy --vcenter \
                  HOST --user NAME"
             )
             .into(),
-            Self::NoServer { .. } => "Name one in the file.".into(),
+            Self::NoServer { .. } => "Name the vCenter in the file.".into(),
         })
     }
 }

@@ -115,7 +115,9 @@ fn unknown(workloads: &[&Installed]) -> (CsiFile, Losses) {
     losses.add(
         "file",
         Origin::new(names(workloads), ""),
-        format!("no controller and no Secret {CSI_SECRET} is left, so that {FILE} with vCenters, cluster id and all settings is unknown"),
+        format!(
+            "there is no controller and no Secret {CSI_SECRET}, so {FILE} with the vCenters, the cluster id and all settings is unknown"
+        ),
     );
     (CsiFile::default(), losses)
 }

@@ -142,14 +142,14 @@ impl State {
                         old.writers.join(", ")
                     };
                     return blocked(
-                        format!("{object} was stopped for the move and {who} has started it again"),
-                        format!("Have {who} leave it alone, then repeat: {GO_ON}\nThe way back: {GO_ON} --undo"),
+                        format!("{object} was stopped for the move, but {who} started it again"),
+                        format!("Make {who} stop managing it, then repeat: {GO_ON}\nTo undo the move: {GO_ON} --undo"),
                     );
                 }
                 (None, Some(who)) => {
                     return blocked(
                         format!("{object} belongs to {who}, which would undo the move"),
-                        format!("Have {who} leave it alone, or remove the driver there, then repeat: {GO_ON}"),
+                        format!("Make {who} stop managing it, or remove the driver there, then repeat: {GO_ON}"),
                     );
                 }
                 _ => {}
@@ -157,12 +157,12 @@ impl State {
         }
         match &self.config {
             Config::Missing => blocked(
-                "no VDOConfig asks for a driver, so nothing would take its place".to_owned(),
-                "Take its settings along first: vdoctl adopt --write".to_owned(),
+                "no VDOConfig requests a driver, so nothing would replace the old driver".to_owned(),
+                "Adopt its settings first: vdoctl adopt --write".to_owned(),
             ),
             Config::Paused { .. } => blocked(
                 "the VDOConfig is paused, so nothing would be installed".to_owned(),
-                "Have the operator go on: vdoctl resume".to_owned(),
+                "Resume the operator: vdoctl resume".to_owned(),
             ),
             Config::Managed { .. } => None,
         }
@@ -177,8 +177,11 @@ impl State {
         let obstacle = |old: &&Old| self.obstacles.get(old.driver.name).map(|why| (old.driver, why));
         let (driver, why) = untouched.iter().find_map(obstacle)?;
         Some(Next::Blocked {
-            what: format!("the operator could not install {} when the old one is stopped: {why}", driver.name),
-            remedy: format!("See what is wrong: vdoctl status\nThen repeat: {GO_ON}"),
+            what: format!(
+                "the operator could not install {} after the old driver is stopped: {why}",
+                driver.name
+            ),
+            remedy: format!("See the problem: vdoctl status\nThen repeat: {GO_ON}"),
         })
     }
 
@@ -250,9 +253,10 @@ impl Old {
         let object: &Object = &self.object;
         let (namespace, kind, name) = (object.namespace(), object.kind().to_lowercase(), object.name());
         Next::Blocked {
-            what: format!("the annotation {MOVED} of {object} cannot be read, so the way back is not known"),
+            what: format!("the annotation {MOVED} of {object} cannot be read, so the state before the move is unknown"),
             remedy: format!(
-                "Set the replicas or the affinity of {object} as they were, then take it off: kubectl --namespace {namespace} annotate {kind} {name} {MOVED}-"
+                "Restore the replicas or the affinity of {object}, then remove the annotation: \
+                 kubectl --namespace {namespace} annotate {kind} {name} {MOVED}-"
             ),
         }
     }

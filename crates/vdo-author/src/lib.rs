@@ -5,7 +5,7 @@
 //! - [`mirror`]: which part of a matrix a mirror holds, and which images that needs.
 //!
 //! The operator's package does not depend on this crate.
-#![cfg_attr(not(test), warn(clippy::arithmetic_side_effects))]
+#![cfg_attr(not(test), warn(clippy::arithmetic_side_effects, clippy::too_many_lines))]
 
 pub mod mirror;
 pub mod publish;

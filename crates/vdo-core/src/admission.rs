@@ -49,7 +49,7 @@ pub struct ContentRefused {
 
 impl Remedy for ContentRefused {
     fn remedy(&self) -> Option<Cow<'static, str>> {
-        Some("Nothing of it was written. Find out who changed the chart, the stored history or the values, and take that back.".into())
+        Some("The object was not written. Find out who changed the chart, the stored history or the values, and revert that change.".into())
     }
 }
 
@@ -263,7 +263,10 @@ mod tests {
         let allowed = learnt(&[json!({"selector": {"app": "a"}, "ports": [{"port": 1387}]})], &[]);
         for (spec, refused) in [
             (json!({"selector": {"app": "a"}}), None),
-            (json!({"ports": [{"port": 7}]}), Some("spec.selector: every chart has this field")),
+            (
+                json!({"ports": [{"port": 7}]}),
+                Some("spec.selector: the field is missing, and every chart has it"),
+            ),
         ] {
             let object = Object::new(service(spec.clone())).expect("an object");
             let found = allowed.check(&object).err().map(|error| error.violation.to_string());
@@ -290,13 +293,13 @@ mod tests {
             (json!({"selector": {"app": "c"}, "ports": []}), None),
             (
                 json!({"selector": {"app": "a"}, "ports": [{"port": 2001}]}),
-                Some("spec.ports[0].port: no chart has 2001 there"),
+                Some("spec.ports[0].port: no chart has the value 2001 in this field"),
             ),
             (json!({"selector": {"app": "a"}}), None),
             (json!({"ports": []}), None),
             (
                 json!({"selector": {"app": "a"}, "ports": [], "more": "x-post"}),
-                Some("spec.more: no chart has \"x-post\" there"),
+                Some("spec.more: no chart has the value \"x-post\" in this field"),
             ),
             (
                 json!({"selector": {"app": "a"}, "ports": [], "externalIPs": ["192.0.2.1"]}),
@@ -304,7 +307,7 @@ mod tests {
             ),
             (
                 json!({"selector": {"app": "a"}, "ports": {"port": 80}}),
-                Some("spec.ports: no chart has such a value there"),
+                Some("spec.ports: no chart has such a value in this field"),
             ),
         ] {
             let object = Object::new(service(spec.clone())).expect("an object");
@@ -325,8 +328,8 @@ mod tests {
         for (env, refused) in [
             (json!([{"name": "EMPTY"}, {"name": "FULL", "value": "x"}]), None),
             (json!([{"name": "EMPTY", "value": ""}, {"name": "FULL", "value": "x"}]), None),
-            (json!([{"name": "EMPTY", "value": "y"}]), Some("no chart has \"y\" there")),
-            (json!([{"name": "FULL"}]), Some("every chart has this field")),
+            (json!([{"name": "EMPTY", "value": "y"}]), Some("no chart has the value \"y\" in this field")),
+            (json!([{"name": "FULL"}]), Some("the field is missing, and every chart has it")),
         ] {
             let found = allowed.check(&Object::new(pod(env.clone())).expect("an object"));
             assert_eq!(found.err().map(|error| error.violation.why).as_deref(), refused, "{env}");

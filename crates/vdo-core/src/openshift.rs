@@ -103,23 +103,24 @@ impl OpenShift {
     }
 
     fn refuses_cloud_provider(&self) -> Option<String> {
-        const LEAVE_OUT: &str = "ask for the storage driver alone: spec.storageProvider of the VDOConfig, and no spec.cloudProvider";
+        const LEAVE_OUT: &str = "request the storage driver alone: set spec.storageProvider of the VDOConfig, and no spec.cloudProvider";
         let name = self.name();
         match self.platform.as_ref()? {
             Platform::VSphere => Some(format!(
-                "{name} runs the cloud provider itself (Infrastructure {INFRASTRUCTURE}: platform VSphere), and two would fight over its nodes; {LEAVE_OUT}"
+                "{name} runs the cloud provider itself (Infrastructure {INFRASTRUCTURE}: platform VSphere), and two cloud providers would \
+                 overwrite each other's changes to its nodes; {LEAVE_OUT}"
             )),
             Platform::External { cloud_provider: true } => None,
             Platform::External { cloud_provider: false } => Some(format!(
-                "{name} was installed without a cloud provider (Infrastructure {INFRASTRUCTURE}: platform External, cloud controller manager None), so no \
-                 node would ask it anything; {LEAVE_OUT}"
+                "{name} was installed without a cloud provider (Infrastructure {INFRASTRUCTURE}: platform External, cloud controller manager None), so \
+                 no node would use the cloud provider of VDO; {LEAVE_OUT}"
             )),
             Platform::Other(platform) if platform.is_empty() => Some(format!(
-                "Infrastructure {INFRASTRUCTURE} does not say on what {name} runs, so it may run a cloud provider itself; {LEAVE_OUT}"
+                "Infrastructure {INFRASTRUCTURE} names no platform of {name}, so {name} may run a cloud provider itself; {LEAVE_OUT}"
             )),
             Platform::Other(platform) => Some(format!(
-                "{name} has nodes without an external cloud provider (Infrastructure {INFRASTRUCTURE}: platform {platform}), so no node would ask it \
-                 anything; {LEAVE_OUT}"
+                "{name} has nodes without an external cloud provider (Infrastructure {INFRASTRUCTURE}: platform {platform}), so no node would use \
+                 the cloud provider of VDO; {LEAVE_OUT}"
             )),
         }
     }
@@ -129,13 +130,13 @@ impl OpenShift {
         match self.storage.as_deref() {
             Some("Removed") if self.operands.is_empty() => None,
             Some("Removed") => Some(format!(
-                "{name} has switched its storage driver off, and these objects of it are still there: {}; {}",
+                "{name} has switched its storage driver off, and these objects of the driver still exist: {}; {}",
                 self.operands.join(", "),
                 self.rest()
             )),
             Some(state) => Some(format!(
-                "{name} runs the storage driver itself (ClusterCSIDriver {CSI_DRIVER}: {state}); a second one would make it refuse every upgrade of \
-                 OpenShift; {}",
+                "{name} runs the storage driver itself (ClusterCSIDriver {CSI_DRIVER}: {state}); with a second one, OpenShift would refuse every \
+                 upgrade; {}",
                 self.switch()
             )),
             None if self.operands.is_empty() => None,
@@ -152,11 +153,12 @@ impl OpenShift {
             Some(minor) if minor < REMOVES => {
                 let workloads = WORKLOADS.map(|(kind, name)| format!("{}/{name}", kind.to_lowercase()));
                 format!(
-                    "before 4.{REMOVES} OpenShift leaves them: kubectl -n {DRIVERS} delete --ignore-not-found {}; kubectl delete csidriver {CSI_DRIVER}",
+                    "OpenShift before 4.{REMOVES} does not delete them; delete them with: \
+                     kubectl -n {DRIVERS} delete --ignore-not-found {}; kubectl delete csidriver {CSI_DRIVER}",
                     workloads.join(" ")
                 )
             }
-            _ => "they are waited for".to_owned(),
+            _ => "the operator waits until OpenShift has removed them".to_owned(),
         }
     }
 
@@ -164,16 +166,19 @@ impl OpenShift {
     fn switch(&self) -> String {
         let command =
             format!(r#"kubectl patch clustercsidriver {CSI_DRIVER} --type=merge -p '{{"spec":{{"managementState":"Removed"}}}}'"#);
-        let meanwhile = "existing volumes keep their driver, and until VDO's runs no volume is attached or detached";
+        let meanwhile = "existing volumes keep their driver, and until the driver of VDO runs no volume is attached or detached";
         match self.minor() {
             Some(minor) if minor < SWITCH => {
-                format!("it can be switched off from 4.{SWITCH} on only: upgrade OpenShift first, or leave spec.storageProvider out")
+                format!(
+                    "this driver can be switched off from OpenShift 4.{SWITCH} on only: upgrade OpenShift first, or leave spec.storageProvider \
+                     out"
+                )
             }
             Some(minor) if minor < REMOVES => format!(
-                "to switch it off: {command}; before 4.{REMOVES} OpenShift leaves its objects there, to be deleted by hand; {meanwhile}"
+                "to switch it off: {command}; OpenShift before 4.{REMOVES} does not delete its objects, so delete them by hand; {meanwhile}"
             ),
             Some(_) => format!("to switch it off: {command}; {meanwhile}"),
-            None => format!("from 4.{REMOVES} on, to switch it off: {command}; {meanwhile}"),
+            None => format!("from OpenShift 4.{REMOVES} on, to switch it off: {command}; {meanwhile}"),
         }
     }
 
@@ -249,7 +254,7 @@ mod tests {
                 None,
             ),
             (status(json!({"type": "External"})), Some("cloud controller manager None")),
-            (json!({}), Some("does not say on what")),
+            (json!({}), Some("names no platform of OpenShift")),
         ] {
             let found = openshift("4.18.3", infrastructure.clone(), None, &[]).refuses(DriverRole::CloudProvider);
             match (&found, expected) {
@@ -268,18 +273,30 @@ mod tests {
             ("4.18.3", Some(""), &[], Some(patch), "by hand"),
             ("4.18.3", Some("Managed"), &[], Some(patch), "by hand"),
             ("4.18.3", Some("Unmanaged"), &left, Some(patch), "by hand"),
-            ("4.15.0", Some("Managed"), &left, Some("to be deleted by hand"), "from 4.14"),
-            ("4.13.9", Some("Managed"), &left, Some("from 4.14 on only"), patch),
-            ("", Some("Managed"), &left, Some("from 4.17 on, to switch it off"), "by hand"),
+            ("4.15.0", Some("Managed"), &left, Some("so delete them by hand"), "from 4.14"),
+            ("4.13.9", Some("Managed"), &left, Some("from OpenShift 4.14 on only"), patch),
+            (
+                "",
+                Some("Managed"),
+                &left,
+                Some("from OpenShift 4.17 on, to switch it off"),
+                "by hand",
+            ),
             ("5.0.1", Some("Managed"), &left, Some(patch), "by hand"),
             ("4.18.3", Some("Removed"), &[], None, ""),
-            ("4.18.3", Some("Removed"), &left, Some("DaemonSet n; they are waited for"), "delete"),
+            (
+                "4.18.3",
+                Some("Removed"),
+                &left,
+                Some("DaemonSet n; the operator waits until OpenShift has removed them"),
+                "delete",
+            ),
             (
                 "4.16.0",
                 Some("Removed"),
                 &left,
                 Some("kubectl delete csidriver csi.vsphere.vmware.com"),
-                "waited for",
+                "operator waits",
             ),
             ("4.18.3", None, &left, Some("runs the storage driver itself: DaemonSet n"), patch),
         ] {

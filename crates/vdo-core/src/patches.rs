@@ -146,7 +146,7 @@ pub fn apply(objects: &mut [Value], driver: &str, patches: &[(usize, Patch)]) ->
 /// Applies a patch to one object, which stays as it is when the patch does not apply.
 fn of_object(object: &mut Value, id: &ObjectId, patch: &Patch) -> Result<Vec<Written>, String> {
     if is_prerequisite(id) {
-        return Err("an administrator brings this kind, and the operator does not write it".into());
+        return Err("an administrator creates objects of this kind, and the operator does not write them".into());
     }
     if id.kind() == "Secret" {
         return Err("Secrets are not patched; their content comes from the specification and from the vSphere connections".into());
@@ -162,7 +162,7 @@ fn of_object(object: &mut Value, id: &ObjectId, patch: &Patch) -> Result<Vec<Wri
                 return Err("strategicMerge writes no field; to remove one, use the operation remove of jsonPatch".into());
             }
         }
-        _ => return Err("it needs either jsonPatch or strategicMerge, with something in it".into()),
+        _ => return Err("it needs either jsonPatch or strategicMerge, and the field must not be empty".into()),
     }
     if let Some(problem) = written.iter().find_map(|written| forbidden(&written.path)) {
         return Err(problem);

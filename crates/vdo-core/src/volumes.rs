@@ -241,11 +241,11 @@ fn kept(now: Timestamp, kind: &str, meta: &Meta) -> Option<Finding> {
 /// Who takes a finalizer away, and when.
 fn keeper(finalizer: &str) -> &'static str {
     match finalizer {
-        "kubernetes.io/pvc-protection" => "taken away when no pod uses the claim",
-        "kubernetes.io/pv-protection" => "taken away when no claim is bound to the volume",
-        "external-provisioner.volume.kubernetes.io/finalizer" => "taken away by the CSI driver's controller when the disk is deleted",
-        other if other.starts_with("external-attacher/") => "taken away by the CSI driver's controller when the volume is detached",
-        other if other.starts_with("snapshot.storage.kubernetes.io/") => "taken away by the snapshot controller",
+        "kubernetes.io/pvc-protection" => "removed when no pod uses the claim",
+        "kubernetes.io/pv-protection" => "removed when no claim is bound to the volume",
+        "external-provisioner.volume.kubernetes.io/finalizer" => "removed by the CSI driver's controller when the disk is deleted",
+        other if other.starts_with("external-attacher/") => "removed by the CSI driver's controller when the volume is detached",
+        other if other.starts_with("snapshot.storage.kubernetes.io/") => "removed by the snapshot controller",
         _ => "",
     }
 }

@@ -64,7 +64,7 @@ pub enum WindowError {
         zone: String,
     },
     /// Its duration is none, or nothing.
-    #[error("spec.maintenanceWindows[{index}]: duration {duration:?} is no time longer than zero")]
+    #[error("spec.maintenanceWindows[{index}]: duration {duration:?} is not a duration longer than zero")]
     Duration {
         /// Its place in the list.
         index: usize,

@@ -5,7 +5,7 @@
 //! A file is written whole or not at all: beside its place, under a name that did not exist, and then under its own. A link with that name is
 //! replaced and not followed, so that no one who may write into the same folder chooses which file is changed. What only its owner may read is
 //! never readable by others, whatever the umask; on Windows it has the access list of its folder. Only regular files are read.
-#![cfg_attr(not(test), warn(clippy::arithmetic_side_effects))]
+#![cfg_attr(not(test), warn(clippy::arithmetic_side_effects, clippy::too_many_lines))]
 
 use std::fs::{self, DirBuilder, File, Metadata, OpenOptions};
 use std::hash::{BuildHasher as _, RandomState};
@@ -213,7 +213,7 @@ pub fn own_folder(place: &Path) -> io::Result<()> {
     };
     Err(io::Error::new(
         io::ErrorKind::PermissionDenied,
-        format!("it {problem}; remove it, or name another place"),
+        format!("it {problem}; remove it, or name another folder"),
     ))
 }
 
@@ -230,7 +230,7 @@ pub fn resume(place: &Path) -> io::Result<File> {
         true => Ok(file),
         false => Err(io::Error::new(
             io::ErrorKind::PermissionDenied,
-            "it is not a file of this user alone; remove it",
+            "it does not belong to this user alone; remove it",
         )),
     }
 }

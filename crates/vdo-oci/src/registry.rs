@@ -92,7 +92,7 @@ impl Registry {
     /// # Errors
     /// When the host is none, or the authorities or the client certificate cannot be used.
     pub fn new(host: &str, options: Options) -> Result<Self, RegistryError> {
-        let wrong = |source: Fault| RegistryError::new(format!("the registry {host} cannot be asked"), source);
+        let wrong = |source: Fault| RegistryError::new(format!("the registry {host} cannot be used"), source);
         // Where the images of this name really are.
         let server = if host == "docker.io" { "registry-1.docker.io" } else { host };
         let scheme = if options.plain_http { "http" } else { "https" };
@@ -139,7 +139,7 @@ impl Registry {
             // What is sent is in memory, so that it can be sent again.
             let mut sent = request
                 .try_clone()
-                .ok_or_else(|| WebError::Asked("it cannot be sent twice".into()))?;
+                .ok_or_else(|| WebError::Asked("the request cannot be sent twice".into()))?;
             let mut authorized = false;
             if own {
                 let authorization = self.0.session.authorization(&self.0.options.login, repository, need)?;

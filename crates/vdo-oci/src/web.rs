@@ -30,7 +30,8 @@ const ERROR_BODY: usize = 64 << 10;
 /// # Errors
 /// When they have characters that no header can have.
 pub fn authorization(value: &vdo_api::types::Secret) -> Result<(reqwest::header::HeaderName, HeaderValue), WebError> {
-    let mut value = HeaderValue::from_str(value.expose()).map_err(|_| WebError::Asked("the credentials fit into no header".into()))?;
+    let mut value = HeaderValue::from_str(value.expose())
+        .map_err(|_| WebError::Asked("the credentials have characters that no HTTP header can have".into()))?;
     value.set_sensitive(true);
     Ok((AUTHORIZATION, value))
 }

@@ -46,7 +46,7 @@ use vdo_oci::registry::{Fault, RegistryError};
 #[derive(Debug, thiserror::Error)]
 pub enum FetchError {
     /// No location of the chart leads to a chart in this store.
-    #[error("none of {locations} is {store}")]
+    #[error("the chart cannot be found: none of {locations} is {store}")]
     NotFound {
         /// Where was looked.
         store: String,
@@ -54,7 +54,7 @@ pub enum FetchError {
         locations: String,
     },
     /// The bytes are not those the matrix promises.
-    #[error("{what} has the digest {found}, the matrix says {expected}; it was changed after it was published, so it is not used")]
+    #[error("{what} has the digest {found}, but the matrix lists {expected}; it was changed after it was published, so it is not used")]
     DigestMismatch {
         /// The chart and where it came from.
         what: String,
@@ -64,7 +64,7 @@ pub enum FetchError {
         found: Digest,
     },
     /// The matrix index cannot be had.
-    #[error("cannot read the matrix index; the index in use stays, and without one no version is chosen")]
+    #[error("cannot read the matrix index; the index in use is kept, and without an index no version is selected")]
     Index(#[source] Box<FetchError>),
     /// A file could not be read.
     #[error("cannot read {}", path.display())]
@@ -102,7 +102,7 @@ pub enum FetchError {
         source: ConfigMapsError,
     },
     /// The cluster does not keep a chart of the matrix that it keeps.
-    #[error("chart {chart} is not in use, so the cluster keeps no copy of it; the operator takes it from {source_name}")]
+    #[error("chart {chart} is not in use, so the cluster keeps no copy of it; the operator reads charts from {source_name}")]
     NotKept {
         /// Its first location.
         chart: String,
@@ -170,15 +170,15 @@ impl From<RegistryError> for FetchError {
 impl Remedy for FetchError {
     fn remedy(&self) -> Option<Cow<'static, str>> {
         match self {
-            Self::NotFound { .. } => Some("Put the chart beside the matrix, or correct its location in the matrix.".into()),
+            Self::NotFound { .. } => Some("Put the chart into the folder of the matrix, or correct its location in the matrix.".into()),
             Self::DigestMismatch { .. } => Some("Restore the published chart, or correct its digest in the matrix.".into()),
             Self::Index(source) => source.remedy(),
-            Self::Read { .. } => Some("Check that the file exists and may be read.".into()),
+            Self::Read { .. } => Some("Check that the file exists and that you may read it.".into()),
             Self::TooLarge { .. } => Some("Check that it is the right file.".into()),
             Self::Web { source, .. } => source.remedy(),
             Self::ConfigMaps { source, .. } => source.remedy(),
             Self::NotKept { .. } => {
-                Some("Name that matrix or a copy of it with --matrix SOURCE, and what opens it with --matrix-credentials FOLDER.".into())
+                Some("Name that matrix or a copy of it with --matrix SOURCE, and its credentials with --matrix-credentials FOLDER.".into())
             }
             Self::Registry(error) => error.remedy(),
             Self::Access(_) => Some("Correct the files of --matrix-credentials.".into()),

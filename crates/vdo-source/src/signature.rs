@@ -27,10 +27,10 @@ pub enum SignatureError {
     #[error("its signature cannot be read: {0}")]
     Unreadable(String),
     /// A bundle says that it is about other bytes.
-    #[error("its signature is of other bytes, so it was changed after it was signed, or the signature belongs to another one")]
+    #[error("its signature does not match: it was changed after it was signed, or the signature belongs to another file")]
     OtherBytes,
     /// None of the keys has signed these bytes.
-    #[error("its signature is of none of the {0} trusted keys, or it was changed after it was signed")]
+    #[error("it is signed by none of the {0} trusted keys, or it was changed after it was signed")]
     NotTrusted(usize),
     /// The text with public keys cannot be used.
     #[error("the public keys cannot be used: {0}")]
@@ -43,14 +43,16 @@ pub enum SignatureError {
 impl Remedy for SignatureError {
     fn remedy(&self) -> Option<Cow<'static, str>> {
         Some(Cow::Borrowed(match self {
-            Self::Unsigned => "Sign it with vdoctl matrix sign, or take it from where it is signed.",
-            Self::Unreadable(_) | Self::OtherBytes => "Take index and signature from the publisher again, both from the same release.",
+            Self::Unsigned => "Sign it with vdoctl matrix sign, or get the signed matrix from its publisher.",
+            Self::Unreadable(_) | Self::OtherBytes => {
+                "Get the index and the signature from the publisher again, both from the same release."
+            }
             Self::NotTrusted(_) => {
-                "Take index and signature from the publisher again; if the publisher has a new key, add it to the trusted keys."
+                "Get the index and the signature from the publisher again; if the publisher has a new key, add the key to the trusted keys."
             }
             Self::PublicKeys(_) => "Give PEM blocks of the kind PUBLIC KEY, as cosign and openssl write them.",
             Self::PrivateKey(_) => {
-                "Give a PEM block of the kind PRIVATE KEY; openssl genpkey -algorithm EC -pkeyopt ec_paramgen_curve:P-256 -out KEY.pem makes one."
+                "Give a PEM block of the kind PRIVATE KEY; openssl genpkey -algorithm EC -pkeyopt ec_paramgen_curve:P-256 -out KEY.pem creates a key."
             }
         }))
     }

@@ -4,7 +4,7 @@
 //!
 //! - [`vcenter`]: sessions, the protocol, and limits on answers.
 //! - [`vsphere`]: checks, lockouts and privileges, as functions of what was read.
-#![cfg_attr(not(test), warn(clippy::arithmetic_side_effects))]
+#![cfg_attr(not(test), warn(clippy::arithmetic_side_effects, clippy::too_many_lines))]
 
 pub mod vcenter;
 pub mod vsphere;

@@ -54,7 +54,10 @@ async fn adopt(args: &Args, global: &Global, progress: &mut Progress) -> Result<
             Ok(picture) => (picture, None),
             Err(error) => (
                 None,
-                Some(format!("What happens to the objects of the drivers is not known: {}", error.what)),
+                Some(format!(
+                    "It is not known how the objects of the drivers would change: {}",
+                    error.what
+                )),
             ),
         };
         let answer = show::answer(args, &found, picture.as_ref(), false)?;
@@ -102,7 +105,7 @@ async fn changes(context: &Context, adoption: &Adoption) -> Result<Vec<Change>, 
         if change.before.is_some() && !change.is_none() {
             return Err(CliError::new(
                 Exit::Refused,
-                format!("{object} is there already, with other content than the adopted one, so nothing was written"),
+                format!("{object} already exists and differs from the object to be created, so nothing was written"),
                 "Compare it with vdoctl adopt -o yaml. Delete it, or name another VDOConfig with --config.",
             ));
         }
@@ -122,7 +125,7 @@ fn next(answer: Answer, args: &Args, adoption: &Adoption) -> Answer {
     };
     match args.output.format {
         Some(Format::Yaml) if !args.show_secrets => {
-            answer.note("Secrets are left out, so this is not for kubectl apply; --show-secrets prints them.")
+            answer.note("Secrets are left out, so do not apply this output with kubectl; --show-secrets prints them.")
         }
         Some(Format::Yaml | Format::Json | Format::Name) => answer,
         _ => answer.note("vdoctl adopt -o yaml prints the objects, vdoctl adopt --write creates them."),

@@ -27,7 +27,7 @@ pub(super) async fn run(args: &Args, global: &Global) -> Result<Answer, CliError
         Some(hash) => {
             return Err(CliError::new(
                 Exit::Refused,
-                format!("VDOConfig {name} waits with plan {}, not with {hash}", plan.hash),
+                format!("VDOConfig {name} waits for approval of plan {}, not of plan {hash}", plan.hash),
                 "The plan has changed. Look at it again with vdoctl plan.",
             ));
         }

@@ -72,7 +72,7 @@ pub use users::{For, Users, UsersAccount, UsersChange, UsersCreate, UsersVcenter
 
 /// Installs, upgrades, checks and removes the vSphere drivers of a Kubernetes cluster.
 ///
-/// Whatever it says comes from the same code as the operator. Results go to stdout, messages to stderr.
+/// vdoctl decides and reports with the same code as the operator. It writes results to stdout and messages to stderr.
 #[derive(Debug, Clone, PartialEq, Parser)]
 #[command(name = "vdoctl", version, max_term_width = 100, after_help = AFTER)]
 pub struct Cli {
@@ -84,8 +84,8 @@ pub struct Cli {
     pub verb: Option<Verb>,
 }
 
-const AFTER: &str = "Every verb takes the global options: vdoctl options\n\nExit codes: 0 done, 1 differences or a failed check, 2 usage, 3 not found or not deployed, 4 refused, \
-5 cluster unreachable, 6 vCenter, 7 timed out, 130 and 143 signals.";
+const AFTER: &str = "To list the global options of every verb: vdoctl options\n\nExit codes: 0 success, 1 differences or a failed check, \
+2 wrong usage, 3 not found or not deployed, 4 refused, 5 cluster unreachable, 6 vCenter error, 7 timeout, 130 and 143 signals.";
 
 /// When to use colours.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -103,20 +103,20 @@ pub enum Color {
 pub enum Format {
     /// For people
     Table,
-    /// For people with wide screens
+    /// For people with a wide screen
     Wide,
     /// For programs, with a stable schema
     Json,
-    /// As json, in YAML
+    /// The same data as json, in YAML
     Yaml,
-    /// The names of the objects, one a line
+    /// The names of the objects, one per line
     Name,
 }
 
 /// The choice of a format.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Args)]
 pub struct Output {
-    /// How the answer is written: table, wide, json, yaml or name
+    /// The output format: table, wide, json, yaml or name
     #[arg(
         long = "output",
         short = 'o',
@@ -145,153 +145,167 @@ impl Output {
 /// The verbs.
 #[derive(Debug, Clone, PartialEq, Subcommand)]
 pub enum Verb {
-    /// Installs or upgrades operator and drivers, and waits for them
+    /// Installs or upgrades the operator and the vSphere drivers
     ///
-    /// Hands the operator its configuration, and waits until the drivers are healthy. Needs three inputs: the vCenter, the user and the password.
-    /// Everything is checked, and tried in the API server, before anything is written. Run again it goes on where it was; without --vcenter it
-    /// upgrades the operator and leaves the configuration as it is.
+    /// Writes the operator and its configuration to the cluster, and waits until the drivers are healthy. A new installation needs three
+    /// inputs: the vCenter, the user and the password. Before vdoctl writes anything, it makes every check and tries every object in a dry
+    /// run of the API server. After an interruption, run the same command again: the command continues where it stopped. Without --vcenter,
+    /// the command upgrades the operator and keeps the existing configuration.
     Deploy(Deploy),
-    /// Takes over drivers that another tool installed, with settings
+    /// Adopts vSphere drivers that another tool installed
     ///
-    /// Reads them with their settings into the objects of VDO. Prints each setting with the place where it was found, and each that no field can
-    /// express. Ends with 1 when there are such. Changes nothing without --write or --move, and prints no value of a Secret without
-    /// --show-secrets.
+    /// Reads the settings of the installed drivers and converts these settings into VDO objects. Prints each setting with the place where
+    /// it was found. Lists separately each setting that no field of a VDO object can express; if there is such a setting, the exit code is
+    /// 1. Changes nothing without --write or --move. Prints the values of Secrets only with --show-secrets.
     Adopt(Adopt),
-    /// Shows what runs, what is wrong and what to do next
+    /// Shows versions, health, problems and the next steps
     ///
-    /// Works when nothing is deployed, too. Ends with 1 when something is wrong, with 3 when VDO is not deployed. Of several clusters each has a
-    /// line, problems first, and it ends as for the first of them alone.
+    /// The command also works where VDO is not deployed. The exit code is 1 when there is a problem, and 3 when VDO is not deployed. For
+    /// several clusters, the command prints one line per cluster, and clusters with problems come first. The exit code is then the exit
+    /// code for the cluster in the first line.
     Status(Status),
-    /// Shows what the operator would do, in order, and why
+    /// Shows the operator's planned steps in order, with the reasons
     ///
-    /// The API server tries it all in a dry run. Ends with 0 when there is nothing to do, with 1 when there is, with more than 1 on
-    /// an error. Changes nothing. -o wide also lists what is as it should be.
+    /// The API server tries all steps in a dry run, and nothing is changed. The exit code is 0 when there is nothing to do, 1 when there
+    /// are steps to do, and more than 1 after an error. -o wide also lists the objects that are in sync.
     ///
-    /// With -f or --set it is the plan of a change that was not made yet.
+    /// With -f or --set, the command shows the plan for a change that is not made yet.
     ///
-    /// Use it when you want to know what happens next, in which order and why. diff shows the fields that differ, render whole objects.
+    /// Use this command when you want to know the next steps, their order and their reasons. diff shows only the fields that differ; render
+    /// shows whole objects.
     Plan(Plan),
-    /// Approves the plan that waits, where spec.approval is Manual
+    /// Approves the operator's plan, where spec.approval is Manual
     ///
-    /// Use it when status shows a plan that waits for approval: that plan is carried out, and no other. reconcile and resume approve nothing.
+    /// Use this command when status shows a plan that waits for approval. The operator then carries out this plan and no other plan. The
+    /// commands reconcile and resume do not approve a plan.
     Approve(Approve),
-    /// Shows what was applied of the drivers, state by state
+    /// Shows the revisions of the drivers that were applied
     History(History),
-    /// Brings a driver back to an earlier revision and keeps it there
+    /// Rolls a driver back to an earlier revision and keeps it there
     ///
-    /// It stays there until --lift. Sets the annotation revision.vdo.vmware.com/DRIVER of the VDOConfig; the operator does the rest, with the
-    /// checks of any change. It needs neither the matrix nor the chart of that revision.
+    /// The driver stays at this revision until you run the command with --lift. vdoctl only sets the annotation
+    /// revision.vdo.vmware.com/DRIVER of the VDOConfig. The operator then applies the revision, with the same checks as for any other
+    /// change. The operator needs neither the matrix nor the chart of that revision.
     Rollback(Rollback),
-    /// Plans and makes upgrades of the drivers
+    /// Plans and applies upgrades of the drivers
     #[command(subcommand_required = true, arg_required_else_help = true)]
     Upgrade(Upgrade),
-    /// Writes connections, VDOConfig and matrix source, checked first
+    /// Checks and writes connections, VDOConfig and matrix source
     #[command(subcommand_required = true, arg_required_else_help = true)]
     Configure(Configure),
-    /// Lists and sets credentials of connections; never shows them
+    /// Lists and sets vSphere credentials; never shows a password
     #[command(subcommand_required = true, arg_required_else_help = true)]
     Secrets(Secrets),
-    /// Pauses management: all is reported, and nothing is written
+    /// Pauses management: the operator reports but writes nothing
     ///
-    /// Use it when you change objects of the drivers by hand, which are otherwise repaired. To hold only changes of versions and settings until
-    /// they are approved, set spec.approval to Manual instead.
+    /// Use this command when you want to change objects of the drivers by hand. Without a pause, the operator reverts such changes. To
+    /// delay only changes of versions and settings until you approve them, set spec.approval to Manual instead.
     Pause(Manage),
     /// Resumes management after a pause
     ///
-    /// Use it when the pause is over: what was changed by hand is repaired. A plan that waits for approval still waits; see approve.
+    /// Use this command when the pause is over. The operator then repairs objects that were changed by hand. A plan that waits for approval
+    /// continues to wait until you run vdoctl approve.
     Resume(Manage),
-    /// Has the operator reconcile now, and ask its matrix source
+    /// Makes the operator reconcile and check its matrix source now
     ///
-    /// Use it when something outside of the cluster was fixed, in the vCenter or in the matrix, and the operator is to see it at once. It ends no
-    /// pause and approves no plan.
+    /// Use this command when you have fixed a problem outside of the cluster, in the vCenter or in the matrix, and the operator should
+    /// notice the fix at once. The command ends no pause and approves no plan.
     Reconcile,
-    /// Waits until the drivers are healthy, or a condition holds
+    /// Waits until the drivers are healthy or a condition is met
     ///
-    /// With --for=deleted it waits until the VDOConfig is deleted. Ends with 7 when that did not come within --timeout (15 minutes by default), and says what it waited for.
+    /// With --for=deleted, the command waits until the VDOConfig is deleted. If the wait takes longer than --timeout (15 minutes by
+    /// default), the command reports the state that it waited for, and the exit code is 7.
     Wait(Wait),
-    /// Shows field by field how the live drivers differ
+    /// Compares the live drivers with the desired state, by field
     ///
-    /// Ends with 0 when there is no difference, with 1 when there is, with more than 1 on an error. Changes nothing. With -f or --set it
-    /// compares with what would be wanted after a change that was not made yet.
+    /// The exit code is 0 when there is no difference, 1 when there is a difference, and more than 1 after an error. The command changes
+    /// nothing. With -f or --set, the command compares the live drivers with the desired state after a change that is not made yet.
     ///
-    /// Use it when you want to know which fields differ now. plan shows the order, the reasons and the restarts.
+    /// Use this command when you want to know which fields differ now. plan shows the order of the steps, their reasons and the pod
+    /// restarts.
     Diff(Diff),
     /// Prints all objects that the operator would apply
     ///
-    /// Use it when you want whole objects, for a review or for another tool. plan and diff show only what changes.
+    /// Use this command when you want whole objects, for a review or for another tool. plan and diff show only the changes.
     Render(Render),
-    /// Hands the drivers over, as manifests or as a chart
+    /// Hands the drivers to another tool, as manifests or a chart
     ///
-    /// Prints the commands for the other owner, and changes nothing in the cluster. The drivers run on while they change their owner, with the
-    /// same pods.
+    /// Writes the objects of the drivers into files, and prints the commands that hand the drivers over to kubectl or Helm. vdoctl itself
+    /// changes nothing in the cluster. During the handover, the drivers keep running with the same pods.
     Release(Release),
-    /// Prints the namespaces, roles and bindings that are needed
+    /// Prints the namespaces, roles and bindings that VDO requires
     ///
-    /// The operator writes none of them: an administrator applies them. The output covers all versions of the matrix, or those that
-    /// --driver names. Needs a cluster only for --missing.
+    /// The operator does not create these objects; an administrator applies them. The output covers all driver versions of the matrix, or
+    /// only the drivers and versions that --driver names. The command needs a cluster only for --missing.
     Rights(Rights),
-    /// Asks the compatibility matrix
+    /// Queries, checks and publishes compatibility matrices
     #[command(subcommand_required = true, arg_required_else_help = true)]
     Matrix(Matrix),
-    /// Copies matrix and images, for sites without internet
+    /// Copies matrix and images for sites without internet access
     #[command(subcommand_required = true, arg_required_else_help = true)]
     Mirror(Mirror),
-    /// Looks into charts; needs no cluster
+    /// Renders, checks and publishes charts; needs no cluster
     #[command(subcommand_required = true, arg_required_else_help = true)]
     Chart(Chart),
-    /// Makes every check now, and says how to fix what is wrong
+    /// Runs every check now, and shows how to fix each problem
     ///
-    /// With --pre before anything is installed. Changes nothing. A password that a vCenter has refused is not sent again until the
-    /// Secret changes. Ends with 1 when a check fails, with 6 when a vCenter cannot be reached or refuses the login.
+    /// With --pre, the checks run before an installation. Without --fix and --undo, the command changes nothing. If a vCenter has refused a
+    /// password, vdoctl does not send this password again until the Secret changes. The exit code is 1 when a check fails, and 6 when a
+    /// vCenter cannot be reached or refuses the login.
     Doctor(Doctor),
-    /// Uses storage as a workload does, and cleans up
+    /// Tests storage with a real volume and pods, and cleans up
     ///
-    /// Everything is in a namespace of its own, which is deleted at the end. A claim is bound, a pod writes and reads, the volume grows, a
-    /// snapshot is restored, and a pod on another node reads the data. What the cluster cannot do is skipped with the reason. Why a step failed
-    /// comes from the checks of doctor volumes. Interrupted, it deletes everything; what a killed run has left is deleted by the next one. Each
-    /// step may take the time of --timeout, 5 minutes by default. Ends with 1 when a step has failed.
+    /// All test objects are in a separate namespace, which is deleted at the end. The test binds a claim, writes and reads data in a pod,
+    /// expands the volume, restores a snapshot, and reads the data in a pod on another node. A step that the cluster does not support is
+    /// skipped, and the reason is shown. For a failed step, the command shows the causes that the checks of doctor volumes find. If you
+    /// interrupt the test, vdoctl still deletes all test objects. If the test is killed, the next run deletes its objects. Each step may
+    /// take as long as --timeout (5 minutes by default). The exit code is 1 when a step fails.
     Selftest(Selftest),
     /// Creates, checks and rotates the drivers' accounts in a vCenter
     ///
-    /// An administrator's user and password are needed for the command and stored nowhere.
+    /// Every users command needs the user name and the password of a vCenter administrator. vdoctl stores neither the user name nor the
+    /// password.
     #[command(subcommand_required = true, arg_required_else_help = true)]
     Users(Users),
     /// Removes the drivers, then the operator
     ///
-    /// The definitions and the namespace of the operator go with it. Names the cluster and what is removed, and asks. Volumes and snapshots of the
-    /// drivers block it before anything is removed. Works without a running operator, too. Interrupted or timed out, it goes on when it is run
-    /// again. Secrets with credentials stay.
+    /// The custom resource definitions and the namespace of the operator are also removed. Secrets with credentials are kept, and so is a
+    /// namespace that contains such a Secret. Before the removal, the command lists the cluster and the objects, and asks for confirmation.
+    /// If volumes or snapshots of the drivers exist, the command stops before it removes anything. The command does not need a running
+    /// operator. After an interruption or a timeout, run the command again: the command continues where it stopped.
     Delete(Delete),
-    /// Collects answers, fields, events and logs in one archive
+    /// Collects reports, objects, events and logs in one archive
     ///
-    /// Of objects only listed fields are in it: no values of Secrets and ConfigMaps, no unknown flags and variables, no volumes of other
-    /// drivers. What looks like a key or a token is taken out of events and logs; read those before they are sent. What cannot be read is
-    /// named and left out.
+    /// Of each object, the archive contains only fields from a fixed list. It contains no values of Secrets and ConfigMaps, no unknown
+    /// flags and environment variables, and no volumes of other drivers. Text that looks like a key or a token is removed from events and
+    /// logs. Read the events and logs before you send the archive. If vdoctl cannot read some data, the data is left out and the command
+    /// reports this.
     SupportBundle(SupportBundle),
-    /// Writes a page for the people who run the vCenter
+    /// Writes an HTML report for the administrators of the vCenter
     ///
-    /// It has status, failed checks, nodes and machines, privileges and versions. One file with everything in it, readable on a phone and on
-    /// paper; from the cluster, from several, or from a support bundle.
+    /// The report contains the status, failed checks, nodes and virtual machines, privileges and versions. The report is a single file,
+    /// made for screens, phones and paper. Its data comes from one cluster, from several clusters, or from a support bundle.
     Report(Report),
-    /// Says what a condition, a reason or an exit code means
+    /// Explains a condition, a reason or an exit code
     Explain(ExplainReason),
     /// Shows events of the operator, the drivers and their objects
     ///
-    /// The oldest first. The API server keeps events for an hour, unless it is set up otherwise.
+    /// The oldest event is shown first. By default, the API server keeps events for one hour.
     Events(Events),
     /// Shows the logs of the operator, of a driver or of a node
     ///
-    /// Of each container the last lines, below its pod and node. With --follow each line as it comes, behind its pod and container.
+    /// For each container, the command prints the last lines below a heading with the pod and the node. With --follow, the command prints
+    /// each new line with a prefix that names the pod and the container.
     Logs(Logs),
     /// Prints the versions of vdoctl, operator, matrix and drivers
     ///
-    /// A cluster that is not there or does not answer is reported, and is not a failure.
+    /// If there is no cluster, or if the cluster does not answer, the command reports this and still succeeds.
     Version(Version),
     /// Prints a completion script for a shell
     ///
-    /// As kubectl_complete-vdo in the path the same binary completes kubectl vdo.
+    /// To complete kubectl vdo, link the vdoctl binary as kubectl_complete-vdo in a folder of the PATH.
     Completion(Completion),
-    /// Lists the global options, which every verb takes
+    /// Lists the options that every command accepts
     Options,
 }
 
@@ -312,10 +326,10 @@ pub struct Plan {
 /// Arguments of `approve`.
 #[derive(Debug, Clone, PartialEq, Eq, Args)]
 pub struct Approve {
-    /// The hash of the plan, as vdoctl plan and the status of the VDOConfig show it
+    /// The hash of the plan, from vdoctl plan or from the status of the VDOConfig
     #[arg(value_name = "HASH")]
     pub hash: Option<String>,
-    /// Approves the plan that is there, whatever it is, when no hash is given
+    /// When no hash is given: approves the plan that waits now, whatever its content
     #[arg(long, short = 'y')]
     pub yes: bool,
 }
@@ -354,10 +368,10 @@ pub struct Version {
     /// The format.
     #[command(flatten)]
     pub output: Output,
-    /// Prints the version of vdoctl and nothing else
+    /// Prints only the version of vdoctl
     #[arg(long)]
     pub short: bool,
-    /// Asks no cluster
+    /// Does not contact a cluster
     #[arg(long)]
     pub client: bool,
 }
@@ -410,7 +424,7 @@ pub fn options() -> clap::Command {
     Global::augment_args(bare).mut_args(|arg| arg.hide_env_values(true))
 }
 
-const OPTIONS: &str = "Every verb takes the global options, too: vdoctl options";
+const OPTIONS: &str = "To list the global options, which every verb accepts: vdoctl options";
 
 #[cfg(test)]
 mod free_names;

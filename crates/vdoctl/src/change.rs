@@ -106,7 +106,7 @@ impl Change {
             Some(live) if self.recreates => {
                 if !writer.delete_as_seen(live.api_version(), live, false).await? {
                     let what = format!("{} was changed just now", live.identity());
-                    return Err(CliError::new(Exit::Refused, what, "Run it again."));
+                    return Err(CliError::new(Exit::Refused, what, "Run the same command again."));
                 }
                 drop(writer.apply(&whole()?, false).await?);
             }

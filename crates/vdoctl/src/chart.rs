@@ -117,9 +117,9 @@ fn warning(gone: &chart::Unavailable) -> String {
         all => format!("{} images cannot be pulled: {} was shut down.", all.len(), gone.registry),
     };
     let remedy = if gone.republished {
-        "Take what was published again elsewhere with --set images.useRepublished=true, or your own copy with --set images.registry=REGISTRY."
+        "Use the copies that were published elsewhere: --set images.useRepublished=true. Or use your own copies: --set images.registry=REGISTRY."
     } else {
-        "No one has published this version again: a registry with your own copy is needed, --set images.registry=REGISTRY."
+        "No one has published copies of this version: put your own copies into a registry, and name it with --set images.registry=REGISTRY."
     };
     format!("{what} {remedy}")
 }

@@ -129,7 +129,7 @@ impl Context {
 
     /// Decides with the matrix of this vdoctl, as an operator of this build is going to.
     pub(super) async fn like_this_build(self) -> Result<Deciding, CliError> {
-        let choice = Choice::own("an operator of this version has the same".into(), None).await?;
+        let choice = Choice::own("an operator of this version has the same matrix".into(), None).await?;
         Ok(self.deciding_with(choice))
     }
 
@@ -238,7 +238,7 @@ impl Context {
             Deployed::NoConfig(others) if others.is_empty() => CliError::new(
                 Exit::NotFound,
                 format!(
-                    "there is no VDOConfig in cluster {} ({}), so no driver is asked for",
+                    "there is no VDOConfig in cluster {} ({}), so no driver is requested",
                     self.name, self.server
                 ),
                 format!("Create one in namespace {}; an empty spec installs both drivers.", self.namespace),
@@ -313,7 +313,7 @@ impl Left {
         let drivers: Vec<&str> = failure.drivers.iter().map(String::as_str).collect();
         Self {
             what: format!(
-                "{}: {}; nothing of it was written",
+                "{}: {}; no object of it was written",
                 drivers.join(" and "),
                 sentence(failure.error.as_ref())
             ),

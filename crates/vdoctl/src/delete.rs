@@ -68,7 +68,7 @@ pub(super) async fn run(args: &Args, global: &Global, printer: &mut Printer) -> 
     let done = match target.scope {
         Scope::Drivers => "the drivers are removed; the operator stays",
         Scope::Operator => {
-            "the operator is removed; the drivers go on without it. To manage them again: install VDO and create a VDOConfig"
+            "the operator is removed; the drivers keep running without it. To manage them again: install VDO and create a VDOConfig"
         }
         Scope::Everything => "VDO is removed",
     };
@@ -77,7 +77,7 @@ pub(super) async fn run(args: &Args, global: &Global, printer: &mut Printer) -> 
     let unknown = data
         .as_ref()
         .err()
-        .map(|error| format!("  whether volumes or claims stay is not known: {}", error.what));
+        .map(|error| format!("  it is not known which volumes and claims stay: {}", error.what));
     let answer = answer(&progress, &context, Stay::of(stays, data.unwrap_or_default()), done)?;
     Ok(unknown.into_iter().fold(answer, Answer::note))
 }
@@ -128,7 +128,7 @@ fn announce(context: &Context, target: &Target, data: &StorageData, left: &BTree
             .collect()
     };
     let drivers = names(go);
-    let mut lines = vec![format!("cluster {} ({}): this is removed", context.name, context.server)];
+    let mut lines = vec![format!("cluster {} ({}): to be removed", context.name, context.server)];
     lines.extend(target.summary(&drivers));
     progress.step(Mark::Note, &lines.join("\n"));
     let mut kept: Vec<String> = names(stay)
@@ -137,11 +137,14 @@ fn announce(context: &Context, target: &Target, data: &StorageData, left: &BTree
         .collect();
     kept.extend(data.lines());
     if !kept.is_empty() {
-        progress.step(Mark::Note, &format!("this stays as it is\n{}", kept.join("\n")));
+        progress.step(Mark::Note, &format!("to be kept unchanged\n{}", kept.join("\n")));
     }
     if let Some(installer) = &target.manager {
         let by = installer.manager.installed_by();
-        progress.step(Mark::Note, &format!("the operator itself was installed {by} and is left to that"));
+        progress.step(
+            Mark::Note,
+            &format!("the operator itself was installed {by}, so vdoctl does not remove it"),
+        );
     }
 }
 
@@ -163,12 +166,12 @@ fn confirm(args: &Args, context: &Context, target: &Target) -> Result<(), CliErr
 
 /// Removes it all, in order. What stays, and why.
 async fn carry_out(context: &mut Context, target: &Target, global: &Global, progress: &mut Progress) -> Result<Stays, CliError> {
-    progress.step(Mark::Note, "Interrupting is safe: vdoctl delete goes on when it is run again.");
+    progress.step(Mark::Note, "Interrupting is safe: vdoctl delete continues when it is run again.");
     if !target.configs.is_empty() {
         drivers::remove(context, target, &global.namespace, progress).await?;
         let names: Vec<String> = target.configs.iter().map(|config| id(config)).collect();
         let drivers = if target.scope == Scope::Operator {
-            "left its drivers to themselves"
+            "kept its drivers"
         } else {
             "removed its drivers"
         };
@@ -208,7 +211,7 @@ fn timed_out(timeout: Duration, progress: &Progress) -> CliError {
     CliError::new(
         Exit::TimedOut,
         format!(
-            "vdoctl delete has not come to its end within {} s{}",
+            "vdoctl delete did not finish within {} s{}",
             timeout.as_secs(),
             if awaited.is_empty() {
                 String::new()
@@ -216,7 +219,7 @@ fn timed_out(timeout: Duration, progress: &Progress) -> CliError {
                 format!("; it waited for: {}", awaited.join("; "))
             }
         ),
-        "Run vdoctl delete again to go on; --timeout gives it longer.",
+        "Run vdoctl delete again to continue; --timeout sets a longer time.",
     )
 }
 

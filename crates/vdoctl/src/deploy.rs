@@ -54,7 +54,7 @@ const VERSION: &str = env!("CARGO_PKG_VERSION");
 const NOTHING: &str = "nothing is deployed yet";
 const AGAIN: &str = "Run the same command again.";
 /// What to do where it is stopped after that.
-const WATCH: &str = "`vdoctl wait` waits for the drivers, and `vdoctl status` shows how far they are.";
+const WATCH: &str = "`vdoctl wait` waits for the drivers, and `vdoctl status` shows their state.";
 
 pub(super) async fn run(args: &Args, global: &Global, printer: &Printer) -> Result<Answer, CliError> {
     let format = args.output.unwrap_or(Format::Table);
@@ -164,7 +164,7 @@ async fn manifests(args: &Args, global: &Global, progress: &mut Progress) -> Res
     }
     let manifests = Manifests::of(args, global, progress).await?;
     let all: Vec<_> = manifests.all().map(|object| object.value().clone()).collect();
-    Ok(objects_answer(Format::Yaml, &all)?.note("The output has the password, if one was given. Nothing was written to a cluster."))
+    Ok(objects_answer(Format::Yaml, &all)?.note("The output contains the password, if one was given. Nothing was written to a cluster."))
 }
 
 /// Writes the objects that change. Whether the operator is replaced by it.
@@ -228,7 +228,7 @@ async fn deciding(args: &Args, global: &Global, context: Context, target: &Targe
     match Choice::in_cluster(&args.matrix, &context, global).await {
         Ok(choice) => Ok(context.deciding_with(choice)),
         Err(error) => {
-            progress.step(Mark::Failed, &format!("the matrix was not read from here: {error}"));
+            progress.step(Mark::Failed, &format!("the matrix cannot be read from this machine: {error}"));
             context.like_this_build().await
         }
     }
@@ -303,7 +303,7 @@ fn planned(change: Change, version: Option<&str>) -> String {
     let version = version.unwrap_or("unknown");
     match change {
         Change::Install => format!("operator {VERSION} will be installed"),
-        Change::Same => format!("operator {VERSION} is there; what differs will be applied"),
+        Change::Same => format!("operator {VERSION} is installed; only objects that differ will be applied"),
         Change::Upgrade => format!("operator {version} will be upgraded to {VERSION}"),
         Change::Downgrade => format!("operator {version} will be replaced by the older {VERSION}"),
     }
@@ -375,7 +375,7 @@ pub(super) fn judged(checked: &checks::Checked, judge: Judge, progress: &mut Pro
                 count(failed.len(), "check"),
                 failed.join(", ")
             ),
-            "Put it right and run the same command again; --ignore-checks writes anyway.",
+            "Fix the problem and run the same command again; --ignore-checks writes despite failed checks.",
         ));
     }
     if checked.failures().next().is_none() {
@@ -383,7 +383,7 @@ pub(super) fn judged(checked: &checks::Checked, judge: Judge, progress: &mut Pro
     }
     // In a cluster without drivers there is nothing to say but that they are created.
     if let Some(plan) = checked.plan.as_ref().filter(|plan| plan.takes_over()) {
-        progress.step(Mark::Note, &format!("the drivers that are there: {}", plan.effect()));
+        progress.step(Mark::Note, &format!("the existing drivers: {}", plan.effect()));
     }
     for (driver, pick) in checked.choice.iter().flat_map(|choice| &choice.picks) {
         progress.step(

@@ -134,7 +134,7 @@ fn misuse(args: &Args) -> Result<(), CliError> {
     let usage = |what: &str, remedy: &str| Err(CliError::new(Exit::Usage, what, remedy));
     if changes && !matches!(args.what, None | Some(DoctorVerb::Connection { .. })) {
         return usage(
-            "--fix and --undo are about one vCenter as a whole",
+            "--fix and --undo work on a vCenter as a whole",
             "Write: vdoctl doctor --fix, or vdoctl doctor connection NAME --fix",
         );
     }
@@ -146,7 +146,7 @@ fn misuse(args: &Args) -> Result<(), CliError> {
     }
     if args.vcenter.user.is_some() && !args.pre && !changes {
         return usage(
-            "--user goes with --pre, --fix or --undo",
+            "--user needs --pre, --fix or --undo",
             "Without them the account in the connection's Secret is used.",
         );
     }

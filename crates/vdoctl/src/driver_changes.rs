@@ -92,7 +92,7 @@ impl DriverChangeView {
             text.push_str(&format!("  then {}\n", self.then.join(", then ")));
         }
         if !self.preconditions.is_empty() {
-            text.push_str(&format!("  before that must hold: {}\n", self.preconditions.join(", ")));
+            text.push_str(&format!("  required before: {}\n", self.preconditions.join(", ")));
         }
         if self.objects == 0 {
             return text;

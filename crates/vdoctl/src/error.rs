@@ -50,7 +50,7 @@ impl CliError {
         Self::new(
             Exit::Refused,
             sentence(error),
-            "This is a defect of vdoctl. Please report it with the command that led to it.",
+            "This is a defect of vdoctl. Please report it, with the command that you ran.",
         )
     }
 
@@ -63,8 +63,8 @@ impl CliError {
     pub(super) fn timed_out(after: Duration) -> Self {
         Self::new(
             Exit::TimedOut,
-            format!("the cluster has not answered everything within {} s", after.as_secs()),
-            "Give it longer with --timeout, or look at the load of the API server.",
+            format!("the cluster did not answer all requests within {} s", after.as_secs()),
+            "Wait longer with --timeout, or check the load of the API server.",
         )
     }
 
@@ -87,16 +87,20 @@ impl CliError {
                     Some(proxy) => format!("the API server did not {verb} {what}: {}", sentence(proxy)),
                     None => format!("the API server did not {verb} {what}: {}", sentence(source.as_ref())),
                 },
-                error.remedy().unwrap_or("Try again; if it stays, look at the API server.".into()),
+                error
+                    .remedy()
+                    .unwrap_or("Try again; if the error remains, check the API server.".into()),
             ),
             ClusterError::TimedOut { verb, what, after } => Self::new(
                 Exit::Cluster,
                 format!("the API server did not {verb} {what} within {} s", after.as_secs_f64()),
-                "Try again, with a longer --request-timeout where the way there is slow; if it stays, look at the API server.",
+                "Try again, with a longer --request-timeout if the connection is slow; if the error remains, check the API server.",
             ),
-            ClusterError::Unfinished { .. } => {
-                Self::new(Exit::Cluster, error.to_string(), "Try again; if it stays, look at the API server.")
-            }
+            ClusterError::Unfinished { .. } => Self::new(
+                Exit::Cluster,
+                error.to_string(),
+                "Try again; if the error remains, check the API server.",
+            ),
             ClusterError::Refused { .. }
             | ClusterError::Denied { .. }
             | ClusterError::PodDenied { .. }
@@ -159,7 +163,7 @@ impl From<ClientError> for CliError {
             ClientError::GroupsWithoutUser => Self::of(Exit::Usage, &error),
             ClientError::TimedOut { .. } => {
                 let slow = Self::of(Exit::TimedOut, &error);
-                Self::new(slow.exit, slow.what, format!("{}\nOr give it longer with --timeout.", slow.remedy))
+                Self::new(slow.exit, slow.what, format!("{}\nOr wait longer with --timeout.", slow.remedy))
             }
             ClientError::Missing { listed, .. } => Self {
                 no_cluster: true,

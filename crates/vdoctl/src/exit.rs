@@ -54,14 +54,14 @@ impl Exit {
     #[must_use]
     pub fn meaning(self) -> &'static str {
         match self {
-            Self::Ok => "Done; also when the reader of the output went away.",
-            Self::Differences => "There are differences, a check failed, or something is wrong; the output says what.",
-            Self::Usage => "The command line makes no sense; `--help` shows how it is meant.",
-            Self::NotFound => "What was named does not exist, or VDO is not deployed.",
-            Self::Refused => "Refused: by a check, or because a right is missing.",
-            Self::Cluster => "The cluster cannot be reached; look at --kubeconfig and --context.",
-            Self::Vcenter => "The vCenter cannot be reached, refuses, or nothing is known of it.",
-            Self::TimedOut => "What was waited for did not come in time, or cannot come before a person acts; the output says which.",
+            Self::Ok => "Success; also when the reader of the output closes the pipe.",
+            Self::Differences => "There are differences, a check failed, or there is a problem; the output names it.",
+            Self::Usage => "The command line is not valid; `--help` shows the correct usage.",
+            Self::NotFound => "The named object does not exist, or VDO is not deployed.",
+            Self::Refused => "A check refused the command, or a right is missing.",
+            Self::Cluster => "The cluster cannot be reached; check --kubeconfig and --context.",
+            Self::Vcenter => "The vCenter cannot be reached, refuses a request, or its state is unknown.",
+            Self::TimedOut => "The wait timed out, or cannot end before a person acts; the output shows which.",
             Self::Interrupted => "Interrupted (SIGINT).",
             Self::Terminated => "Terminated (SIGTERM).",
         }
@@ -73,11 +73,11 @@ impl Exit {
         Some(match self {
             Self::Ok => return None,
             Self::Differences => "The output names what is wrong. `vdoctl status` shows it again, with the command that fixes it.",
-            Self::Usage => "The error names the argument. `--help` behind the verb shows its arguments, with examples.",
-            Self::NotFound => "`vdoctl status` shows what is deployed; `vdoctl deploy` deploys VDO where it is not.",
+            Self::Usage => "The error names the argument. `--help` after the verb shows its arguments, with examples.",
+            Self::NotFound => "`vdoctl status` shows what is deployed; `vdoctl deploy` deploys VDO if it is missing.",
             Self::Refused => {
-                "The error names the check or the right. `vdoctl rights --missing` prints the rights that the operator lacks; a right of your own \
-                 is given by an administrator of the cluster."
+                "The error names the check or the right. `vdoctl rights --missing` prints the rights that the operator lacks. If you lack a right \
+                 yourself, ask an administrator of the cluster."
             }
             Self::Cluster => {
                 "Try `kubectl get --raw /readyz` with the same kubeconfig. If it answers, name that kubeconfig with --kubeconfig or its context \

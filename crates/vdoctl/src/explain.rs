@@ -107,7 +107,7 @@ fn condition_view(kind: ConditionType, entries: &[Entry]) -> ConditionView {
 
 fn condition_text(kind: ConditionType, entries: &[Entry]) -> String {
     let meaning = match kind.when_absent() {
-        Some(status) => format!("{} Where it is not reported, it is {status}.", kind.meaning()),
+        Some(status) => format!("{} If the condition is not reported, it counts as {status}.", kind.meaning()),
         None => kind.meaning(),
     };
     let section = format!("condition of a {}", objects(kind).join(" and of a "));
@@ -194,7 +194,7 @@ fn unknown(word: &str, entries: &[Entry]) -> CliError {
         guess.push_str(&format!("Did you mean {}? ", alike.join(" or ")));
     }
     if !about.is_empty() {
-        guess.push_str(&format!("Causes that speak of it: {}. ", about.join(", ")));
+        guess.push_str(&format!("Reasons with this word in their cause: {}. ", about.join(", ")));
     }
     CliError::new(
         Exit::NotFound,

@@ -49,7 +49,7 @@ fn named(contexts: &Contexts, global: &Global) -> Result<Vec<(String, Vec<String
     if let Some(cluster) = &global.kube_cluster {
         return Err(CliError::new(
             Exit::Usage,
-            format!("--kube-cluster (VDO_KUBE_CLUSTER) names the one cluster {cluster:?}, and several were asked for"),
+            format!("--kube-cluster (VDO_KUBE_CLUSTER) names one cluster, {cluster:?}, but the command asks for several"),
             "Leave it out, or leave out --contexts and --all-contexts.",
         ));
     }
@@ -69,7 +69,7 @@ pub(super) fn once<'a>(all: impl Iterator<Item = (&'a String, &'a Vec<String>)>)
     let line = |(context, others): (&String, &Vec<String>)| {
         let what = count(others.len(), "other context");
         format!(
-            "{context} is the cluster and user of {what}, too, and was asked once: {}",
+            "{context} has the same cluster and user as {what}, so this cluster was asked once: {}",
             others.join(", ")
         )
     };
@@ -111,7 +111,7 @@ mod tests {
         let lines = once(asked.iter().map(|asked| (&asked.context, &asked.others)));
         assert_eq!(
             lines,
-            ["good is the cluster and user of 1 other context, too, and was asked once: same"]
+            ["good has the same cluster and user as 1 other context, so this cluster was asked once: same"]
         );
     }
 }

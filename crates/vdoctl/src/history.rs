@@ -45,7 +45,7 @@ impl Histories {
             let known = if names.is_empty() { "none".to_owned() } else { names.join(", ") };
             CliError::new(
                 Exit::NotFound,
-                format!("nothing was applied of driver {typed:?} in cluster {}", self.context.name),
+                format!("no revision of driver {typed:?} was applied in cluster {}", self.context.name),
                 format!("Drivers with a history: {known}."),
             )
         })

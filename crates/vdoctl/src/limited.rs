@@ -30,7 +30,7 @@ fn ended(output: &Output, verb: &str, path: &Path) -> Result<Answer, CliError> {
         return Err(CliError::new(
             Exit::Differences,
             format!("{verb} used more than {} MiB on {}", MOST >> 20, path.display()),
-            "A template there is broken or hostile. Do not use the chart.",
+            "A template of the chart is broken or malicious. Do not use the chart.",
         ));
     }
     let code = output.status.code();

@@ -30,7 +30,7 @@ pub(super) async fn state(args: &Args, state: ManagementState, global: &Global) 
     let line = match (state, already) {
         (ManagementState::Paused, true) => format!("{what} is paused already"),
         (ManagementState::Paused, false) => {
-            format!("{what} is paused: it is checked and reported, and nothing is written until vdoctl resume{verb}")
+            format!("{what} is paused: the operator only checks and reports, and writes nothing until vdoctl resume{verb}")
         }
         (_, true) => format!("{what} is managed already"),
         (_, false) => format!("{what} is managed again"),
@@ -53,13 +53,13 @@ pub(super) async fn reconcile(global: &Global) -> Result<Answer, CliError> {
     if let Some(need) = need.as_ref().filter(|need| need.kind == Kind::Operator) {
         return Err(CliError::new(
             Exit::Differences,
-            format!("nothing reconciles {config}: {}", need.what),
+            format!("no operator reconciles {config}: {}", need.what),
             need.remedy.clone(),
         ));
     }
     wake(&context).await?;
     let live = &config;
-    let done = format!("the operator reconciles {live} now, and asks the source of its matrix");
+    let done = format!("the operator reconciles {live} now, and reads its matrix again");
     Ok(handed(&done, need, &[]))
 }
 

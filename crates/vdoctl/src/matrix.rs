@@ -90,7 +90,7 @@ pub(super) async fn repository(named: &MatrixFile, global: &Global) -> Result<(C
             let reported = CliError::of(Exit::Refused, wrong);
             CliError {
                 what: format!("{place}: {}", reported.what),
-                remedy: format!("All mistakes: vdoctl matrix lint {}", shell_word(&place)),
+                remedy: format!("To list all mistakes: vdoctl matrix lint {}", shell_word(&place)),
                 ..reported
             }
         }
@@ -160,22 +160,22 @@ impl Loaded {
         answer = self.used.warning().into_iter().fold(answer, Answer::note);
         for field in &self.index.unknown_fields {
             let line = format!(
-                "{} {source}: this vdoctl does not know {field}, and leaves it out",
+                "{} {source}: this vdoctl does not know field {field}, and ignores it",
                 style::warn("warning:")
             );
             answer = answer.note(line);
         }
         if let Some(expires) = self.index.expires.filter(|_| self.index.is_stale(self.now)) {
-            let what = format!("the matrix ({source}, version {}) was good until {expires}", self.index.version);
+            let what = format!("the matrix ({source}, version {}) expired at {expires}", self.index.version);
             let line = format!(
-                "{} {what}: nothing is upgraded because of it. Bring a newer one, or a newer vdoctl.",
+                "{} {what}: an expired matrix upgrades nothing. Use a newer matrix, or a newer vdoctl.",
                 style::warn("warning:")
             );
             answer = answer.note(line);
         }
         if let Some(old) = is_old(self.index.generated, self.now) {
             let what = format!("the matrix ({source}, version {})", self.index.version);
-            answer = answer.note(format!("{} {what}: {old}. Bring a newer one.", style::warn("warning:")));
+            answer = answer.note(format!("{} {what}: {old}. Use a newer matrix.", style::warn("warning:")));
         }
         answer
     }
@@ -288,7 +288,7 @@ pub(super) async fn list(args: &List, global: &Global) -> Result<Answer, CliErro
     };
     let answer = Answer::view(format, &view, text)?;
     let answer = if entries.is_empty() {
-        answer.note("no version of the matrix is like this").exit(Exit::NotFound)
+        answer.note("no version in the matrix meets these conditions").exit(Exit::NotFound)
     } else {
         answer
     };

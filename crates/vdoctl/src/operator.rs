@@ -243,13 +243,13 @@ impl Presence {
             }
             Lease::Held { holder, .. } => (
                 Some(old?),
-                format!("{holder} holds the Lease {LEASE_NAMESPACE}/{LEASE_NAME}, and does not confirm its status"),
+                format!("{holder} holds the Lease {LEASE_NAMESPACE}/{LEASE_NAME}, but does not update the status"),
             ),
             Lease::Free { renewed: Some(at) } if self.may_begin() && at.as_second() + 2 * MARGIN >= now.as_second() => return None,
             Lease::Free { renewed: None } if failure.is_none() && old.is_none() => return None,
             Lease::Free { renewed: None } => (None, format!("nothing holds the Lease {LEASE_NAMESPACE}/{LEASE_NAME}")),
             Lease::Free { renewed } => (*renewed, format!("Lease {LEASE_NAMESPACE}/{LEASE_NAME} released")),
-            Lease::Unknown if failure.is_none() => (Some(old?), "its status is not confirmed any more".to_owned()),
+            Lease::Unknown if failure.is_none() => (Some(old?), "its status is no longer updated".to_owned()),
             Lease::Unknown => (None, String::new()),
         };
         let parts: Vec<String> = [why].into_iter().filter(|why| !why.is_empty()).chain(failure).collect();
@@ -442,7 +442,7 @@ mod tests {
                 deployment(1),
                 old,
                 Some(
-                    "operator not running for 40m (vdo-operator-0 holds the Lease kube-system/vdo-operator, and does not confirm its status)",
+                    "operator not running for 40m (vdo-operator-0 holds the Lease kube-system/vdo-operator, but does not update the status)",
                 ),
             ),
             // By a clock that was held against the Lease twice, see `confirmed`.
@@ -478,7 +478,7 @@ mod tests {
                 Lease::Unknown,
                 Deployment::Unknown,
                 old,
-                Some("operator not running for 40m (its status is not confirmed any more)"),
+                Some("operator not running for 40m (its status is no longer updated)"),
             ),
             (
                 Lease::Unknown,

@@ -164,7 +164,7 @@ pub(super) fn nameless() -> CliError {
     CliError::new(
         Exit::Usage,
         "this answer lists no objects, so it has no names",
-        "Take -o table, wide, json or yaml.",
+        "Use -o table, wide, json or yaml.",
     )
 }
 

@@ -27,7 +27,7 @@ fn other_matrix(context: &Deciding, config: &VDOConfig) -> Option<String> {
     let differs = context.used.is_given() && other.digest != context.used.digest().to_string();
     differs.then(|| {
         format!(
-            "The operator decides with another matrix than this: {}, version {}; without --matrix the answer is as it decides.",
+            "The operator uses another matrix: {}, version {}. Without --matrix, this answer uses the matrix of the operator.",
             other.source, other.version
         )
     })
@@ -147,7 +147,9 @@ impl Planned {
             }
         }
         if blind {
-            notes.push("You may not write everything that the operator may, so some values may be shown as differences that are none, and not every refusal is seen.".to_owned());
+            notes.push(
+                "You have fewer rights than the operator, so some differences may be false, and some refusals may be missing.".to_owned(),
+            );
         }
         let hash = hash(&planned.plan, &planned.record.drawn);
         let status = config.status.as_ref().and_then(|status| status.plan.clone());
@@ -156,7 +158,7 @@ impl Planned {
             && !context.supposes()
         {
             notes.push(format!(
-                "The operator has plan {}; it decides with its own charts and at another moment.",
+                "The operator has another plan, {}, which it made with its own charts and at another time.",
                 operator.hash
             ));
         }
@@ -200,9 +202,9 @@ impl Planned {
         let deleted = config.metadata.deletion_timestamp.is_some();
         let orphaned = deleted && config.spec.deletion_policy == DeletionPolicy::Orphan;
         let note = match (deleted, orphaned) {
-            (_, true) => format!("VDOConfig {name} is being deleted, and the drivers stay, as its deletionPolicy says."),
-            (true, _) => format!("VDOConfig {name} is being deleted, and its drivers with it."),
-            _ => format!("The drivers are uninstalled, as the managementState of VDOConfig {name} says."),
+            (_, true) => format!("VDOConfig {name} is being deleted, and the drivers stay, because its deletionPolicy is Orphan."),
+            (true, _) => format!("VDOConfig {name} is being deleted together with its drivers."),
+            _ => format!("The drivers are uninstalled, because the managementState of VDOConfig {name} is Removed."),
         };
         let plan = if orphaned { Plan::default() } else { plan };
         let items = outline(&plan, &[]);
@@ -265,18 +267,14 @@ impl Planned {
         let undecided = self.undecided();
         if self.changing().next().is_none() {
             return match undecided {
-                None => format!(
-                    "no differences: all {} objects are as VDOConfig {} wants them",
-                    self.items.len(),
-                    self.config
-                ),
+                None => format!("no differences: all {} objects match VDOConfig {}", self.items.len(), self.config),
                 Some(undecided) => format!("no differences{}; {undecided}", self.decided()),
             };
         }
         let words = [
             (Action::Create, "to create"),
             (Action::Apply, "to change"),
-            (Action::Adopt, "to take over"),
+            (Action::Adopt, "to adopt"),
             (Action::Recreate, "to recreate"),
             (Action::Prune, "to remove"),
             (Action::Keep, "in sync"),
@@ -332,9 +330,9 @@ impl Planned {
         let (sign, word) = match (item.action, item.because) {
             (Action::Create, Because::Deleted) => (style::good("+"), "was deleted by another user and would be recreated"),
             (Action::Create, _) => (style::good("+"), "would be created"),
-            (Action::Apply, Because::Drifted) => (style::warn("~"), "was changed by another manager"),
+            (Action::Apply, Because::Drifted) => (style::warn("~"), "was changed by another manager and would be repaired"),
             (Action::Apply, _) => (style::warn("~"), "would be changed"),
-            (Action::Adopt, _) => (style::warn("~"), "is not marked as ours and would be adopted"),
+            (Action::Adopt, _) => (style::warn("~"), "is not managed by VDO yet and would be adopted"),
             (Action::Recreate, _) => (style::bad("±"), "would be deleted and recreated, because a field cannot be changed"),
             (Action::Prune, _) => (style::bad("-"), "would be removed"),
             (Action::Keep, _) => (style::faint("="), "is in sync"),
@@ -346,7 +344,7 @@ impl Planned {
         }
         text.extend(item.fields.iter().map(field_view::lines));
         if item.action == Action::Apply && item.fields.is_empty() {
-            text.push_str("    the record of what was applied last is out of date\n");
+            text.push_str("    only the record of the last applied object is out of date\n");
         }
         for refusal in self.refusals.iter().filter(|refusal| refusal.id == item.id) {
             text.push_str(&format!("    {} {}\n", style::bad("! refused:"), refusal.what));

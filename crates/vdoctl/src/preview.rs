@@ -66,9 +66,13 @@ pub(super) async fn suppose(context: &mut Context, args: &Args) -> Result<Vec<Ch
     match changes.iter().find(other) {
         Some(other) => Err(CliError::new(
             Exit::Refused,
-            format!("{} would not act: VDOConfig {} is older", other.after, id(&acting)),
             format!(
-                "One VDOConfig acts for a cluster: name {} in the file.",
+                "{} would have no effect: VDOConfig {} is older and is the one in use",
+                other.after,
+                id(&acting)
+            ),
+            format!(
+                "The operator uses one VDOConfig only: name {} in the file.",
                 acting.metadata.name.unwrap_or_default()
             ),
         )),

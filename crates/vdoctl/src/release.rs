@@ -22,8 +22,8 @@ pub(super) async fn run(args: &Args, global: &Global) -> Result<Answer, CliError
     if !decided.left.is_empty() {
         return Err(CliError::new(
             Exit::Refused,
-            format!("not every driver can be decided about: {}", joined(&decided.left)),
-            "Put that right first, so that the files have what runs.",
+            format!("some drivers cannot be planned: {}", joined(&decided.left)),
+            "Fix this first, so that the files match the installed drivers.",
         ));
     }
     let mut desired: Vec<&Desired> = decided.planned.desired.iter().collect();
@@ -76,7 +76,7 @@ fn commands(args: &Args, global: &Global) -> String {
         NewOwner::Helm => format!("helm install {NAME} {folder} --namespace {} --take-ownership", STORAGE.namespace),
     };
     let lines = [
-        "# The drivers run on throughout, with the same pods. Their roles and bindings stay as they are.".to_owned(),
+        "# The drivers keep running with the same pods. Their roles and bindings stay as they are.".to_owned(),
         format!("vdoctl delete --keep-drivers --yes {namespace}").trim_end().to_owned(),
         take,
     ];

@@ -32,7 +32,7 @@ pub(super) async fn run(args: &Args, global: &Global) -> Result<Answer, CliError
         context.name
     ));
     if matches!(args.output.or_yaml(), Format::Yaml | Format::Json) && !args.show_secrets && desired.iter().any(|d| d.object.is_secret()) {
-        answer = answer.note("Secrets are masked, so this is not for kubectl apply; --show-secrets prints them.");
+        answer = answer.note("Secrets are masked, so do not apply this output with kubectl; --show-secrets prints them.");
     }
     Ok(match decided.left.is_empty() {
         true => answer,

@@ -54,7 +54,7 @@ async fn of_several(args: &Args, global: &Global) -> Result<Answer, CliError> {
     let failures = all.iter().filter_map(|(item, asked)| Some((item, asked.answer.as_ref().err()?)));
     let lines = failures
         .clone()
-        .map(|(item, error)| format!("only in the table: {}: {}", item.context, error.what));
+        .map(|(item, error)| format!("{} is only in the table, without details: {}", item.context, error.what));
     let once = fleet::once(all.iter().map(|(item, _)| (&item.context, &item.other_contexts)));
     let worst = failures.clone().next().map_or(Exit::Ok, |(_, error)| error.exit);
     Ok(lines.chain(once).fold(answer, Answer::note).exit(worst))

@@ -36,8 +36,8 @@ pub(super) async fn run(args: &Args, global: &Global) -> Result<Answer, CliError
         None => way_back(revisions).ok_or_else(|| {
             CliError::new(
                 Exit::NotFound,
-                format!("{driver} has no earlier revision that worked and that a way leads back to"),
-                format!("See vdoctl history {name}; a revision that is named is taken as it is."),
+                format!("{driver} has no earlier revision that worked and that a rollback can reach"),
+                format!("See vdoctl history {name}. A revision that you name is used without this condition."),
             )
         })?,
     };
@@ -47,7 +47,7 @@ pub(super) async fn run(args: &Args, global: &Global) -> Result<Answer, CliError
     }
     all.annotate(&key, to.number.to_string().into()).await?;
     let done = format!(
-        "VDOConfig {config}: {driver} goes back to revision {} ({}), and stays there until vdoctl rollback {name} --lift",
+        "VDOConfig {config}: {driver} is rolled back to revision {} ({}), and kept there until vdoctl rollback {name} --lift",
         to.number, to.about.version
     );
     // What failed may be what is rolled back.
@@ -64,14 +64,14 @@ async fn checked(context: &Context, driver: &str, revisions: &[Revision], to: &R
     let name = short(driver).to_lowercase();
     let refused = |problem: String, remedy: String| {
         let what = format!(
-            "{driver} cannot go back to revision {} ({}): {problem}",
+            "{driver} cannot be rolled back to revision {} ({}): {problem}",
             to.number, to.about.version
         );
         CliError::new(Exit::Refused, what, format!("Nothing was changed. {remedy}"))
     };
     let objects = to.objects.objects();
     if let Some(problem) = unserved_kinds(client, to).await? {
-        let remedy = format!("Choose a revision without it, see vdoctl history {name}, or serve it again.");
+        let remedy = format!("Choose a revision without this kind (vdoctl history {name}), or install the definition of the kind again.");
         return Err(refused(problem, remedy));
     }
     // What is installed needs the others, too.
@@ -85,14 +85,14 @@ async fn checked(context: &Context, driver: &str, revisions: &[Revision], to: &R
     let waiting = waiting_for(context, &objects).await?;
     if let Some((image, pod)) = absent.iter().find_map(|image| Some((image, waiting.get(*image)?))) {
         return Err(refused(
-            format!("{pod} cannot pull image {image}, and no node reports to have it"),
+            format!("{pod} cannot pull image {image}, and no node has this image"),
             "Make the image available, or choose another revision.".to_owned(),
         ));
     }
     let mut said = Vec::new();
     if let Some(failure) = &to.failure {
         said.push(format!(
-            "Note: revision {} was given up when it was applied: {}",
+            "Note: revision {} failed when it was applied: {}",
             to.number, failure.message
         ));
     }

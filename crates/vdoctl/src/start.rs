@@ -96,16 +96,16 @@ fn steps(state: &State) -> (String, [Step; 5]) {
             "No cluster is configured here: name a kubeconfig with --kubeconfig or KUBECONFIG.".into(),
             [
                 LIST,
-                ("vdoctl matrix resolve --help", "asks for the drivers of a cluster"),
+                ("vdoctl matrix resolve --help", "finds the drivers that fit a cluster"),
                 ("vdoctl rights", "prints the roles and namespaces that are needed"),
                 ("vdoctl mirror --help", "copies matrix and images to other sites"),
                 ("vdoctl explain", "lists every reason with its meaning"),
             ],
         ),
         State::Unreachable(what) => (
-            format!("The cluster could not be asked: {what}."),
+            format!("The cluster could not be read: {what}."),
             [
-                ("vdoctl version", "shows both sides, once the cluster answers"),
+                ("vdoctl version", "shows both versions, once the cluster answers"),
                 ("vdoctl options", "lists the flags that name cluster, user and deadlines"),
                 LIST,
                 ("vdoctl rights", "prints the roles and namespaces that are needed"),
@@ -129,7 +129,7 @@ fn steps(state: &State) -> (String, [Step; 5]) {
                 ("vdoctl upgrade plan", "shows what an upgrade would change"),
                 ("vdoctl selftest", "uses storage as a workload does"),
                 DOCTOR,
-                ("vdoctl report --html report.html", "writes a page about all of it"),
+                ("vdoctl report --html report.html", "writes a page about the installation"),
             ],
         ),
         State::Progressing => (

@@ -46,8 +46,8 @@ const MANIFEST: &str = "bundle.json";
 const NAMED: usize = 3;
 
 /// What is in a bundle, for the person who sends it.
-const CONTENT: &str = "It holds answers of vdoctl, listed fields of objects, events and logs, with names and addresses of this site; \
-                       read logs/ before you send it.";
+const CONTENT: &str = "It contains answers of vdoctl, selected fields of objects, events and logs, with names and addresses of this site; \
+                       read the files in logs/ before you send it.";
 
 const VERSION: &str = env!("CARGO_PKG_VERSION");
 
@@ -152,13 +152,13 @@ pub(super) async fn run(args: &Args, global: &Global) -> Result<Answer, CliError
     let mut notes: Vec<String> = lines
         .iter()
         .take(NAMED)
-        .map(|line| format!("not in it: {}", mask.text(line)))
+        .map(|line| format!("not collected: {}", mask.text(line)))
         .collect();
     if lines.len() > NAMED {
-        notes.push(format!("and {} more; {MANIFEST} in it lists all", lines.len() - NAMED));
+        notes.push(format!("and {} more; {MANIFEST} in the bundle lists all", lines.len() - NAMED));
     }
     let answer = notes.into_iter().fold(answer, Answer::note);
-    Ok(answer.note("vdoctl status --from FILE, vdoctl doctor --from FILE and vdoctl report --from FILE read it."))
+    Ok(answer.note("vdoctl status --from FILE, vdoctl doctor --from FILE and vdoctl report --from FILE read the bundle."))
 }
 
 /// A bundle that was read.
@@ -177,7 +177,7 @@ impl Bundle {
                 Exit::Refused,
                 format!("{path} in {} cannot be read: {error}", self.file.display()),
                 format!(
-                    "Copy it again from where it was made, or read it with the vdoctl that made it, {}.",
+                    "Copy the bundle again from its origin, or read it with the vdoctl that wrote it, {}.",
                     known(&self.manifest.vdoctl)
                 ),
             )
@@ -195,7 +195,7 @@ impl Bundle {
                     self.file.display(),
                     why.map_or("it was not collected", String::as_str)
                 ),
-                "See bundle.json in it.",
+                "See bundle.json in the bundle.",
             )
         })
     }
@@ -237,8 +237,8 @@ pub(super) fn read(file: &Path) -> Result<Bundle, CliError> {
     })?;
     let files = archive::open(&bytes).map_err(|error| {
         wrong(
-            format!("is not a whole support bundle: {error}"),
-            "Copy it again from where it was made.",
+            format!("is not a complete support bundle: {error}"),
+            "Copy the bundle again from its origin.",
         )
     })?;
     let manifest: Option<OfKind<SupportBundleView>> = files.get(MANIFEST).and_then(|bytes| from_json(bytes).ok());
@@ -254,7 +254,7 @@ pub(super) fn read(file: &Path) -> Result<Bundle, CliError> {
     if manifest.schema > SCHEMA {
         return Err(wrong(
             format!("was made by a newer vdoctl ({})", known(&manifest.vdoctl)),
-            "Take that version of vdoctl, or a newer one.",
+            "Use that version of vdoctl, or a newer one.",
         ));
     }
     Ok(Bundle {
@@ -284,7 +284,7 @@ pub(super) fn unwritable(path: &Path, error: &std::io::Error) -> CliError {
     CliError::new(
         Exit::Refused,
         format!("{} cannot be written: {error}", path.display()),
-        "Name another file, or make room; nothing is left half-written.",
+        "Name another file, or free some space; no incomplete file is left.",
     )
 }
 
@@ -319,14 +319,14 @@ mod tests {
         assert!(error.what.contains("doctor: no answer"), "{error}");
         let error = opened.view::<StatusView>("status").expect_err("it is not whole");
         assert!(
-            error.what.contains("status.json in") && error.remedy.contains("the vdoctl that made it, 0.1.0"),
+            error.what.contains("status.json in") && error.remedy.contains("the vdoctl that wrote it, 0.1.0"),
             "{error:?}"
         );
 
         for (bytes, said) in [
-            (whole[..whole.len() / 2].to_vec(), "is not a whole support bundle"),
-            (b"not an archive".to_vec(), "is not a whole support bundle"),
-            (Vec::new(), "is not a whole support bundle"),
+            (whole[..whole.len() / 2].to_vec(), "is not a complete support bundle"),
+            (b"not an archive".to_vec(), "is not a complete support bundle"),
+            (Vec::new(), "is not a complete support bundle"),
             (bundle(&json!({"kind": "Other"})), "has no bundle.json"),
             (
                 bundle(&json!({"kind": "SupportBundle", "schema": SCHEMA + 1, "vdoctl": "9.0.0"})),

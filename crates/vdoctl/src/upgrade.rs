@@ -193,7 +193,7 @@ pub(super) async fn plan(args: &UpgradePlan, global: &Global) -> Result<Answer, 
     }
     Ok(answer
         .note(format!(
-            "Nothing was changed. To do it: {}",
+            "Nothing was changed. To upgrade: {}",
             command(&args.to, &repeated(&args.index, global))
         ))
         .exit(Exit::Differences))
@@ -241,7 +241,7 @@ fn targets(to: &[DriverArg], spec: &Value, installed: &BTreeMap<String, Installe
                 return Err(CliError::new(
                     Exit::NotFound,
                     format!("{name} is not installed"),
-                    "The operator installs it first; vdoctl status says what it waits for.",
+                    "The operator has to install it first; vdoctl status shows what the operator waits for.",
                 ));
             }
         };

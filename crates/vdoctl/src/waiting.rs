@@ -70,7 +70,7 @@ pub(super) async fn come_about(context: &Context, wait: After, patience: Duratio
     let mark = wake(context).await?;
     until(context, &Goal::Handled(mark), patience, progress).await?;
     match wait {
-        After::Handled => Ok("the operator has acted on it".to_owned()),
+        After::Handled => Ok("the operator has acted on the request".to_owned()),
         After::Healthy => until_ready(Watcher::new(context, false), patience, progress).await,
     }
 }
@@ -143,13 +143,13 @@ fn missing(goal: &Goal, config: Option<&VDOConfig>) -> Option<String> {
         (Goal::Deleted, Some(config)) => {
             let status = config.status.as_ref();
             let ready = status.and_then(|status| Conditions::find(&status.conditions, ConditionType::Ready));
-            Some(ready.map_or_else(|| "the VDOConfig is there".to_owned(), |ready| ready.message.clone()))
+            Some(ready.map_or_else(|| "the VDOConfig still exists".to_owned(), |ready| ready.message.clone()))
         }
         (_, None) => Some("there is no VDOConfig".to_owned()),
         (Goal::Healthy, Some(_)) => None,
         (Goal::Handled(mark), Some(config)) => {
             let handled = config.status.as_ref().and_then(|status| status.last_handled_reconcile_at.as_ref());
-            (handled != Some(mark)).then(|| "the operator to act on it".to_owned())
+            (handled != Some(mark)).then(|| "the operator has not acted on the request yet".to_owned())
         }
         (Goal::Condition(kind, wanted), Some(config)) => {
             let status = config.status.as_ref().filter(|_| observed(config));
@@ -183,7 +183,7 @@ async fn look(context: &Context, goal: &Goal, watcher: &mut Watcher<'_>) -> Resu
         Judgement::Progress {
             unsure: Some(why), remedy, ..
         } => Some((why, remedy)),
-        _ => missing.map(|waits| (waits, "vdoctl status says what it waits for.".to_owned())),
+        _ => missing.map(|waits| (waits, "vdoctl status shows what the operator waits for.".to_owned())),
     })
 }
 
@@ -229,7 +229,7 @@ async fn until(context: &Context, goal: &Goal, patience: Duration, progress: &mu
             return Err(CliError::new(
                 Exit::TimedOut,
                 format!("not reached after {} s: {waits}", patience.as_secs()),
-                format!("{remedy}\nGive it longer with --timeout."),
+                format!("{remedy}\nWait longer with --timeout."),
             ));
         }
         progress.waiting(&[waits]);

@@ -29,13 +29,13 @@ impl Because {
     pub(crate) fn introduction(self) -> &'static str {
         match self {
             Self::Absent => {
-                "The specification leaves these to drivers. csi-sanity skips the cases of a capability that is absent, and those of an option that it was not given."
+                "These features are optional in the specification. csi-sanity skips the cases of a capability that the driver does not have, and of an option that was not set."
             }
             Self::Driver => {
-                "Upstream's driver answers in another way than the specification says, with any installer. No configuration changes that."
+                "In these cases the answer of upstream's driver differs from the specification, with any installer. No configuration changes these answers."
             }
-            Self::Suite => "Kubernetes and its sidecars send other requests, with which the driver does what is asked for.",
-            Self::TestBed => "On a node that is a virtual machine these cases may end in another way.",
+            Self::Suite => "Kubernetes and its sidecars send different requests, and the driver carries out these requests.",
+            Self::TestBed => "On a node that is a virtual machine these cases may have a different result.",
         }
     }
 }
@@ -74,17 +74,17 @@ pub(crate) const REASONS: [Entry; 30] = [
             "CreateSnapshot [Controller Server] / should fail when no name is provided",
             "CreateSnapshot [Controller Server] / should fail when no source volume id is provided",
         ],
-        "The request is refused, with the code `INTERNAL` around `INVALID_ARGUMENT`.",
+        "The driver refuses the request with the code `INTERNAL`. The expected code `INVALID_ARGUMENT` is only in the message.",
     ),
     entry(
         Because::Driver,
         &["Controller Service [Controller Server] / CreateVolume / should fail when no name is provided"],
-        "The request is refused, with the code `INTERNAL`: the driver looks for an earlier operation of that name before it checks the name.",
+        "The driver refuses the request with the code `INTERNAL`, because it looks for an earlier operation of that name before it checks the name.",
     ),
     entry(
         Because::Driver,
         &["Controller Service [Controller Server] / CreateVolume / should fail when no volume capabilities are provided"],
-        "The driver makes a block volume.",
+        "The driver creates a block volume instead of refusing the request.",
     ),
     entry(
         Because::Driver,
@@ -92,7 +92,7 @@ pub(crate) const REASONS: [Entry; 30] = [
             "Controller Service [Controller Server] / ControllerPublishVolume / should fail when the node does not exist",
             "Controller Service [Controller Server] / ControllerPublishVolume / should fail when the volume does not exist",
         ],
-        "The request is refused, with the code `INTERNAL` in place of `NOT_FOUND`. The driver looks for the node first, and neither case names one that exists.",
+        "The driver refuses the request with the code `INTERNAL` instead of `NOT_FOUND`. The driver looks for the node first, and the node in the request does not exist.",
     ),
     entry(
         Because::Driver,
@@ -101,24 +101,24 @@ pub(crate) const REASONS: [Entry; 30] = [
             "DeleteSnapshot [Controller Server] / should succeed when an invalid snapshot id is used",
             "ListSnapshots [Controller Server] / should return empty when the specified snapshot id does not exist",
         ],
-        "An identifier without the form `VOLUME+SNAPSHOT` is `INVALID_ARGUMENT` to the driver, and not a snapshot that it does not know. Kubernetes sends identifiers that the driver gave.",
+        "If an identifier does not have the form `VOLUME+SNAPSHOT`, the driver answers `INVALID_ARGUMENT`, not that the snapshot is unknown. Kubernetes sends only identifiers that the driver created.",
     ),
     entry(
         Because::Driver,
         &["ListSnapshots [Controller Server] / should return empty when the specified source volume id does not exist"],
-        "The driver answers `INTERNAL` in place of an empty list.",
+        "The driver answers `INTERNAL` instead of an empty list.",
     ),
     entry(
         Because::Driver,
         &["Controller Service [Controller Server] / ListVolumes / should fail when an invalid starting_token is passed"],
-        "The request is refused, with the code `INVALID_ARGUMENT` in place of `ABORTED`.",
+        "The driver refuses the request with the code `INVALID_ARGUMENT` instead of `ABORTED`.",
     ),
     entry(
         Because::Driver,
         &[
             "Controller Service [Controller Server] / ListVolumes / check the presence of new volumes and absence of deleted ones in the volume list",
         ],
-        "The driver lists the volumes that are attached to a machine. csi-attacher compares that list with its own attachments, and nothing else reads it.",
+        "The driver lists only the volumes that are attached to a machine. csi-attacher compares this list with its own attachments, and no other component reads the list.",
     ),
     entry(
         Because::Driver,
@@ -127,21 +127,21 @@ pub(crate) const REASONS: [Entry; 30] = [
             "Controller Service [Controller Server] / ValidateVolumeCapabilities / should fail when no volume id is provided",
             "Controller Service [Controller Server] / ValidateVolumeCapabilities / should fail when the requested volume does not exist",
         ],
-        "The driver checks the capabilities that are named, and neither the volume nor whether any is named. No part of Kubernetes makes this call.",
+        "The driver checks only the capabilities in the request. The driver checks neither the volume nor whether the request has a capability. No part of Kubernetes makes this call.",
     ),
     entry(
         Because::Driver,
         &[
             "Controller Service [Controller Server] / CreateVolume / should fail when requesting to create a volume with already existing name and different capacity",
         ],
-        "The driver does not compare the capacity with that of the volume that it made under the name.",
+        "The driver does not compare the requested capacity with the capacity of the existing volume of the same name.",
     ),
     entry(
         Because::Driver,
         &[
             "CreateSnapshot [Controller Server] / should fail when requesting to create a snapshot with already existing name and different source volume ID",
         ],
-        "The driver knows a snapshot by its name and its volume, so that the name of one of another volume is free.",
+        "The driver identifies a snapshot by its name and its volume, so snapshots of two volumes may have the same name.",
     ),
     entry(
         Because::Driver,
@@ -149,27 +149,27 @@ pub(crate) const REASONS: [Entry; 30] = [
             "Node Service / NodePublishVolume / should fail when no target path is provided",
             "Node Service / NodePublishVolume / should fail when no volume capability is provided",
         ],
-        "The request is refused, with the code `FAILED_PRECONDITION`: the driver looks for the staging path first, which the request does not name either.",
+        "The driver refuses the request with the code `FAILED_PRECONDITION`, because it checks the staging path first. The request has no staging path either.",
     ),
     entry(
         Because::Driver,
         &["Node Service / NodeUnpublishVolume / should fail when no target path is provided"],
-        "The request is refused, with the code `FAILED_PRECONDITION` in place of `INVALID_ARGUMENT`.",
+        "The driver refuses the request with the code `FAILED_PRECONDITION` instead of `INVALID_ARGUMENT`.",
     ),
     entry(
         Because::Driver,
         &["Node Service / NodeExpandVolume / should fail when volume is not found"],
-        "The request is refused, with the code `INVALID_ARGUMENT`: the driver wants a capacity, which the specification leaves out where the volume is to be as large as possible.",
+        "The driver refuses the request with the code `INVALID_ARGUMENT`, because it requires a capacity. In the specification, a request without a capacity makes the volume as large as possible.",
     ),
     entry(
         Because::Driver,
         &["Node Service / NodeExpandVolume / should work if node-expand is called after node-publish"],
-        "To make a volume larger the driver wants its capability, which is optional. csi-resizer always sends it.",
+        "To expand a volume the driver requires the volume capability, which is optional in the specification. csi-resizer always sends this capability.",
     ),
     entry(
         Because::Driver,
         &["Node Service / NodeGetVolumeStats / should fail when volume is not found"],
-        "The request is refused, with the code `INTERNAL` in place of `NOT_FOUND`.",
+        "The driver refuses the request with the code `INTERNAL` instead of `NOT_FOUND`.",
     ),
     entry(
         Because::Suite,
@@ -178,16 +178,16 @@ pub(crate) const REASONS: [Entry; 30] = [
             "Node Service / should be idempotent",
             "Node Service / should work",
         ],
-        "csi-sanity asks for the zone of the node in `requisite` alone. The driver goes by `preferred`, which csi-provisioner always sends as well. \
-         The same life, with a claim of Kubernetes, is that of `real_csi_volume_lives_its_whole_life_with_the_roles_of_the_chart_and_an_account_of_users_create`.",
+        "csi-sanity requests the zone of the node only in `requisite`. The driver reads `preferred`, which csi-provisioner always sends as well. \
+         The test `real_csi_volume_lives_its_whole_life_with_the_roles_of_the_chart_and_an_account_of_users_create` runs the same life cycle with a claim of Kubernetes.",
     ),
     entry(
         Because::Suite,
         &[
             "Controller Service [Controller Server] / CreateVolume / should not fail when requesting to create a volume with already existing name and same capacity",
         ],
-        "The driver records an operation in a `CnsVolumeOperationRequest` of the volume's name. csi-sanity's names have capital letters, with which the API server takes no object, so that \
-         the second request is a new one. The names of csi-provisioner, `pvc-…`, have none.",
+        "The driver records an operation in a `CnsVolumeOperationRequest` with the name of the volume. The names from csi-sanity have capital letters, and the API server refuses such object names. \
+         The driver therefore handles the second request as a new request. The names from csi-provisioner, `pvc-…`, have no capital letters.",
     ),
     entry(
         Because::Suite,
@@ -202,14 +202,14 @@ pub(crate) const REASONS: [Entry; 30] = [
             "Node Service / NodeGetVolumeStats / should fail when volume does not exist on the specified path",
             "Node Service / NodeUnpublishVolume / should remove target path",
         ],
-        "The volume is made and attached; then the plugin looks for its disk in `/dev/disk/by-id`.",
+        "The volume is created and attached. Then the plugin looks for the disk of the volume in `/dev/disk/by-id`, which the test bed does not have.",
     ),
     entry(
         Because::TestBed,
         &[
             "Controller Service [Controller Server] / ControllerPublishVolume / should fail when publishing more volumes than the node max attach limit",
         ],
-        "csi-sanity is not asked for it (`--csi.testnodevolumeattachlimit`): simulated machines take any number of disks.",
+        "The option for this case (`--csi.testnodevolumeattachlimit`) is not set, because simulated machines accept any number of disks.",
     ),
     entry(
         Because::Absent,
@@ -217,7 +217,7 @@ pub(crate) const REASONS: [Entry; 30] = [
             "Controller Service [Controller Server] / CreateVolume / should create volume from an existing source volume",
             "Controller Service [Controller Server] / CreateVolume / should fail when the volume source volume is not found",
         ],
-        "Volumes are not cloned from volumes (`CLONE_VOLUME`); from snapshots they are.",
+        "The driver does not clone a volume from a volume (`CLONE_VOLUME`). The driver creates volumes from snapshots.",
     ),
     entry(
         Because::Absent,
@@ -226,29 +226,29 @@ pub(crate) const REASONS: [Entry; 30] = [
             "Controller Service [Controller Server] / CreateVolume / should not create volume with an invalid volume attribute class",
             "ModifyVolume [Controller Server]",
         ],
-        "There are no VolumeAttributesClasses (`MODIFY_VOLUME`).",
+        "The driver does not support VolumeAttributesClasses (`MODIFY_VOLUME`).",
     ),
     entry(
         Because::Absent,
         &[
             "Controller Service [Controller Server] / ControllerPublishVolume / should fail when the volume is already published but is incompatible",
         ],
-        "There is no attachment that is only read (`PUBLISH_READONLY`).",
+        "The driver does not support read-only attachments (`PUBLISH_READONLY`).",
     ),
     entry(
         Because::Absent,
         &["Controller Service [Controller Server] / GetCapacity"],
-        "There is no `GET_CAPACITY`; placement goes by datastores that the driver chooses.",
+        "The driver does not support `GET_CAPACITY`. The driver itself selects the datastore of a volume.",
     ),
     entry(
         Because::Absent,
         &["GetSnapshot [Controller Server]"],
-        "Snapshots are listed, not got (`GET_SNAPSHOT`).",
+        "The driver lists snapshots, but it has no call for a single snapshot (`GET_SNAPSHOT`).",
     ),
     entry(
         Because::Absent,
         &["CreateSnapshot [Controller Server] / should succeed when creating a snapshot with accessibility requirements"],
-        "Snapshots are where their volumes are (`SNAPSHOT_ACCESSIBILITY_CONSTRAINTS`).",
+        "A snapshot is always in the same place as its volume (`SNAPSHOT_ACCESSIBILITY_CONSTRAINTS`).",
     ),
     entry(
         Because::Absent,
@@ -256,7 +256,7 @@ pub(crate) const REASONS: [Entry; 30] = [
             "GroupController Service [GroupController Server]",
             "GroupController Service [GroupController VolumeGroupSnapshots]",
         ],
-        "There are no snapshots of groups (`GROUP_CONTROLLER_SERVICE`).",
+        "The driver does not support snapshots of volume groups (`GROUP_CONTROLLER_SERVICE`).",
     ),
     entry(
         Because::Absent,
@@ -266,11 +266,11 @@ pub(crate) const REASONS: [Entry; 30] = [
             "Node Service / NodeGetStorageHealth",
             "Node Service / NodeGetVolumeHealth",
         ],
-        "There are no calls about the health of volumes; they are newer than the driver.",
+        "The driver has no calls for the health of volumes, because these calls are newer than the driver.",
     ),
     entry(
         Because::Absent,
         &["Node Service / NodePublishVolume / with single node multi writer capability"],
-        "There is no `SINGLE_NODE_MULTI_WRITER`.",
+        "The driver does not support `SINGLE_NODE_MULTI_WRITER`.",
     ),
 ];

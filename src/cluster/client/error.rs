@@ -89,7 +89,7 @@ impl Remedy for ClientError {
             }
             Self::NoContext { name, known } => Some(format!("{}The contexts are: {}.", guess(name, known), known.join(", ")).into()),
             Self::Missing { .. } => Some("Name a kubeconfig with --kubeconfig or KUBECONFIG.".into()),
-            Self::Client(_) => Some("Correct the certificates that it names.".into()),
+            Self::Client(_) => Some("Correct the certificates that the kubeconfig names.".into()),
             Self::Proxy { origin } => Some(format!("Write {origin} as http://HOST:PORT, https://HOST:PORT or socks5://HOST:PORT.").into()),
             Self::NoEntry { kind, known, .. } if known.is_empty() => {
                 Some(format!("It has no {kind}s: name another with --kubeconfig or KUBECONFIG.").into())

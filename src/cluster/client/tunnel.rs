@@ -86,19 +86,19 @@ impl Remedy for ProxyError {
         };
         Some(match &self.failure {
             Failure::Refused { status, .. } if *status == StatusCode::PROXY_AUTHENTICATION_REQUIRED => {
-                format!("It wants a user and a password that it knows: write them into {origin} as SCHEME://USER:PASSWORD@HOST:PORT.")
+                format!("The proxy requires a valid user and password: write them into {origin} as SCHEME://USER:PASSWORD@HOST:PORT.")
                     .into()
             }
             Failure::Refused { .. } => {
-                format!("Ask who runs the proxy to let it connect to that address. Where none is needed, {direct}.").into()
+                format!("Ask the administrator of the proxy to allow connections to that address. If no proxy is needed, {direct}.").into()
             }
-            Failure::NotHttp => format!("Name an HTTP or SOCKS proxy in {origin}; where none is needed, {direct}.").into(),
+            Failure::NotHttp => format!("Name an HTTP or SOCKS proxy in {origin}; if no proxy is needed, {direct}.").into(),
             Failure::Socks { .. } => format!(
-                "Check user and password in {origin}, and whether the proxy may connect to that address. Where none is needed, {direct}."
+                "Check user and password in {origin}, and whether the proxy may connect to that address. If no proxy is needed, {direct}."
             )
             .into(),
             Failure::Unreachable(_) | Failure::Ended { .. } => {
-                format!("Check that it runs, and its address in {origin}. Where none is needed, {direct}.").into()
+                format!("Check that the proxy runs, and its address in {origin}. If no proxy is needed, {direct}.").into()
             }
         })
     }
@@ -280,7 +280,11 @@ mod tests {
                 Err("does not connect to api.invalid:6443: it answers with HTTP status 407 Proxy Authentication Required"),
                 "write them into proxy-url in the kubeconfig",
             ),
-            (b"HTTP/1.1 403\r\n\r\n", Err("HTTP status 403 Forbidden"), "Ask who runs the proxy"),
+            (
+                b"HTTP/1.1 403\r\n\r\n",
+                Err("HTTP status 403 Forbidden"),
+                "Ask the administrator of the proxy",
+            ),
             (
                 b"HTTP/1.1 999999\r\n\r\n",
                 Err("does not answer in HTTP"),
@@ -290,7 +294,7 @@ mod tests {
             (
                 b"HTTP/1.1 200",
                 Err("ended the connection to api.invalid:6443"),
-                "Check that it runs",
+                "Check that the proxy runs",
             ),
         ] {
             let (outcome, asked) = answering("me:hunter2@", "http", usize::MAX, answer).await;

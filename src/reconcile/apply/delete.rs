@@ -27,7 +27,7 @@ pub(in crate::reconcile) async fn delete(
 ) -> Result<(), ClusterError> {
     let ours = |live: &Object| may_go(live, uid, apply_set);
     if !delete_if(ports, api_version, id, keep_dependents, ours).await? {
-        tracing::info!(object = %id, "it stays: it was changed before it could be deleted, and is no longer ours to delete");
+        tracing::info!(object = %id, "the object is not deleted: it was changed before the deletion, and VDO no longer owns it");
     }
     Ok(())
 }

@@ -40,7 +40,7 @@ pub(in crate::reconcile) async fn find(reader: &Reader, config: &VDOConfig) -> R
         // It says what it is about, and an older operator must not lose it.
         Err(error) if error.is_newer() => Err(error.into()),
         Err(error) => {
-            tracing::warn!(error = %vdo_api::api::chain(&error), "the inventory of before is not used");
+            tracing::warn!(error = %vdo_api::api::chain(&error), "the former inventory in a ConfigMap is not used");
             Ok(None)
         }
     }

@@ -63,11 +63,7 @@ pub(in crate::reconcile) fn doubtful(config: &VDOConfig, found: &ClusterId) -> O
                 "the CSI driver is left as it is: Secret {STATE} has cluster id {stored}, as after a change by hand or a backup of another \
                  cluster, and the id of this cluster is {now}"
             ),
-            format!(
-                "To go on with {now}: {}. To change it to {stored}: {}.",
-                annotate(now),
-                annotate(stored)
-            ),
+            format!("To keep {now}: {}. To change it to {stored}: {}.", annotate(now), annotate(stored)),
         ),
         Doubt::Several(places) => {
             let each: Vec<String> = places.iter().map(|(id, place)| format!("{id} ({place})")).collect();
@@ -78,7 +74,7 @@ pub(in crate::reconcile) fn doubtful(config: &VDOConfig, found: &ClusterId) -> O
                     each.join(", ")
                 ),
                 format!(
-                    "Find out under which one the volumes are registered in vCenter, and set it: {}.",
+                    "Find out under which of these ids the volumes are registered in vCenter, and set it: {}.",
                     set("ID")
                 ),
             )
@@ -102,7 +98,8 @@ pub(in crate::reconcile) fn doubtful(config: &VDOConfig, found: &ClusterId) -> O
             (
                 Reason::ClusterIdUnknown,
                 format!(
-                    "the CSI driver is not installed: the cluster has {} of it, and no installation and no vCenter says under which cluster id{hidden}",
+                    "the CSI driver is not installed: the cluster has {} of it, and \
+                     their cluster id is neither in an installation nor in a vCenter{hidden}",
                     count(*volumes, "PersistentVolume")
                 ),
                 format!(

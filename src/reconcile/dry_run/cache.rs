@@ -89,7 +89,7 @@ impl DryRunCache {
         if before.is_none_or(|at| at.elapsed() >= FRESH) {
             tracing::warn!(
                 object = format!("Namespace {namespace}"),
-                "no pod is tried before a change: {}",
+                "pods get no dry run before a change: {}",
                 Failure::from(error).message
             );
         }

@@ -51,7 +51,10 @@ fn unknown(driver: &DriverName, connection: &Connection, new: &BTreeSet<String>)
     Some(Wait {
         driver: driver.clone(),
         reason: Reason::Progressing,
-        message: format!("vSphere connection {} is asked for tag category {category}", connection.name),
+        message: format!(
+            "the operator checks whether the vCenter of vSphere connection {} has tag category {category}",
+            connection.name
+        ),
     })
 }
 
@@ -76,13 +79,13 @@ pub(in crate::reconcile) fn node_plugins(plan: &Plan, desired: &[Desired], live:
         match live.get(&id).map(assess) {
             Some((Verdict::Current, _)) if !changes => None,
             Some((Verdict::Waiting(_, message), _)) if !changes => Some(message),
-            _ => Some(format!("{controller} begins with them")),
+            _ => Some(format!("{controller} is changed first")),
         }
     })?;
     let wait = Wait {
         driver: STORAGE.name.into(),
         reason: Reason::Progressing,
-        message: format!("the node plugin registers with other topology categories when the controller has them: {message}"),
+        message: format!("the node plugin gets the new topology categories after the controller: {message}"),
     };
     Some((wait, plugins))
 }

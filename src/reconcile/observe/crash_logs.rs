@@ -84,7 +84,7 @@ async fn refusal(ports: &Ports, health: &DriverHealth) -> Option<String> {
     let why = match refused_pods(&ports.client, &unmade.workload, &unmade.uid).await {
         Ok(why) => why,
         Err(error) => {
-            tracing::warn!(object = %unmade.workload, error = %vdo_api::api::chain(&error), "it is not known why its pods are not made");
+            tracing::warn!(object = %unmade.workload, error = %vdo_api::api::chain(&error), "it is not known why its pods are not created");
             None
         }
     };

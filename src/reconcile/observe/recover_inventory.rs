@@ -106,10 +106,10 @@ impl Recovered {
         match self {
             Self::Lost => format!("Secret {STATE} was lost; {rebuilt}"),
             Self::OfAnotherCluster => {
-                format!("Secret {STATE} is about another cluster and not used, as after the restore of a backup; {rebuilt}")
+                format!("Secret {STATE} is of another cluster and is not used, as after the restore of a backup; {rebuilt}")
             }
             Self::Former => format!(
-                "the inventory of {objects} objects moves from a ConfigMap to Secret {STATE}; of the history the newest revisions are kept"
+                "the inventory of {objects} objects moves from a ConfigMap to Secret {STATE}; only the newest revisions of the history are kept"
             ),
             Self::ClusterId => "the cluster id that was confirmed is recorded".into(),
         }

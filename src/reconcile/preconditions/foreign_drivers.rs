@@ -55,7 +55,7 @@ pub(in crate::reconcile) async fn foreign_drivers(
         });
     };
     let more = if all.len() > 1 {
-        format!("; {} more objects are in the way", all.len() - 1)
+        format!("; {} more objects block the installation", all.len() - 1)
     } else {
         String::new()
     };
@@ -130,7 +130,7 @@ fn alone(namesakes: &[Foreigner], moved: &[String]) -> String {
             0 => String::new(),
             more => format!(" and {more} more"),
         };
-        return format!("{first}{more} is moved to VDO; go on with: {GO_ON}; the way back: {GO_ON} --undo");
+        return format!("{first}{more} is being moved to VDO; continue with: {GO_ON}; undo with: {GO_ON} --undo");
     }
     let alone = "no other manager runs a vSphere driver in this cluster";
     match namesakes {
@@ -141,7 +141,7 @@ fn alone(namesakes: &[Foreigner], moved: &[String]) -> String {
                 more => format!(" and {more} more"),
             };
             let what = &first.what;
-            format!("{alone}; {what}{more} only looks like one: its account has no rights of a driver, so it is not in the way")
+            format!("{alone}; {what}{more} only looks like a driver: its account has no rights of a driver, so it blocks nothing")
         }
     }
 }

@@ -26,10 +26,10 @@ fn judged(basis: &Basis, source: &str, now: Timestamp) -> Precondition {
                 "{source} cannot be used, so nothing is chosen; the drivers that run are kept with the same charts, which this operator has built in: {why}"
             ),
             false if basis.loaded.source == source => {
-                format!("{source} cannot be used, so its version {} from before is: {why}", index.version)
+                format!("{source} cannot be used, so its previous version {} is used: {why}", index.version)
             }
             false => format!(
-                "{source} cannot be used, so version {} of {} from before is: {why}",
+                "{source} cannot be used, so the previous version {} of {} is used: {why}",
                 index.version, basis.loaded.source
             ),
         };
@@ -40,7 +40,8 @@ fn judged(basis: &Basis, source: &str, now: Timestamp) -> Precondition {
             kind,
             Reason::MatrixExpired,
             format!(
-                "the matrix ({source}, version {}) was generated at {generated}, and the clock here says {now}: one of the two is wrong, so that it cannot be judged whether the matrix has expired; what runs stays, and nothing is upgraded",
+                "the matrix ({source}, version {}) was generated at {generated}, and the time here is {now}: one of the two times is wrong, \
+                 so it is not known whether the matrix has expired; the installed versions stay, and nothing is upgraded",
                 index.version
             ),
         );
@@ -50,7 +51,8 @@ fn judged(basis: &Basis, source: &str, now: Timestamp) -> Precondition {
             kind,
             Reason::MatrixExpired,
             format!(
-                "the matrix ({source}, version {}) is good until {expires}; the installed versions stay, and newer versions are not known: bring a newer matrix, or update the operator",
+                "the matrix ({source}, version {}) expired at {expires}; the installed versions stay, and newer versions are not known: bring a \
+                 newer matrix, or update the operator",
                 index.version
             ),
         ),

@@ -57,8 +57,8 @@ impl Shared {
             let named: Vec<String> = self.attached.iter().take(NAMED).map(|(v, n)| format!("{v} on node {n}")).collect();
             let more = self.attached.len().saturating_sub(NAMED);
             let message = format!(
-                "{} attachments of ReadWriteMany or ReadOnlyMany volumes of {CSI_DRIVER} are there: {}{}; {again}: stop the pods that use \
-                 them until the upgrade is through, or pin the version with allowIncompatible",
+                "{} attachments of ReadWriteMany or ReadOnlyMany volumes of {CSI_DRIVER} exist: {}{}; {again}: stop the pods that use \
+                 these volumes until the upgrade is complete, or pin the version with allowIncompatible",
                 self.attached.len(),
                 named.join(", "),
                 if more > 0 { format!(" and {more} more") } else { String::new() },
@@ -68,7 +68,8 @@ impl Shared {
         match &self.unknown {
             Some(attachment) => {
                 let message = format!(
-                    "whether VolumeAttachment {attachment} is of a volume that nodes share is not known, because its PersistentVolume is gone; {again}"
+                    "it is not known whether the volume of VolumeAttachment {attachment} is shared by nodes, \
+                     because its PersistentVolume does not exist; {again}"
                 );
                 Precondition::unknown(KIND, Reason::NotChecked, message)
             }
@@ -142,7 +143,7 @@ pub(in crate::reconcile) async fn choose(
 ) -> (Precondition, Result<Resolution, Box<NoFit>>) {
     let resolution = resolve(index, query);
     if !is_available(index, resolution.as_ref().ok(), query.installed.get(STORAGE.name)) {
-        let message = "no upgrade of CSI that needs it is due";
+        let message = "no upgrade of CSI that needs this check is due";
         return (Precondition::unknown(KIND, Reason::NotRequested, message), resolution);
     }
     let judged = look(reader).await;
@@ -229,7 +230,7 @@ mod tests {
                 vec![attachment("a", CSI_DRIVER, "file"), attachment("b", CSI_DRIVER, "block")],
                 Some(false),
                 Reason::SharedVolumesAttached,
-                "1 attachments of ReadWriteMany or ReadOnlyMany volumes of csi.vsphere.vmware.com are there: file on node w-1;",
+                "1 attachments of ReadWriteMany or ReadOnlyMany volumes of csi.vsphere.vmware.com exist: file on node w-1;",
             ),
             (
                 vec![attachment("a", CSI_DRIVER, "read")],
@@ -248,7 +249,7 @@ mod tests {
                 vec![attachment("a", CSI_DRIVER, "gone")],
                 None,
                 Reason::NotChecked,
-                "VolumeAttachment a is of a volume",
+                "the volume of VolumeAttachment a is shared by nodes",
             ),
             // What is known to be in the way goes before what is not known.
             (

@@ -51,7 +51,7 @@ pub(in crate::reconcile) enum Requested {
 /// Reads the specification.
 pub(in crate::reconcile) fn wish(spec: &VDOConfigSpec) -> Requested {
     if !drivers::is_requested(spec, STORAGE.name) {
-        return Requested::Off("CSI is not asked for");
+        return Requested::Off("CSI is not requested");
     }
     let Some(csi) = &spec.storage_provider else {
         return Requested::Shipped;
@@ -143,7 +143,7 @@ fn remedy(config: &VDOConfig) -> String {
         Some(at) if drivers[at].management_state == ManagementState::Removed => {
             (format!("/spec/drivers/{at}/managementState"), json!(ManagementState::Managed))
         }
-        Some(_) => return format!("{SNAPSHOT_CONTROLLER} is in spec.drivers: vdoctl status says how far it is"),
+        Some(_) => return format!("{SNAPSHOT_CONTROLLER} is in spec.drivers: vdoctl status shows its progress"),
         None if drivers.is_empty() => ("/spec/drivers".to_owned(), json!([{"name": SNAPSHOT_CONTROLLER}])),
         None => ("/spec/drivers/-".to_owned(), json!({"name": SNAPSHOT_CONTROLLER})),
     };
@@ -161,9 +161,9 @@ fn remedy(config: &VDOConfig) -> String {
 fn precondition(wish: Requested, found: &Result<SnapshotSupport, ReconcileError>, remedy: &str) -> Precondition {
     match (wish, found) {
         (Requested::Shipped, Ok(found)) if found.missing.is_empty() => {
-            Precondition::unknown(KIND, Reason::NotRequested, "not asked for; the definitions are served")
+            Precondition::unknown(KIND, Reason::NotRequested, "not requested; the definitions are served")
         }
-        (Requested::Shipped, Ok(_)) => Precondition::unknown(KIND, Reason::NotRequested, "not asked for; the definitions are not served"),
+        (Requested::Shipped, Ok(_)) => Precondition::unknown(KIND, Reason::NotRequested, "not requested; the definitions are not served"),
         _ => judge(found, remedy),
     }
 }
@@ -173,13 +173,17 @@ fn judge(found: &Result<SnapshotSupport, ReconcileError>, remedy: &str) -> Preco
         Ok(found) => found,
         Err(error) => {
             let why = vdo_api::api::chain(error);
-            return Precondition::unknown(KIND, Reason::NotChecked, format!("what snapshots need cannot be read: {why}"));
+            return Precondition::unknown(
+                KIND,
+                Reason::NotChecked,
+                format!("the definitions and the controller of snapshots cannot be read: {why}"),
+            );
         }
     };
     if !found.missing.is_empty() {
         let message = format!(
-            "volume snapshots cannot be taken: the API server does not serve version {VERSION} of {}; the snapshotter of CSI may end \
-             without; {remedy}",
+            "volume snapshots cannot be taken: the API server does not serve version {VERSION} of {}; without them, the snapshotter of CSI \
+             may exit; {remedy}",
             found.missing.join(", "),
         );
         return Precondition::fails(KIND, Reason::SnapshotDefinitionsMissing, message);
@@ -209,7 +213,7 @@ fn runs(pod: &str, converting: &[(String, String)]) -> Precondition {
     };
     let message = format!(
         "{there}; CustomResourceDefinition {name}{more} converts objects through a webhook ({asked}), without which they cannot be read; \
-         where nothing serves it any more: kubectl patch customresourcedefinition {name} --type=merge \
+         if no pod serves this webhook any more: kubectl patch customresourcedefinition {name} --type=merge \
          --patch '{{\"spec\":{{\"conversion\":{{\"strategy\":\"None\",\"webhook\":null}}}}}}'"
     );
     Precondition::unknown(KIND, Reason::SnapshotConversionWebhook, message)
@@ -225,7 +229,7 @@ mod tests {
 
     #[test]
     fn snapshots_wish_each_spec_gives_shipped_asked_or_off() {
-        let none = Requested::Off("CSI is not asked for");
+        let none = Requested::Off("CSI is not requested");
         let off = Requested::Off("spec.storageProvider.values.snapshots.enabled is false");
         for (spec, expected) in [
             (json!({}), Requested::Shipped),
@@ -296,7 +300,7 @@ mod tests {
         let quiet = precondition(Requested::Shipped, &missing, "");
         assert_eq!(reported(&quiet), "None NotRequested");
         assert_eq!(
-            quiet.message, "not asked for; the definitions are served",
+            quiet.message, "not requested; the definitions are served",
             "and no controller was looked for"
         );
         let undefined = Ok(SnapshotSupport {
@@ -305,7 +309,7 @@ mod tests {
         });
         let quiet = precondition(Requested::Shipped, &undefined, "to install both: a long command");
         assert_eq!(reported(&quiet), "None NotRequested");
-        assert_eq!(quiet.message, "not asked for; the definitions are not served", "one line");
+        assert_eq!(quiet.message, "not requested; the definitions are not served", "one line");
     }
 
     #[test]

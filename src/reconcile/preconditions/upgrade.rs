@@ -85,7 +85,10 @@ fn check(name: &str, known: &UpgradeFacts<'_>) -> Checked {
         "VolumeLimitBySwitch" => volume_limit(known),
         // Looked at when it matters.
         SHARED_DETACHED => Ok(()),
-        _ => Err("this version of the operator cannot check it; see to it yourself, then pin the version with allowIncompatible".into()),
+        _ => Err(
+            "this version of the operator cannot check this precondition; check it yourself, then pin the version with allowIncompatible"
+                .into(),
+        ),
     }
 }
 
@@ -115,7 +118,7 @@ fn node_ids(known: &UpgradeFacts<'_>) -> Checked {
     match known.registered.iter().find(|(_, id)| !is_uuid(id)) {
         None => Ok(()),
         Some((node, id)) => Err(format!(
-            "CSINode {node} calls its machine {id:?}, which is not a UUID; set the feature state use-csinode-id to true and let the node \
+            "CSINode {node} has the node ID {id:?}, which is not a UUID; set the feature state use-csinode-id to true and let the node \
              plugins restart"
         )),
     }
@@ -145,7 +148,7 @@ fn machines_found(known: &UpgradeFacts<'_>) -> Checked {
         if waiting.is_none() && !entries.is_empty() && entries.iter().all(Option::is_some) {
             let names: Vec<&str> = known.machines.iter().map(|(name, _)| name.as_str()).collect();
             return Err(format!(
-                "node {node} has no virtual machine in the vCenter of {}, and the controller would end itself; see vdoctl doctor \
+                "node {node} has no virtual machine in the vCenter of {}, and the controller would exit; see vdoctl doctor \
                  nodes, or delete the node if its machine is gone",
                 names.join(" or ")
             ));
@@ -158,7 +161,7 @@ fn machines_found(known: &UpgradeFacts<'_>) -> Checked {
             "whether node {node} is a virtual machine is not known: the vCenter of {connection} has not been asked yet"
         )),
         (Some(node), None) => Err(format!(
-            "whether node {node} is a virtual machine is not known yet; it is looked at again"
+            "whether node {node} is a virtual machine is not known yet; it is checked again"
         )),
     }
 }
@@ -172,7 +175,7 @@ fn volume_limit(known: &UpgradeFacts<'_>) -> Checked {
         Ok(DEFAULT) => Ok(()),
         Ok(limit) if known.many_volumes && limit <= MANY => Ok(()),
         _ => Err(format!(
-            "MAX_VOLUMES_PER_NODE is {text} on the nodes and would be ignored, the limit being {DEFAULT}; take it out of \
+            "MAX_VOLUMES_PER_NODE is {text} on the nodes and would be ignored: the limit would be {DEFAULT}; remove it from \
              spec.storageProvider.values.node, or set spec.storageProvider.features[high-pv-node-density] to true for {MANY}"
         )),
     }
@@ -253,7 +256,7 @@ mod tests {
                 vec![both()],
                 None,
                 false,
-                vec!["CsiNodeIds: CSINode b calls its machine \"b\""],
+                vec!["CsiNodeIds: CSINode b has the node ID \"b\""],
             ),
             (
                 &two,
@@ -293,7 +296,7 @@ mod tests {
                 vec![both()],
                 Some("120"),
                 false,
-                vec!["VolumeLimitBySwitch: MAX_VOLUMES_PER_NODE is 120 on the nodes and would be ignored"],
+                vec!["VolumeLimitBySwitch: MAX_VOLUMES_PER_NODE is 120 on the nodes and would be ignored: the limit would be 59"],
             ),
             (&two, vec![both()], Some("120"), true, vec![]),
             (
@@ -301,7 +304,7 @@ mod tests {
                 vec![both()],
                 Some("300"),
                 true,
-                vec!["VolumeLimitBySwitch: MAX_VOLUMES_PER_NODE is 300 on the nodes and would be ignored"],
+                vec!["VolumeLimitBySwitch: MAX_VOLUMES_PER_NODE is 300 on the nodes and would be ignored: the limit would be 255"],
             ),
         ] {
             assert_eq!(say(registered, &seen, limit, many), expected, "{registered:?} {seen:?} {limit:?}");

@@ -32,7 +32,7 @@ const NAMED: usize = 3;
 /// Reads what is warned about, if CSI is asked for, and judges as `vdoctl doctor volumes` does.
 pub(in crate::reconcile) async fn check(reader: &Reader, config: &VDOConfig, now: Timestamp) -> Precondition {
     if !drivers::is_requested(&config.spec, STORAGE.name) {
-        return Precondition::unknown(KIND, Reason::NotRequested, "CSI is not asked for");
+        return Precondition::unknown(KIND, Reason::NotRequested, "CSI is not requested");
     }
     match look(reader, config, now).await {
         Ok(observed) => judge(&findings(&observed)),

@@ -228,7 +228,7 @@ impl Story {
         keep(&input, &self.state, &mut runs);
         let stored = (&self.repository, &self.renders);
         let record = record(&self.config, stored, &self.state, (&choice, &runs), random);
-        let mut planned = Planned::new(&self.config, &self.state, (site, choice, runs), None, record, None);
+        let mut planned = Planned::new(&self.config, &self.state, (site, choice, runs), None, record);
         planned.observed = Observed {
             live: self.state.live.clone(),
             at: self.now,
@@ -329,7 +329,7 @@ impl Story {
         let (mut text, mut left) = (String::new(), most);
         for _ in 0..10 {
             let planned = self.planned();
-            let steps = planned.steps(&self.state);
+            let steps = planned.plan.run(&planned.input(&self.state), &planned.last(&self.state));
             plan::check(&steps, &planned.desired, &self.state.inventory).expect("within the rules");
             if steps.is_empty() {
                 return text + &failures(&planned) + &waits(&planned);

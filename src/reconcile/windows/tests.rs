@@ -51,7 +51,7 @@ fn window_condition_and_next_look_follow_the_windows() {
             Some((
                 Some(false),
                 "OutsideMaintenanceWindow",
-                "nothing waits for it, because spec.approval is Manual",
+                "no change waits for a window, because spec.approval is Manual",
             )),
             Some("2026-01-01T02:00:00Z"),
         ),

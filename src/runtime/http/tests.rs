@@ -204,7 +204,7 @@ async fn liveness_of_blocked_task_fails_and_recovers_with_it() {
     until("200").await;
     block.send(()).expect("the loop");
     let answer = until("503").await;
-    assert!(answer.contains("no sign of life from the loop ("), "{answer}");
+    assert!(answer.contains("no heartbeat from the loop ("), "{answer}");
     unblock.send(()).expect("the loop");
     until("200").await;
     drop(block);

@@ -91,7 +91,7 @@ async fn login_by_token_is_asked_for_at_the_service_that_the_registry_names() ->
     let stranger = Registry::new(&server.host(), options(Login::Anonymous))?;
     let error = stranger.head(&at).await.err().context("the login succeeded")?;
     assert!(
-        chain(&error).contains("gives no token") && chain(&error).contains("401"),
+        chain(&error).contains("issued no token") && chain(&error).contains("401"),
         "{}",
         chain(&error)
     );
@@ -150,7 +150,7 @@ async fn login_goes_to_no_other_server() -> Result<()> {
 
     // A service for tokens by plain http is not asked at all, and one that leads elsewhere gives none.
     let plain = other.url("/token").replace("https", "http");
-    for (realm, said) in [(plain, "which is not https"), (registry.url("/token"), "gives no token")] {
+    for (realm, said) in [(plain, "which is not https"), (registry.url("/token"), "issued no token")] {
         other.forget();
         let (challenge, elsewhere) = (format!("Bearer realm=\"{realm}\",service=\"r\""), other.url("/stolen"));
         registry.answer(move |asked| match asked.path.as_str() {
@@ -174,7 +174,7 @@ async fn login_goes_to_no_other_server() -> Result<()> {
 async fn login_of_a_helper_is_asked_for_by_name_alone() -> Result<()> {
     for name in ["", "../sh", "a b", "x;y"] {
         let error = ask_helper(name, "r.example").await.err().context("it was run")?;
-        assert!(error.to_string().contains("not a name of a program"), "{error}");
+        assert!(error.to_string().contains("not a valid name of a credential helper"), "{error}");
     }
     let error = ask_helper("that-does-not-exist", "r.example").await.err().context("it was run")?;
     assert!(error.to_string().contains("docker-credential-that-does-not-exist"), "{error}");
@@ -214,18 +214,18 @@ async fn login_is_not_sent_to_a_service_for_tokens_in_another_domain() -> Result
     for login in [login(), Login::Identity(Secret::new("s3cret"))] {
         let said = ask(login.clone(), None).await?;
         assert!(
-            said.contains("tokens.other.invalid for a token, which is in another domain")
+            said.contains("tokens.other.invalid, which is in another domain")
                 && said.contains("--registry-token-realm tokens.other.invalid")
                 && !said.contains("s3cret"),
             "{said}"
         );
         // Where it is allowed it is asked, which no host of this name answers.
         let said = ask(login, Some("tokens.other.invalid\n")).await?;
-        assert!(said.contains("https://tokens.other.invalid/token gives no token"), "{said}");
+        assert!(said.contains("https://tokens.other.invalid/token issued no token"), "{said}");
     }
     // There is nothing to protect.
     let said = ask(Login::Anonymous, None).await?;
-    assert!(said.contains("gives no token"), "{said}");
+    assert!(said.contains("issued no token"), "{said}");
     Ok(())
 }
 

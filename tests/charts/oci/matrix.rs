@@ -142,8 +142,11 @@ async fn matrix_of_another_publisher_in_between_is_not_overwritten() -> Result<(
         let seven = publish(&registry, &at, &files(7)?).await?;
         let eight = publish(&registry, &at, &files(8)?).await?;
         for (before, said) in [
-            (Some(&seven), format!("the tag leads to {eight} now, and led to {seven} before")),
-            (None, format!("the tag leads to {eight} now, and led nowhere before")),
+            (
+                Some(&seven),
+                format!("the tag now points to {eight}, and pointed to {seven} before"),
+            ),
+            (None, format!("the tag now points to {eight}, and did not exist before")),
         ] {
             let error = push_matrix(&registry, &at, &files(9)?, before)
                 .await
@@ -161,7 +164,7 @@ async fn matrix_of_another_publisher_in_between_is_not_overwritten() -> Result<(
             .await
             .err()
             .context("it was published")?;
-        assert!(chain(&error).contains("leads nowhere now"), "{}", chain(&error));
+        assert!(chain(&error).contains("the tag no longer exists"), "{}", chain(&error));
         assert_eq!(pull_matrix(&registry, &at).await?.map(|(digest, _)| digest), Some(eight));
     }
     Ok(())
@@ -193,7 +196,7 @@ async fn matrix_that_is_damaged_rolled_back_or_none_is_refused_and_the_last_good
         let mut none = files(8)?;
         let content = none.remove("index.yaml").context("an index")?;
         publish(&registry, &at, &none).await?;
-        refused("MatrixInvalid", "one without the file index.yaml").await?;
+        refused("MatrixInvalid", "an artifact without the file index.yaml").await?;
         restore().await?;
         let mut page = files(8)?;
         page.insert("index.yaml".into(), b"<!doctype html><title>Log in</title>".to_vec());

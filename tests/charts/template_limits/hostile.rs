@@ -5,7 +5,7 @@ use super::{outcome, side_by_side};
 
 const FUEL: &str = "the template takes more than 262144 steps or 16 MiB; it is broken or hostile";
 const WIDE: &str = "more than 1000 words and signs in one tag";
-const FULL: &str = "above 2 MiB";
+const FULL: &str = "output of the templates larger than 2 MiB";
 const LARGE: &str = "a value is larger than 2 MiB when it is written";
 
 fn doubling(statement: &str) -> String {
@@ -77,7 +77,7 @@ fn written() -> Vec<(&'static str, String, &'static str)> {
             lists("{% set s = [s, s] %}").replace("x: {{ s }}", "{% set t %}\n{{ s }}\n{% endset %}"),
             LARGE,
         ),
-        ("list as key", "x: {{ {[1]: 2} }}\n".to_owned(), "a key is text"),
+        ("list as key", "x: {{ {[1]: 2} }}\n".to_owned(), "a key must be text"),
         ("nested values", nested, "a value is nested more than 64 times"),
         ("much output", output, FULL),
         ("many values in what is written", values, "own.yaml"),
@@ -105,12 +105,12 @@ fn read() -> Vec<(&'static str, String, &'static str)> {
         (
             "long alternatives",
             format!("{{% if false %}}{}{{% endif %}}", "{% elif false %}".repeat(2_000)),
-            "more than 400 times elif",
+            "more than 400 elif",
         ),
         (
             "text that is not a template",
             "{% raw %}{% endraw %}".to_owned(),
-            "raw is not offered",
+            "the tag raw is not supported",
         ),
         (
             "many values on one line",

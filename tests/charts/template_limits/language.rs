@@ -110,7 +110,7 @@ fn chart_lint_each_mistake_is_found() {
         (pod("serviceAccountName: absent,"), "names the ServiceAccount absent"),
         (pod("volumes: [{configMap: {name: none}}],"), "names the ConfigMap none"),
         (pod("volumes: [{secret: {secretName: none}}],"), "names the Secret none"),
-        (pod("initContainers: [{image: 'x/y:latest'}],"), "whatever is latest"),
+        (pod("initContainers: [{image: 'x/y:latest'}],"), "has the tag latest"),
         (pod("initContainers: [{image: 'r:5000/x/y'}],"), "has no tag"),
         (
             "apiVersion: rbac.authorization.k8s.io/v1\nkind: RoleBinding\nmetadata: {name: a, namespace: b}\nroleRef: {kind: Role, name: none}\n".to_owned(),

@@ -179,7 +179,7 @@ async fn bundle_pulled_again_asks_once_for_each_tag_and_reports_a_tag_that_moved
         json!([{"reference": "registry.example/toy:v1.0.1", "before": old, "now": new}])
     );
     let plain = site.pull(&bundle, &["--all"])?.good();
-    assert!(!plain.out.contains("leads to another"), "it is reported once: {}", plain.out);
+    assert!(!plain.out.contains("refers to another"), "it is reported once: {}", plain.out);
     site.run(&["mirror", "verify", &bundle])?.good();
     // What is half there is not fetched from its start, from a real registry either.
     let (name, path) = blobs(&bundle)?

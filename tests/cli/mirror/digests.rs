@@ -57,7 +57,7 @@ async fn resolve_writes_the_digests_that_the_registry_has_and_finds_a_tag_that_m
     let moved = resolve(&site, &source, &[])?;
     assert_eq!(moved.code, 4, "{}", moved.err);
     assert!(
-        moved.err.contains("registry.example/toy:v1.0.0 is sha256:") && moved.err.contains("Nothing was written"),
+        moved.err.contains("registry.example/toy:v1.0.0 has the digest sha256:") && moved.err.contains("Nothing was written"),
         "{}",
         moved.err
     );
@@ -75,7 +75,7 @@ async fn resolve_names_what_is_missing() -> Result<()> {
         (
             source.as_str(),
             &["--platform", "linux/s390x"][..],
-            "is not there for linux/s390x; it is for linux/amd64, linux/arm64",
+            "is not available for linux/s390x; it is available for linux/amd64, linux/arm64",
         ),
         (&format!("{}/nowhere", site.source.host()), &[], "cannot be read"),
         ("127.0.0.1:1", &[], "127.0.0.1:1"),

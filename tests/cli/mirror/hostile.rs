@@ -266,7 +266,11 @@ async fn pull_from_a_registry_that_lies_ends_with_the_reference_and_keeps_the_ol
         ("/manifests/v1.0.0".into(), status(200, "<html>Log in</html>"), "web page"),
         ("/manifests/v1.0.0".into(), status(200, &large), "larger"),
         ("/manifests/v1.0.0".into(), WebAnswer::Endless, "larger"),
-        ("/manifests/v1.0.0".into(), status(200, "{\"mediaType\":\"a/b\"}"), "not understood"),
+        (
+            "/manifests/v1.0.0".into(),
+            status(200, "{\"mediaType\":\"a/b\"}"),
+            "unknown media type",
+        ),
         ("/manifests/v1.0.0".into(), status(200, &itself_list), "digest"),
     ] {
         let again = part.clone();
@@ -303,7 +307,7 @@ async fn pull_of_a_layer_that_its_registry_does_not_give_out_says_which_platform
     let pulled = stage.pull().await?;
     assert_eq!(pulled.code, 4, "{}", pulled.err);
     assert!(
-        pulled.err.contains("does not give out") && pulled.err.contains("--platform"),
+        pulled.err.contains("does not provide") && pulled.err.contains("--platform"),
         "{}",
         pulled.err
     );

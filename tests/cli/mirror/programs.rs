@@ -32,13 +32,13 @@ async fn programs_on_a_web_server_go_along_with_their_sums_when_they_are_what_th
     let refused = stage.run(arguments.clone()).await?;
     assert_eq!(refused.code, 4, "{}", refused.out);
     assert!(
-        refused.err.contains("vdoctl-linux-amd64.tar.gz") && refused.err.contains("it is not what SHA256SUMS says"),
+        refused.err.contains("vdoctl-linux-amd64.tar.gz") && refused.err.contains("its checksum differs from SHA256SUMS"),
         "{}",
         refused.err
     );
     stage.server.remove(name);
     let refused = stage.run(arguments.clone()).await?;
-    assert!(refused.code == 4 && refused.err.contains("it is not there"), "{}", refused.err);
+    assert!(refused.code == 4 && refused.err.contains("the file is missing"), "{}", refused.err);
     stage.server.put(name, &archive[..]);
     stage.run(arguments).await?.good();
     stage.verify()?.good();

@@ -33,7 +33,7 @@ async fn selection_of_platforms_keeps_a_digest_of_its_own_and_reports_it() -> Re
     assert_eq!(none.code, 4, "{}", none.err);
     assert!(
         none.err
-            .contains("is not there for linux/s390x; it is for linux/amd64, linux/arm64"),
+            .contains("is not available for linux/s390x; it is available for linux/amd64, linux/arm64"),
         "{}",
         none.err
     );
@@ -50,9 +50,9 @@ async fn selection_that_names_nothing_says_what_there_is() -> Result<()> {
         (&["--driver", "toy=2.*"], 2, "it has 1.1.0, 1.0.1, 1.0.0"),
         (&["--driver", "tyo"], 3, "Did you mean toy?"),
         (&["--kubernetes", "1.20"], 2, "none of the 3 versions"),
-        (&["--driver", "toy=a.b"], 2, "names no versions of a driver"),
+        (&["--driver", "toy=a.b"], 2, "does not select versions of a driver"),
         (&["--all", "--platform", "amd64"], 2, "is not a platform"),
-        (&["--all", "--from", "registry.example"], 2, "is not a substitute"),
+        (&["--all", "--from", "registry.example"], 2, "does not replace a registry"),
     ] {
         let refused = site.pull(&bundle, flags)?;
         assert_eq!(refused.code, code, "{flags:?}: {}", refused.err);

@@ -31,7 +31,7 @@ fn publish_broken_chart_lists_every_problem_and_writes_nothing() {
         ),
         (
             "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\n---\napiVersion: v1\nkind: Node\nmetadata: {name: b}\n".to_owned(),
-            &["2 problems", "ConfigMap a: has no namespace", "Node is not a kind a driver's chart may hold"],
+            &["2 problems", "ConfigMap a: has no namespace", "Node is not a kind that a driver's chart may contain"],
         ),
         (
             "apiVersion: v1\nkind: Pod\nmetadata: {name: a, namespace: toy}\nspec: {containers: [{name: a, image: \"registry.example/other:v1\"}]}\n".to_owned(),
@@ -87,7 +87,7 @@ fn publish_version_of_a_new_minor_needs_facts() {
     let shown = seen(vdoctl(&publisher.with(&["matrix", "publish", &package])));
     let flat = shown.split_whitespace().collect::<Vec<_>>().join(" ");
     assert!(
-        shown.starts_with("exit 2") && flat.contains("which Kubernetes toy 1.1.0 supports"),
+        shown.starts_with("exit 2") && flat.contains("which Kubernetes versions toy 1.1.0 supports"),
         "{shown}"
     );
     // A patch release takes over what is known of the one before.

@@ -77,7 +77,7 @@ fn adoption_that_loses_settings_waits_for_approval() -> Result<()> {
 #[ignore = "long"]
 fn adoption_that_changes_what_another_workload_mounts_waits_for_approval() -> Result<()> {
     const SAID: &str =
-        "Secret vmware-system-csi/vsphere-config-secret gets another content, and Deployment vmware-system-csi/monitor uses it";
+        "the content of Secret vmware-system-csi/vsphere-config-secret would change, and Deployment vmware-system-csi/monitor uses it";
     OPERATOR.run(async |bed| {
         let mut manifests = reference(bed).await?.manifests;
         with_more(&mut manifests, "; a comment, which is no setting\n")?;

@@ -224,7 +224,7 @@ fn adoption_by_move_survives_every_kill_and_leads_back_until_the_last_step() -> 
         ensure!(kills > 10, "killed only {kills} times");
         bed.until_ready().await?;
         let said = foreign(bed, "Healthy").await?;
-        ensure!(said.contains("is moved to VDO"), "{said}");
+        ensure!(said.contains("is being moved to VDO"), "{said}");
         let pods = bed.list("v1", "Pod", "").await?;
         let of_old = pods
             .iter()
@@ -282,7 +282,7 @@ fn adoption_by_move_of_a_cloud_provider_stops_where_another_manager_starts_it_ag
 
         // The configuration is kept, and the DaemonSet stopped; then another manager starts it again.
         let (code, text) = watched(bed, &["adopt", "--move", "--yes"], 3).await?;
-        ensure!(code.is_none() && text.contains("no node fits it any more"), "{text}");
+        ensure!(code.is_none() && text.contains("its pods no longer run on any node"), "{text}");
         kubectl(
             bed,
             &[

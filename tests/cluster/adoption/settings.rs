@@ -91,7 +91,7 @@ fn vdoctl_adopt_shows_settings_and_losses_and_creates_what_was_confirmed() -> Re
             "csi/global/cnspvcprotection-cleanup-intervalinmin",
             "ConfigMap kube-system/vsphere-cloud-config, vsphere.yaml, line 5",
             // Who has to go first, and how.
-            "What happens:",
+            "What the operator would do:",
             "kubectl --namespace kube-system delete daemonset rancher-vsphere-cpi",
         ] {
             ensure!(out.contains(words), "{words:?} is missing:\n{out}");
@@ -101,7 +101,7 @@ fn vdoctl_adopt_shows_settings_and_losses_and_creates_what_was_confirmed() -> Re
         for columns in [80, 40] {
             let screen = screen_of(vdoctl(bed, "adopt")?, columns);
             ensure!(
-                too_wide(&screen, columns).is_empty() && screen.contains("Not taken along"),
+                too_wide(&screen, columns).is_empty() && screen.contains("Settings that would be lost"),
                 "{screen}"
             );
         }
@@ -172,7 +172,7 @@ fn vdoctl_adopt_shows_settings_and_losses_and_creates_what_was_confirmed() -> Re
             .unwrap();
         bed.merge(VDO, "VsphereCloudConfig", NS, name, other).await?;
         let (code, _, err) = bed.vdoctl(&line)?;
-        ensure!(code == 4 && err.contains("is there already, with other content"), "{code} {err}");
+        ensure!(code == 4 && err.contains("already exists and differs"), "{code} {err}");
         Ok(())
     })
 }
@@ -223,7 +223,7 @@ fn adoption_of_settings_keeps_pods_and_what_was_set() -> Result<()> {
         std::fs::write(&file, yaml)?;
         std::fs::set_permissions(&file, std::fs::Permissions::from_mode(0o600))?;
         let (code, out, err) = bed.vdoctl(&["plan", "-f", &file.display().to_string()])?;
-        ensure!(code == 1 && err.contains("to take over"), "{code} {out} {err}");
+        ensure!(code == 1 && err.contains("to adopt"), "{code} {out} {err}");
         let (code, out, err) = bed.vdoctl(&["adopt", "-o", "name"])?;
         ensure!(code == 0 && out.contains("vdoconfig.vdo.vmware.com/vdo"), "{out} {err}");
         let (code, _, err) = bed.vdoctl(&["adopt", "--write"])?;

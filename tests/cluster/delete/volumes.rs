@@ -96,7 +96,7 @@ fn delete_of_the_kustomization_leaves_the_driver_and_vdoctl_delete_refuses() -> 
         run(bed, &annotated)?;
         let (code, out, err) = delete(bed, &["--yes"])?;
         ensure!(code == 0, "{code}");
-        ensure_says(&out, &["this stays as it is", "pv-used of claim shop/data"])?;
+        ensure_says(&out, &["to be kept unchanged", "pv-used of claim shop/data"])?;
         ensure_says(
             &err,
             &[
@@ -127,7 +127,7 @@ fn delete_names_pending_claims_and_classes() -> Result<()> {
         .await?;
         let named = ["PersistentVolumeClaim default/waits", "StorageClass fast"];
         let (code, out, err) = delete(bed, &["--dry-run=client"])?;
-        ensure!(code == 0 && out.contains("this stays as it is"), "{code}");
+        ensure!(code == 0 && out.contains("to be kept unchanged"), "{code}");
         ensure_says(&out, &named)?;
         ensure_says(&err, &named)?;
         let (code, out, err) = delete(bed, &["--yes", "--drivers-only", "-o", "json"])?;

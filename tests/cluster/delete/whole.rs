@@ -3,6 +3,7 @@
 
 use super::{CSI_NS, VDO, delete, ensure_nothing_is_left, ensure_says, install, is_there};
 use crate::common::{Bed, NS, PATIENCE};
+use crate::deploy::administrator;
 use crate::fixture::BARE;
 use anyhow::{Context, Result, ensure};
 use kube::api::{Api, DynamicObject, ListParams};
@@ -10,8 +11,9 @@ use kube::discovery::{Discovery, verbs};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::path::Path;
+use std::process::{Command, Stdio};
 use std::time::Duration;
-use vdo_testbed::{Act, Launch, Probe, Proxy, until};
+use vdo_testbed::{Act, Launch, Probe, until};
 
 /// What Kubernetes, the nodes and the drivers keep or change by themselves, and why it is not compared.
 const EXCEPTIONS: [(&str, &str); 6] = [
@@ -145,7 +147,7 @@ fn delete_keep_drivers_leaves_them_running_with_their_rights() -> Result<()> {
         ensure_says(
             &err,
             &[
-                "Namespace vmware-system-vdo stays: it holds Secret vc1-credentials",
+                "Namespace vmware-system-vdo stays: it contains Secret vc1-credentials",
                 "install VDO and create a VDOConfig",
             ],
         )?;
@@ -192,15 +194,7 @@ fn delete_keep_drivers_leaves_them_running_with_their_rights() -> Result<()> {
 #[ignore = "long"]
 fn delete_killed_at_any_write_is_finished_by_the_next() -> Result<()> {
     BARE.run(async |bed| {
-        let proxy = Proxy::start(&bed.cluster).await?;
-        let account = json!({"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": "admin", "namespace": "default"}});
-        let binding = json!({"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRoleBinding", "metadata": {"name": "admin"},
-            "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "cluster-admin"},
-            "subjects": [{"kind": "ServiceAccount", "name": "admin", "namespace": "default"}]});
-        bed.apply(&account).await?;
-        bed.apply(&binding).await?;
-        let direct = bed.cluster.service_account_kubeconfig("default", "admin").await?;
-        let through = proxy.kubeconfig(&direct)?;
+        let (proxy, through) = administrator(bed).await?;
         install(bed).await?;
         bed.kill_operator();
         // Without an operator every write is this process's own. Each run is killed a few writes after the last one's end.
@@ -242,6 +236,43 @@ fn delete_killed_at_any_write_is_finished_by_the_next() -> Result<()> {
         ensure_nothing_is_left(bed).await?;
         ensure!(!is_there(bed, VDO, "VDOConfig", NS, "vdo").await?, "the VDOConfig is left");
         Ok(())
+    })
+}
+
+/// Ctrl-C in the middle: the command ends after the write that it makes, says how to continue, and leaves no Lease that the next one waits for.
+#[test]
+#[ignore = "long"]
+fn delete_interrupted_says_how_to_continue_and_releases_its_lease() -> Result<()> {
+    BARE.run(async |bed| {
+        const HELD: usize = 5;
+        let (proxy, through) = administrator(bed).await?;
+        install(bed).await?;
+        bed.kill_operator();
+        proxy.begin(|call| if call.write == Some(HELD) { Act::Hold } else { Act::Pass });
+        let child = Command::new(vdo_testbed::vdoctl())
+            .args(["delete", "--yes", "--kubeconfig"])
+            .arg(&through)
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()?;
+        until("the write that is held", PATIENCE, async || {
+            Ok(Probe::when(proxy.writes() >= HELD, format!("{} writes were seen", proxy.writes())))
+        })
+        .await?;
+        let pid = nix::unistd::Pid::from_raw(i32::try_from(child.id())?);
+        nix::sys::signal::kill(pid, nix::sys::signal::Signal::SIGINT)?;
+        proxy.pass_held();
+        let output = child.wait_with_output()?;
+        let said = String::from_utf8(output.stderr)?;
+        ensure!(output.status.code() == Some(130), "{}: {said}", output.status);
+        ensure_says(&said, &["interrupted: not everything is removed yet", "Run vdoctl delete again"])?;
+        ensure!(is_there(bed, VDO, "VDOConfig", NS, "vdo").await?, "the VDOConfig is gone: {said}");
+        let lease = bed.get("coordination.k8s.io/v1", "Lease", "kube-system", "vdo-operator").await?;
+        ensure!(lease["spec"]["holderIdentity"].as_str().unwrap_or_default().is_empty(), "{lease}");
+        let (code, _, _) = delete(bed, &["--yes"])?;
+        ensure!(code == 0, "{code}");
+        ensure_nothing_is_left(bed).await
     })
 }
 

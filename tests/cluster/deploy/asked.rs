@@ -92,7 +92,7 @@ fn deploy_on_a_terminal_asks_for_password_and_certificate_and_restores_the_termi
             screen.shown()
         );
 
-        let question = "Is it the one that vCenter shows";
+        let question = "Does vCenter show this thumbprint";
         for (answer, expected) in [("n\n", 4), ("y\n", 0)] {
             let mut screen = start()?;
             until_asked(&mut screen).await?;
@@ -146,7 +146,7 @@ fn doctor_before_an_installation_asks_about_the_certificate() -> Result<()> {
         let line: Vec<String> = args.iter().map(|arg| (*arg).to_owned()).collect();
         for (answer, expected) in [("n\n", 4), ("y\n", 0)] {
             let mut screen = Screen::start(vdoctl(bed, &line))?;
-            screen.until("Is it the one that vCenter shows").await?;
+            screen.until("Does vCenter show this thumbprint").await?;
             let shown = screen.shown().replace("\n    ", "").replace('\n', "");
             ensure!(shown.contains(&print), "{shown}");
             screen.types(answer)?;

@@ -75,7 +75,7 @@ fn deploy_to_nodes_without_pod_network_uses_that_of_the_node_and_later_leaves_it
         // Now the plugin begins its work.
         network(bed, true).await?;
         let done = running.await??;
-        let line = "because no control-plane node has a pod network; kube-proxy has to lead it to the API server";
+        let line = "because no control-plane node has a pod network; it needs kube-proxy to reach the API server";
         ensure!(done.status.success() && out(&done).contains(line), "{}{}", out(&done), err(&done));
 
         let again = deploy.run(bed, &["--timeout", "4m"])?;

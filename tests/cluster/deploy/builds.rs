@@ -134,7 +134,9 @@ fn builds_with_different_matrices_upgrade_in_order_and_go_back_without_loss() ->
         ensure_ended(
             &output,
             4,
-            &[&format!("the operator in the cluster is {OWN}, newer than this vdoctl")],
+            &[&format!(
+                "the operator in the cluster has version {OWN}, which is newer than this vdoctl"
+            )],
         )?;
         let unknown = format!("vsphere-csi {newest} is installed, and the matrix does not list that version");
         let output = older.run(bed, &words(&["deploy", "--allow-downgrade", "--timeout", "2m"])).await?;
@@ -165,7 +167,7 @@ fn builds_with_different_matrices_upgrade_in_order_and_go_back_without_loss() ->
 fn agrees_or_warns(output: &Output, matrix: u64) -> Result<()> {
     let text = format!("{}{}", out(output), err(output));
     let agrees = text.contains(&format!("version {matrix}, ")) && text.contains("the operator of cluster");
-    let warns = text.contains("decides with another matrix than this answer") && text.contains("vdoctl deploy upgrades it");
+    let warns = text.contains("this answer does not use the matrix of the operator") && text.contains("vdoctl deploy upgrades it");
     ensure!(agrees || warns, "{:?} {text}", output.status);
     Ok(())
 }

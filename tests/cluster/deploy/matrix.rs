@@ -37,7 +37,7 @@ fn deploy_with_a_signed_folder_decides_with_it_and_later_deployments_keep_it() -
         // Keys for nothing, and an index that was changed, are found before anything is written.
         let keys_alone = deploy.run(bed, &matrix[2..])?;
         ensure!(
-            keys_alone.status.code() == Some(2) && err(&keys_alone).contains("none is named"),
+            keys_alone.status.code() == Some(2) && err(&keys_alone).contains("names none"),
             "{}",
             err(&keys_alone)
         );

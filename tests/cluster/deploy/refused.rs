@@ -146,7 +146,12 @@ pub(super) async fn in_an_empty_cluster(bed: &Bed, deploy: &Deploy) -> Result<()
             2,
             &["there is no field spec.storageProvidr"],
         )?,
-        case("other namespace", run(vec![], &["--values", &elsewhere]), 2, &["another namespace"])?,
+        case(
+            "other namespace",
+            run(vec![], &["--values", &elsewhere]),
+            2,
+            &["is not in the namespace of the operator"],
+        )?,
         case("missing rights", run(deploy.args.clone(), &["--as", "someone"]), 4, &["may not"])?,
         case(
             "missing rights to write",
@@ -186,7 +191,7 @@ pub(super) async fn in_an_installed_cluster(bed: &mut Bed, deploy: &Deploy) -> R
         "another vCenter",
         Ok(output),
         4,
-        &["leads to 127.0.0.1, not to vc2.example.com", "--values"],
+        &["uses vCenter 127.0.0.1, not vc2.example.com", "--values"],
     )?])?;
 
     // Of a field that another verb has written an apply does not take away.
@@ -212,7 +217,10 @@ pub(super) async fn in_an_installed_cluster(bed: &mut Bed, deploy: &Deploy) -> R
             "newer operator",
             deploy.run(bed, &[]),
             4,
-            &["the operator in the cluster is 99.0.0, newer than this vdoctl", "--allow-downgrade"],
+            &[
+                "the operator in the cluster has version 99.0.0, which is newer than this vdoctl",
+                "--allow-downgrade",
+            ],
         )?,
         case(
             "allowed",

@@ -93,7 +93,10 @@ fn deploy_of_a_newer_vdoctl_upgrades_the_operator_and_an_older_one_needs_leave()
         let newer = deploy_version(bed, "99.0.0").await?;
         until_runs(bed, &newer).await?;
         let mark = bed.cluster.audit().mark().await?;
-        let words = ["the operator in the cluster is 99.0.0, newer than this vdoctl", "--allow-downgrade"];
+        let words = [
+            "the operator in the cluster has version 99.0.0, which is newer than this vdoctl",
+            "--allow-downgrade",
+        ];
         ensure_ended(&run(&[]).await?, 4, &words)?;
         let writes = bed.cluster.audit().since(mark).await?.of(ADMIN).writes();
         ensure!(writes.is_empty(), "something was written: {writes}");

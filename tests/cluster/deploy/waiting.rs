@@ -24,15 +24,15 @@ fn deploy_past_timeout_names_what_it_waited_for_and_a_signal_ends_the_wait() -> 
         ensure!(late.status.code() == Some(7), "{:?} {said}", late.status);
         for words in [
             "not ready after 3 s: ",
-            "the operator to check VDOConfig",
+            "the operator has not checked VDOConfig",
             "Look at the operator's log",
-            "The same command again goes on waiting",
+            "Run the same command again to continue waiting",
         ] {
             ensure!(said.contains(words), "{words:?} is not in {said}");
         }
         for (signal, code) in [(Signal::SIGTERM, 143), (Signal::SIGINT, 130)] {
             let mut screen = Screen::start_controlled(&deploy.command(bed, &[]))?;
-            screen.until("the operator to check VDOConfig").await?;
+            screen.until("the operator has not checked VDOConfig").await?;
             kill(Pid::from_raw(screen.pid()?), signal)?;
             screen.until("interrupted: everything is written").await?;
             let ended = screen.code().await?;

@@ -125,7 +125,7 @@ fn privileged() -> Case {
         words: &[
             "refused a pod of DaemonSet kube-system/vsphere-cloud-controller-manager",
             "our house rule",
-            "Change the policy it names",
+            "Change the policy that the message names",
         ],
     }
 }
@@ -290,7 +290,7 @@ fn dry_run_of_pods_without_the_right_installs() -> Result<()> {
         bed.apply(&bed.config(json!({}))).await?;
         bed.until_ready().await?;
         let log = std::fs::read_to_string(bed.operator_log())?;
-        let said = log.matches("no pod is tried before a change").count();
+        let said = log.matches("pods get no dry run before a change").count();
         ensure!((1..=2).contains(&said), "it is said {said} times");
         Ok(())
     })
@@ -310,7 +310,11 @@ fn refused_pods_of_what_runs_are_shown_with_the_words_of_the_event() -> Result<(
         }
         let ready = bed.until_reason("Ready", "PodsFailing").await?;
         let message = ready["message"].to_string();
-        for word in ["cannot make its pods: FailedCreate", "our house rule", "change the policy it names"] {
+        for word in [
+            "cannot create its pods: FailedCreate",
+            "our house rule",
+            "change the policy that the message names",
+        ] {
             ensure!(message.contains(word), "{word:?} is not in {message}");
         }
         for verb in ["status", "doctor"] {

@@ -175,12 +175,12 @@ fn schema_refuses_malformed_fields_with_advice() -> Result<()> {
             (connection(json!({"port": 70000})), "65535"),
             (
                 connection(json!({"type": "Paravirtual"})),
-                "Paravirtual is not yet supported: a cluster that a Supervisor runs reaches the Supervisor and no vCenter",
+                "Paravirtual is not yet supported; leave type out to connect to a vCenter",
             ),
             (connection(json!({"type": "vcenter"})), "supported values: \"VCenter\", \"Paravirtual\""),
             (
                 config(json!({"storageProvider": {"vsphereCloudConfig": "a", "vsphereCloudConfigs": ["b"]}})),
-                "write vsphereCloudConfigs (a list) alone",
+                "write only vsphereCloudConfigs (a list)",
             ),
             (
                 config(json!({"images": {"registry": "https://registry.example.com/"}})),

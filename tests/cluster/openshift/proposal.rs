@@ -70,7 +70,7 @@ fn deploy_on_openshift_proposes_what_infrastructure_says_and_keeps_it() -> Resul
             "{code}: {said}"
         );
         let (code, _, said) = deploy(&["--credentials-from-openshift", "--yes"])?;
-        ensure!(said.contains("Secret kube-system/vsphere-creds is not there"), "{code}: {said}");
+        ensure!(said.contains("Secret kube-system/vsphere-creds does not exist"), "{code}: {said}");
         credentials(&bed).await?;
         initialised(&bed).await?;
 
@@ -96,7 +96,7 @@ fn deploy_on_openshift_proposes_what_infrastructure_says_and_keeps_it() -> Resul
         screen.types("n\n")?;
         let (code, shown) = screen.ended().await?;
         ensure!(
-            code == 4 && shown.contains("was not confirmed, so nothing was written"),
+            code == 4 && shown.contains("were not confirmed, so nothing was written"),
             "{code}: {shown}"
         );
         nothing_is_there(&bed).await?;
@@ -137,7 +137,7 @@ async fn asked(bed: &Bed, line: &str) -> Result<Screen> {
     let mut screen = Screen::start(vdoctl(bed, line)?)?;
     screen.until("Deploy to cluster").await?;
     screen.types("y\n")?;
-    screen.until("Is that right? [y/N]").await?;
+    screen.until("Are these values right? [y/N]").await?;
     ensure!(screen.shown().contains("cluster id: ocp-x7k2p"), "{}", screen.shown());
     Ok(screen)
 }

@@ -44,7 +44,7 @@ fn rollback_by_a_person_needs_no_matrix_and_stays_until_lifted() -> Result<()> {
         let (code, text, err) = bed.vdoctl(&["rollback", "csi", &good.to_string()])?;
         println!("{text}{err}");
         ensure!(
-            code == 0 && err.contains(&format!("goes back to revision {good} (3.8.0)")),
+            code == 0 && err.contains(&format!("is rolled back to revision {good} (3.8.0)")),
             "{code} {err}"
         );
         until_runs(bed, "3.8.0").await?;
@@ -60,7 +60,7 @@ fn rollback_by_a_person_needs_no_matrix_and_stays_until_lifted() -> Result<()> {
         ensure!(csi["revision"].as_u64() == history(bed)?.last().map(|newest| newest.0), "{csi}");
 
         let (code, text, _) = bed.vdoctl(&["status"])?;
-        let reported = format!("CSI is kept at revision {good}; `vdoctl rollback csi --lift` lets it go on.");
+        let reported = format!("CSI is kept at revision {good}; `vdoctl rollback csi --lift` ends this.");
         ensure!(code == 0 && text.contains(&reported), "{code}\n{text}");
 
         // A revision that is not there stops nothing that runs.

@@ -243,7 +243,7 @@ fn rollback_to_images_that_are_gone_is_reported_before_it_starts() -> Result<()>
         let (code, _, err) = bed.vdoctl(&["rollback", "csi", &failed.to_string()])?;
         println!("{err}");
         ensure!(
-            code == 0 && err.contains("was given up when it was applied") && !err.contains("no node reports"),
+            code == 0 && err.contains("failed when it was applied") && !err.contains("no node reports"),
             "{code} {err}"
         );
         bed.until_reason("StorageReady", "PodsFailing").await?;

@@ -46,13 +46,13 @@ async fn life(bed: &Bed) -> Result<()> {
         bed,
         &with(&["--existing", "storage", "--for", "csi"]),
         2,
-        ["\"storage\" names no user of a domain", "k8s@"],
+        ["\"storage\" is not the name of a user with a domain", "k8s@"],
     )?;
     is_refused(
         bed,
         &with(&["--existing", USER]),
         2,
-        ["one account cannot be that of each of two drivers", "--shared"],
+        ["two drivers with separate accounts cannot have the same account", "--shared"],
     )?;
     let (code, text) = users(bed, "rotate", &with(&["--existing", USER, "--for", "csi", "--yes"]))?;
     ensure!(code == 2 && text.contains("only accounts that vdoctl made"), "exit {code}\n{text}");
@@ -63,7 +63,7 @@ async fn life(bed: &Bed) -> Result<()> {
     // Without its password it gets roles and permissions, and no Secret is written; nor with a wrong one.
     let csi = with(&["--existing", USER, "--for", "csi"]);
     let text = done(bed, "create", &[&csi[..], &["--yes"]].concat())?;
-    ensure!(text.contains("its password is not known here"), "{text}");
+    ensure!(text.contains("it does not know the password"), "{text}");
     let file = bed.cluster.dir().join("storage-password");
     let path = file.display().to_string();
     let checked = [&csi[..], &["--account-password-file", &path]].concat();

@@ -126,7 +126,7 @@ async fn steps(bed: &mut Bed) -> Result<()> {
     let next = text
         .lines()
         .last()
-        .and_then(|line| line.strip_prefix("Go on with: "))
+        .and_then(|line| line.strip_prefix("Continue with: "))
         .context(text.clone())?;
     let page = follow.replace("vcenter.example.com", &bed.vcenter.address());
     let words: Vec<&str> = page
@@ -155,7 +155,7 @@ async fn steps(bed: &mut Bed) -> Result<()> {
         "{dry}"
     );
     let text = deployed(bed, &args).await?;
-    ensure!(!text.contains("Go on with"), "{text}");
+    ensure!(!text.contains("Continue with"), "{text}");
     ensure_one_secret(bed).await?;
     // Again: nothing is left to do.
     let again = done(bed, &args)?;

@@ -90,12 +90,12 @@ pub async fn each_changes_nothing(bed: &Bed) -> Result<()> {
     };
     let name = role.name.clone();
     admin.carry_out(&Step::CreateRole(role), &Secret::default(), NOW).await?;
-    is_refused(bed, &[], 4, ["does not stand for: VApp.Import", "users shrink"])?;
+    is_refused(bed, &[], 4, ["must not have: VApp.Import", "users shrink"])?;
     admin.carry_out(&Step::DeleteRole { name }, &Secret::default(), NOW).await?;
 
     // A session that ends halfway: the next run goes on with what is there.
     vcenter.fail_next("SetEntityPermissions", "NotAuthenticated", 1).await?;
-    is_refused(bed, &[], 6, ["the session", "it goes on where this one stopped"])?;
+    is_refused(bed, &[], 6, ["the session", "it continues where this one stopped"])?;
     ensure!(user_in_secret(bed).await? == vcenter.user(), "the Secret was written");
     admin.close().await;
     Ok(())

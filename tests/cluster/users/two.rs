@@ -142,7 +142,9 @@ async fn one_before_the_secret(bed: &Bed, drivers: &str, later_is_last: bool) ->
         ensure!(code == 0, "second: exit {code}\n{text}");
         let (code, text) = first.goes_on(bed)?;
         ensure!(
-            code == 4 && text.contains("another administrator has just written vdo-") && text.contains("The same command goes on"),
+            code == 4
+                && text.contains("another administrator has just written vdo-")
+                && text.contains("it continues with the current content"),
             "first: exit {code}\n{text}"
         );
     }

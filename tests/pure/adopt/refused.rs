@@ -22,19 +22,19 @@ fn adopted_file_that_is_wrong_is_refused_with_its_line() {
         ("; nothing\n[Global]\n".to_owned(), "csi-vsphere.conf: the file is empty"),
         (
             format!("[Global]\ncluster-id = a\n{vcenter}[GLOBAL]\nport = 1\n"),
-            "csi-vsphere.conf, line 6: [global] is there already on line 1",
+            "csi-vsphere.conf, line 6: [global] already exists on line 1",
         ),
         (
             format!("{vcenter}{vcenter}"),
-            "csi-vsphere.conf, line 4: [virtualcenter \"vc\"] is there already on line 1",
+            "csi-vsphere.conf, line 4: [virtualcenter \"vc\"] already exists on line 1",
         ),
         (
             format!("{vcenter}PASSWORD = hunter2\n"),
-            "csi-vsphere.conf, line 4: the key password is there already on line 3",
+            "csi-vsphere.conf, line 4: the key password already exists on line 3",
         ),
         (
             "[VirtualCenter \"vc\"]\nuser = DOM\\hunter2\n".to_owned(),
-            "csi-vsphere.conf: the driver cannot read the file: line 2: a backslash stands outside of quotes",
+            "csi-vsphere.conf: the driver cannot read the file: line 2: a backslash is written outside of quotes",
         ),
         (
             format!("\u{feff}{vcenter}"),
@@ -60,7 +60,7 @@ fn adopted_file_that_is_wrong_is_refused_with_its_line() {
         ),
         (
             format!("{vcenter}password\n"),
-            "csi-vsphere.conf, line 4: the key password is there already on line 3",
+            "csi-vsphere.conf, line 4: the key password already exists on line 3",
         ),
         (
             "[VirtualCenter \"vc\"]\nuser\n".to_owned(),
@@ -134,7 +134,7 @@ fn adopted_installation_that_contradicts_itself_is_refused() {
     gone.objects.clear();
     assert_eq!(
         said(&gone),
-        "Secret vmware-system-csi/vsphere-config-secret is not there, and Deployment vmware-system-csi/vsphere-csi-controller refers to it"
+        "Secret vmware-system-csi/vsphere-config-secret does not exist, but Deployment vmware-system-csi/vsphere-csi-controller refers to it"
     );
     let mut on_the_node = world();
     for one in &mut on_the_node.workloads {
@@ -145,7 +145,7 @@ fn adopted_installation_that_contradicts_itself_is_refused() {
         }
         one.object = Object::new(value).unwrap();
     }
-    assert!(said(&on_the_node).contains("reads /etc/cloud/csi-vsphere.conf, which is in no Secret or ConfigMap"));
+    assert!(said(&on_the_node).contains("reads /etc/cloud/csi-vsphere.conf, but no Secret or ConfigMap"));
 }
 
 /// The node plugin mounts no file, so that what names it is gone with the controller.
@@ -166,8 +166,8 @@ fn adopted_node_plugin_without_controller_reads_the_secret_or_loses_the_file() {
     };
     assert_eq!(
         said(&gone(World::default())),
-        "the driver is there by half, as DaemonSet vmware-system-csi/vsphere-csi-node-windows and DaemonSet \
-         vmware-system-csi/vsphere-csi-node: no controller and no Secret vsphere-config-secret is left that names its vCenter"
+        "only a part of the driver exists, DaemonSet vmware-system-csi/vsphere-csi-node-windows and DaemonSet \
+         vmware-system-csi/vsphere-csi-node: there is no controller and no Secret vsphere-config-secret that names its vCenter"
     );
     let cloud = "global: {user: u, password: hunter2}\nvcenter: {a: {server: vc}}\n";
     let beside = gone(World::default().with_cpi("vsphere.yaml", cloud)).adopted().unwrap();

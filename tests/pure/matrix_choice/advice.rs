@@ -137,12 +137,12 @@ fn advice_vcenter_too_new_is_not_advised_to_be_upgraded() {
 fn advice_too_new_kubernetes_says_what_must_be_released_and_what_a_pin_risks() {
     let mut index = toy(&[("2.0.0", "1.30", "1.35", json!({})), ("1.0.0", "1.30", "1.34", json!({}))]);
     let advice = |index: &Index, kubernetes: &str| ask(index, kubernetes, &[]).of(index).unwrap_err().advice.unwrap_or_default();
-    let rest = "A version of toy that names 1.36 must be released, and a newer matrix must list it. Until then 2.0.0 can be pinned with \
+    let rest = "A version of toy that supports 1.36 must be released, and a newer matrix must list it. Until then 2.0.0 can be pinned with \
                 allowIncompatible, at your own risk: it was not tested with Kubernetes 1.36, so pods with volumes may fail to start, and the \
-                operator cannot tell";
+                operator cannot detect this";
     assert_eq!(
         advice(&index, "v1.36.1"),
-        format!("No version of toy names Kubernetes 1.36 yet: the newest, 2.0.0, supports Kubernetes up to 1.35. {rest}")
+        format!("No version of toy supports Kubernetes 1.36 yet: the newest, 2.0.0, supports Kubernetes up to 1.35. {rest}")
     );
     assert_eq!(advice(&index, "v1.29.1"), "Kubernetes 1.30 would let 2.0.0 be installed");
     let released = json!({"kubernetes": {"1.36": "2026-04-22"}, "toy": {"2.0.0": "2026-03-21"}});
@@ -150,7 +150,7 @@ fn advice_too_new_kubernetes_says_what_must_be_released_and_what_a_pin_risks() {
     assert_eq!(
         advice(&index, "v1.36.1"),
         format!(
-            "Kubernetes 1.36 was released on 2026-04-22, and no version of toy names it yet: the newest, 2.0.0, released on 2026-03-21, \
+            "Kubernetes 1.36 was released on 2026-04-22, and no version of toy supports it yet: the newest, 2.0.0, released on 2026-03-21, \
              supports Kubernetes up to 1.35. {rest}"
         )
     );

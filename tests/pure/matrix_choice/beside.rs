@@ -40,7 +40,7 @@ fn apart_each_pair_lists_drivers_that_change_together() {
             "2.0.0",
             "2.0.0",
             &[
-                "base without toy: version 1.0.0, which stays meanwhile, requires base 1.0.0",
+                "base without toy: version 1.0.0, which remains installed for now, requires base 1.0.0",
                 "toy without base: version 2.0.0 requires base 2.0.0 and newer",
             ],
         ),

@@ -67,7 +67,10 @@ fn difference_each_change_of_a_version_is_named() {
         assert_eq!(changes(&before, &after), expected, "{min} {more}");
     }
     let withdrawn = toy(&[("1.0.0", "1.30", "1.34", json!({"state": {"kind": "withdrawn", "reason": "r"}}))]);
-    assert_eq!(changes(&withdrawn, &before), ["toy 1.0.0 is good again"]);
+    assert_eq!(
+        changes(&withdrawn, &before),
+        ["toy 1.0.0 is neither deprecated nor withdrawn any more"]
+    );
 }
 
 #[test]
@@ -78,10 +81,10 @@ fn difference_versions_that_come_and_go_are_listed_newest_first() {
     assert_eq!(
         changes(&old, &new),
         [
-            "base 1.0.0 is gone",
+            "base 1.0.0 is removed",
             "toy 1.3.0 is new: Kubernetes 1.30 to 1.34, vSphere any",
             "toy 1.2.0 is new: Kubernetes 1.30 to 1.34, vSphere any",
-            "toy 1.0.0 is gone",
+            "toy 1.0.0 is removed",
         ]
     );
 }

@@ -46,7 +46,7 @@ fn resolve_missing_feature_names_who_asks_for_it() {
         features.insert(feature.to_owned(), format!("spec.{feature}"));
         question.of(&index).map_or_else(|error| rejected(&error), |_| Vec::new())
     };
-    let lacks = |version: &str, feature: &str| format!("{version} cannot do {feature}, which spec.{feature} asks for");
+    let lacks = |version: &str, feature: &str| format!("{version} does not support {feature}, which spec.{feature} requires");
     let one = "1.0.0 can use one vCenter only, and there are 2 vSphere connections".to_owned();
     // alphabetically before and after multiVcenter: the first of both reasons is reported
     assert_eq!(reasons(&["8.0.3", "8.0.2"], "snapshots"), [lacks("2.0.0", "snapshots"), one]);

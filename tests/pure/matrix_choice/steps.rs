@@ -83,7 +83,7 @@ fn upgrade_unmet_precondition_is_named_in_advice() {
     let error = question.of(&index).unwrap_err();
     assert_eq!(
         error.advice.as_deref(),
-        Some("2.0.0 can be installed when this is seen to: none is there"),
+        Some("2.0.0 can be installed when this is done: none is there"),
         "{error}"
     );
 }
@@ -138,7 +138,7 @@ fn upgrade_path_without_fitting_step_is_rejected() {
     let error = ask(&index, "v1.34.0", &[]).installed(&[("toy", "1.0.0")]).of(&index).unwrap_err();
     assert_eq!(
         error.rejected[0].to_string(),
-        "4.0.0 upgrades only from 3.0.0 and newer; 1.0.0 is installed, and no version in between fits"
+        "4.0.0 can replace only 3.0.0 and newer; 1.0.0 is installed, and no version in between fits"
     );
     assert_eq!(
         error.advice.as_deref(),

@@ -81,11 +81,11 @@ fn plan_check_each_broken_rule_is_rejected() {
         (refused(|plan, _, _| plan.swap(1, 2)), "would be written after wave"),
         (
             refused(|plan, _, _| plan.push(delete(map, "start"))),
-            "would be deleted while something is being written",
+            "would be deleted while objects of its driver are written",
         ),
         (
             refused(|plan, _, _| plan.insert(0, delete(map, "start"))),
-            "would be written after something was deleted",
+            "would be written after an object of its driver was deleted",
         ),
         (
             refused(|plan, _, _| *plan = vec![delete(node, "start")]),
@@ -101,7 +101,7 @@ fn plan_check_each_broken_rule_is_rejected() {
         ),
         (
             refused(|plan, _, _| *plan = vec![delete(map, "other")]),
-            "is another instance than the one in the inventory",
+            "would be deleted, and its UID is not the UID in the inventory",
         ),
         (
             refused(|plan, _, inventory| {
@@ -129,7 +129,7 @@ fn plan_check_each_broken_rule_is_rejected() {
         ),
         (
             refused(|plan, _, inventory| plan.push(Step::Commit(inventory.clone()))),
-            "would be narrowed before it is known",
+            "would be removed from the inventory before the results of the other steps are known",
         ),
         (
             refused(|plan, _, inventory| {
@@ -147,7 +147,7 @@ fn plan_check_each_broken_rule_is_rejected() {
                 inventory.objects.insert(object(node, 0, true).id(), entry(node));
                 *plan = vec![replace(node, "")];
             }),
-            "would be replaced, and it is another instance",
+            "would be replaced, and its UID is not the UID in the inventory",
         ),
         (
             refused(|plan, desired, inventory| {
@@ -167,7 +167,7 @@ fn plan_check_each_broken_rule_is_rejected() {
                 desired.clear();
                 *plan = vec![Step::Commit(inventory.clone()), delete(map, "start")];
             }),
-            "a step follows the narrowing of the inventory",
+            "a step follows the step that removes objects from the inventory",
         ),
         (
             refused(|plan, _, _| *plan = vec![Step::Finish]),
@@ -206,8 +206,8 @@ fn plan_check_each_reason_alone_is_enough() {
     let (map, node, secret) = (at("ConfigMap", "cpi"), at("DaemonSet", "node"), at("Secret", "config"));
     let let_go = "would be released although it is wanted, or not in the inventory";
     let replaced = "would be replaced although it is not wanted, or not in the inventory";
-    let instance = "would be replaced, and it is another instance";
-    let unproven = "so its predecessor would be gone unproven";
+    let instance = "would be replaced, and its UID is not the UID in the inventory";
+    let unproven = "was deleted, so the old version would be removed before the new one works";
     let cases = [
         (
             refused(|plan, _, inventory| {
@@ -261,18 +261,18 @@ fn plan_check_each_reason_alone_is_enough() {
                     },
                 ];
             }),
-            "would be deleted while something is being written",
+            "would be deleted while objects of its driver are written",
         ),
         (
             refused(|plan, _, inventory| *plan = vec![release(map, "start"), Step::Commit(inventory.clone())]),
-            "would be narrowed before it is known",
+            "would be removed from the inventory before the results of the other steps are known",
         ),
         (
             refused(|plan, desired, _| {
                 desired.clear();
                 *plan = vec![Step::Finish, release(map, "start")];
             }),
-            "a step follows the narrowing of the inventory",
+            "a step follows the step that removes objects from the inventory",
         ),
     ];
     for (message, expected) in cases {

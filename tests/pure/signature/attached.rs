@@ -88,12 +88,12 @@ fn attached_signature_each_forged_part_is_refused() {
         (
             "another kind of statement",
             stated(&|s| of("/_type", json!("x"), &s)),
-            "does not say",
+            "not a signature statement",
         ),
         (
             "another predicate",
             stated(&|s| of("/predicateType", json!("x"), &s)),
-            "does not say",
+            "not a signature statement",
         ),
         (
             "of another manifest",
@@ -103,7 +103,7 @@ fn attached_signature_each_forged_part_is_refused() {
         (
             "another payload",
             bundled("/dsseEnvelope/payloadType", json!("text/plain")),
-            "something else than a statement",
+            "no in-toto statement",
         ),
         (
             "a payload that is none",

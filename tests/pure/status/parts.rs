@@ -65,7 +65,7 @@ fn status_nodes_that_are_apart_are_named_and_not_waited_for() {
     let status = fold(&new(), &report, &at(0));
     assert_eq!(
         condition(&status, ConditionType::NodesInitialized),
-        "True Healthy: all 2 nodes are initialised; w-2 is not ready and gets it later, m-1 is of another provider (metal3://)"
+        "True Healthy: all 2 nodes are initialised; w-2 is not ready and follows later, m-1 is of another provider (metal3://)"
     );
     let nodes = status.nodes.expect("nodes");
     let apart: Vec<String> = nodes.apart.iter().map(|node| format!("{} {}", node.name, node.because)).collect();
@@ -139,8 +139,8 @@ fn status_network_not_ready_names_five_nodes() {
     assert_eq!(lacking(0), "True Healthy: no node of 7 waits for its pod network");
     let message = |of: &str, names: &str| {
         format!(
-            "False NetworkNotReady: the pod network is not ready on {of} of 7 nodes: {names}; n0 says why 0; look at the pods of the network \
-             plugin there"
+            "False NetworkNotReady: the pod network is not ready on {of} of 7 nodes: {names}; node n0 reports why 0; check the pods of the \
+             network plugin there"
         )
     };
     assert_eq!(lacking(1), message("1", "n0"));
@@ -192,7 +192,7 @@ fn status_driver_condition_follows_what_is_asked_for() {
                 removing: lists(&[CPI]),
                 ..healthy()
             },
-            "Unknown Removed: CPI is removed, as its managementState says".to_owned(),
+            "Unknown Removed: CPI is removed, because its managementState is Removed".to_owned(),
             "True Healthy: CSI 3.7.3: 7 of 7 pods are ready",
         ),
         (
@@ -260,7 +260,7 @@ fn status_driver_condition_follows_what_is_asked_for() {
                 drivers: only(CSI),
                 ..healthy()
             },
-            "Unknown NotRequested: CPI is not asked for".to_owned(),
+            "Unknown NotRequested: CPI is not requested".to_owned(),
             "True Healthy: CSI 3.7.3: 7 of 7 pods are ready",
         ),
         (
@@ -279,8 +279,8 @@ fn status_driver_condition_follows_what_is_asked_for() {
         (
             "nothing was looked at",
             Report::default(),
-            "Unknown NotChecked: not looked at yet".to_owned(),
-            "Unknown NotChecked: not looked at yet",
+            "Unknown NotChecked: not checked yet".to_owned(),
+            "Unknown NotChecked: not checked yet",
         ),
         (
             "everything is removed",

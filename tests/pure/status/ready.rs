@@ -28,7 +28,7 @@ fn status_ready_tells_what_matters_most() {
         (base(), "Healthy, True Healthy: CPI 1.34.0 and CSI 3.7.3 installed and healthy"),
         (
             Report { removed: true, ..base() },
-            "Healthy, True Removed: the drivers are removed, as managementState says",
+            "Healthy, True Removed: the drivers are removed, because managementState is Removed",
         ),
         (
             Report { paused: Some(0), ..base() },
@@ -131,19 +131,25 @@ fn status_only_work_under_way_has_a_deadline() {
     let approval = || vec![wait("", Reason::ApprovalRequired, "approve it")];
     let failed = || vec![failure(Class::Wait, Reason::ApplyFailed, "what happened")];
     for (what, report, health, reconciling, stalled) in [
-        ("it is well", healthy(), "Healthy", "False Idle: nothing is under way", "False Idle"),
+        (
+            "it is well",
+            healthy(),
+            "Healthy",
+            "False Idle: no change is in progress",
+            "False Idle",
+        ),
         (
             "pods start",
             pods(),
             "Blocked",
-            "False Idle: nothing is under way",
+            "False Idle: no change is in progress",
             "True DeadlineExceeded",
         ),
         (
             "pods fail",
             failing(),
             "Degraded",
-            "False Idle: nothing is under way",
+            "False Idle: no change is in progress",
             "True DeadlineExceeded",
         ),
         (

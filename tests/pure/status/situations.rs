@@ -83,7 +83,7 @@ fn status_waiting_for_nodes_names_them() {
     report.waiting = vec![wait(
         CSI,
         Reason::WaitingForNodes,
-        "CSI waits for initialised nodes: 3 of 4 are (w-3 waits for providerID)",
+        "CSI waits for initialised nodes: 3 of 4 are initialised (w-3 waits for providerID)",
     )];
     insta::assert_yaml_snapshot!(fold(&new(), &report, &at(0)));
 }

@@ -193,6 +193,8 @@ pub enum Part {
     Kind,
     /// What signs and verifies, for comparisons.
     Cosign,
+    /// What encrypts Secrets in a repository, as users have it.
+    Sops,
     /// OpenShift's admission code, which says which of its constraints lets a pod in.
     Scccheck,
     /// What renders, checks and serves catalogs of operators.
@@ -244,13 +246,14 @@ impl Part {
     pub const CLUSTER: [Self; 5] = [Self::Etcd, Self::Apiserver, Self::ControllerManager, Self::Scheduler, Self::Kwok];
 
     /// Those that are built when a test asks for them, each in a folder of its own.
-    pub const ON_DEMAND: [Self; 16] = [
+    pub const ON_DEMAND: [Self; 17] = [
         Self::Olareg,
         Self::Distribution,
         Self::Oras,
         Self::Crane,
         Self::Kind,
         Self::Cosign,
+        Self::Sops,
         Self::Opm,
         Self::OlmOperator,
         Self::OlmCatalog,
@@ -309,6 +312,7 @@ impl Part {
             Self::Crane => "crane",
             Self::Kind => "kind",
             Self::Cosign => "cosign",
+            Self::Sops => "sops",
             Self::Scccheck => "scccheck",
             Self::Opm => "opm",
             Self::OlmOperator => "olm",
@@ -369,6 +373,7 @@ impl Part {
             Self::Crane => "github.com/google/go-containerregistry/cmd/crane",
             Self::Kind => "sigs.k8s.io/kind",
             Self::Cosign => "github.com/sigstore/cosign/v3/cmd/cosign",
+            Self::Sops => "github.com/getsops/sops/v3/cmd/sops",
             Self::Opm => "github.com/operator-framework/operator-registry/cmd/opm",
             Self::OlmOperator => "github.com/operator-framework/operator-lifecycle-manager/cmd/olm",
             Self::OlmCatalog => "github.com/operator-framework/operator-lifecycle-manager/cmd/catalog",

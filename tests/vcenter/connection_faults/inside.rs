@@ -424,7 +424,7 @@ fn several() -> Vec<Case> {
             "a datastore that no vCenter has",
             StorageFound,
             DatastoreNotFound,
-            "nor is it",
+            "it does not exist in the vCenters of the other connections",
             |s| {
                 s.requirements.others = 1;
                 s.other = Some(Other {

@@ -63,7 +63,9 @@ fn linked(packages: &[&str]) -> BTreeSet<String> {
     let tree = String::from_utf8(tree.stdout).expect("text");
     let named = |line: &str| line.split_whitespace().take(2).collect::<Vec<_>>().join(" ").replacen(" v", " ", 1);
     let crates = tree.lines().filter(|line| !line.is_empty()).map(named);
-    crates.filter(|key| !packages.iter().any(|package| key.starts_with(&format!("{package} ")))).collect()
+    crates
+        .filter(|key| !packages.iter().any(|package| key.starts_with(&format!("{package} "))))
+        .collect()
 }
 
 /// Its components, by name and version.

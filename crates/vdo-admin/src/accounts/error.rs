@@ -27,7 +27,7 @@ pub enum ChangeError {
         object: String,
     },
     /// The administrator may not manage users.
-    #[error("{address} does not let {user:?} manage users of {domain}: it is not in the group Administrators there")]
+    #[error("{address} does not let {user:?} manage users of {domain}: the user is not in the group Administrators of this domain")]
     NoUserManager {
         /// Host and port.
         address: String,
@@ -59,7 +59,7 @@ pub enum ChangeError {
         text: String,
     },
     /// A task that makes a change is still not at its end.
-    #[error("{address} has begun to {what}, and its task has not ended within {after:?}")]
+    #[error("{address} has started to {what}, but its task has not finished within {after:?}")]
     Unfinished {
         /// Host and port.
         address: String,
@@ -128,15 +128,15 @@ impl Remedy for ChangeError {
             Self::NoUserManager { .. } => {
                 "Log in as a member of that group, or have the user created in its identity source and name it with --existing."
             }
-            Self::TokenRefused { .. } => "Look whether this user may log in to the vSphere Client; nothing was changed.",
-            Self::Unfinished { .. } => "See the task in the vSphere Client: it may still come to its end.",
+            Self::TokenRefused { .. } => "Check whether this user may log in to the vSphere Client; nothing was changed.",
+            Self::Unfinished { .. } => "Check the task in the vSphere Client: it may still finish.",
             Self::Refused { kind, .. } if kind == "UserNotFound" => {
                 "There is no such user or group in the identity sources of the vCenter: correct its name and domain. vdoctl users delete with the same name deletes the roles that were made for it."
             }
             Self::Refused { .. } if self.is_gone() => "The object was deleted meanwhile.",
             Self::Refused { .. } if self.is_already_there() => "Another administrator runs this command at the same time.",
             Self::Refused { .. } => {
-                "Look at the vCenter's words; where users cannot be created in the domain, name one of another domain with --existing."
+                "Read the message of the vCenter; if users cannot be created in the domain, name a user of another domain with --existing."
             }
         };
         Some(remedy.into())

@@ -21,7 +21,7 @@ pub struct Grant {
 
 /// The administrator cannot see what the account needs a permission on.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("{kind} {path} cannot be seen by this administrator, and the drivers need a permission on it")]
+#[error("this administrator cannot see {kind} {path}, but the drivers need a permission on it")]
 pub struct GrantError {
     kind: String,
     path: String,

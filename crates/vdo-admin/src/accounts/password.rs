@@ -45,7 +45,7 @@ impl Default for PasswordPolicy {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum PolicyError {
     /// What is demanded does not fit into what is allowed.
-    #[error("no password meets the policy of the identity source: it demands {demanded} characters and allows {allowed}")]
+    #[error("no password meets the policy of the identity source: the policy demands {demanded} characters and allows {allowed}")]
     Impossible {
         /// Characters that are demanded.
         demanded: usize,

@@ -26,7 +26,7 @@ pub enum Conflict {
         state: &'static str,
     },
     /// A role of this name can do more than its name stands for.
-    #[error("role {role} has privileges that its name does not stand for: {}", surplus.join(", "))]
+    #[error("role {role} has privileges that a role of this name must not have: {}", surplus.join(", "))]
     ChangedRole {
         /// The role.
         role: String,
@@ -34,7 +34,7 @@ pub enum Conflict {
         surplus: Vec<String>,
     },
     /// The account has a role on the object that is none of ours; another one would replace it.
-    #[error("{principal} has role {role} on {kind} {path}, and an account has one role on an object")]
+    #[error("{principal} already has role {role} on {kind} {path}, and an account can have only one role on an object")]
     ForeignPermission {
         /// The account.
         principal: String,
@@ -59,7 +59,7 @@ impl Remedy for Conflict {
                 format!("Unlock or enable {user} in vCenter under Administration, Single Sign On, Users, or delete it there.").into()
             }
             Self::ChangedRole { .. } => {
-                "Look who uses it: vdoctl users verify. vdoctl users shrink removes the surplus; a role of your own needs another name."
+                "vdoctl users verify shows who uses the role, and vdoctl users shrink removes the surplus. A role of your own needs another name."
                     .into()
             }
             Self::ForeignPermission { role, lacks, .. } if lacks.is_empty() => {

@@ -427,7 +427,10 @@ fn of_object(object: &ManagedObject, property: &str) -> String {
 }
 
 fn role(one: &Element) -> Result<Role, Unread> {
-    let id = one.text_of("roleId").parse().map_err(|_| "it gives a role no number".to_owned())?;
+    let id = one
+        .text_of("roleId")
+        .parse()
+        .map_err(|_| "a role in its answer has no number".to_owned())?;
     let privileges = one.all("privilege").map(|privilege| plain(privilege.text.trim()));
     Ok(Role {
         id,
@@ -444,7 +447,10 @@ fn permission((all, held): &mut (Vec<Permission>, Held), one: &Element) -> Resul
     let permission = Permission {
         principal: plain(&one.text_of("principal")),
         group: one.text_of("group") == "true",
-        role: one.text_of("roleId").parse().map_err(|_| "it gives a role no number".to_owned())?,
+        role: one
+            .text_of("roleId")
+            .parse()
+            .map_err(|_| "a role in its answer has no number".to_owned())?,
         propagate: one.text_of("propagate") == "true",
         object,
     };

@@ -268,7 +268,9 @@ async fn token(session: &Session, domain: &str, now: Timestamp) -> Result<String
     let (status, text) = (answer.status, answer.text().unwrap_or_default().to_owned());
     let whole = caller.offload(move |work| xml::parse(&text, work).map(|_| text)).await;
     match (status, whole) {
-        (200, Ok(text)) => inside(&text).map(str::to_owned).ok_or_else(|| refused("its answer has no token")),
+        (200, Ok(text)) => inside(&text)
+            .map(str::to_owned)
+            .ok_or_else(|| refused("the answer contains no token")),
         (_, Ok(text)) => Err(refused(between(&text, "faultstring").unwrap_or("it answers with an error"))),
         (_, Err(_)) => Err(refused(&format!("it answers with status {status}"))),
     }

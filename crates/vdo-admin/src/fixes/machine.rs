@@ -27,7 +27,7 @@ pub struct MachineState {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Unfit {
     /// It was deleted, or its identifier belongs to another machine now.
-    #[error("machine {path} is not there any more")]
+    #[error("machine {path} no longer exists")]
     Gone {
         /// Its path when the step was planned.
         path: String,
@@ -41,7 +41,7 @@ pub enum Unfit {
         power: String,
     },
     /// Another user has changed the hardware version.
-    #[error("machine {path} has hardware version {found} now, and not {expected}")]
+    #[error("machine {path} now has hardware version {found} instead of {expected}")]
     OtherHardware {
         /// Its path.
         path: String,
@@ -55,9 +55,9 @@ pub enum Unfit {
 impl Remedy for Unfit {
     fn remedy(&self) -> Option<Cow<'static, str>> {
         let remedy = match self {
-            Self::Gone { .. } => "Nothing was changed there. vdoctl doctor nodes shows the machines of the nodes.",
-            Self::NotOff { .. } => "Power it off and run the same command again; nothing was changed there.",
-            Self::OtherHardware { .. } => "Another user has upgraded it meanwhile; nothing was changed there.",
+            Self::Gone { .. } => "Nothing was changed. vdoctl doctor nodes shows the machines of the nodes.",
+            Self::NotOff { .. } => "Power off the machine and run the same command again; nothing was changed.",
+            Self::OtherHardware { .. } => "Another user has upgraded the machine meanwhile; nothing was changed.",
         };
         Some(remedy.into())
     }

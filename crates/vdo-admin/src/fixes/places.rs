@@ -88,12 +88,14 @@ pub(super) fn place<'a>(
             _ => {
                 let values: Vec<&str> = seat.labels.iter().copied().collect();
                 let what = format!(
-                    "the labels {} of node {} name {}",
+                    "the labels {} of node {} have different values: {}",
                     keys.join(" and "),
                     seat.node,
                     name_list(&values)
                 );
-                placement.open.push((what, "Make them agree, and run this again.".into()));
+                placement
+                    .open
+                    .push((what, "Make the labels agree, and run this command again.".into()));
                 continue;
             }
         };
@@ -119,11 +121,11 @@ pub(super) fn place<'a>(
 fn disagreement(category: &str, host: &str, seats: &[Seat<'_>], inventory: &Inventory) -> (String, Advice) {
     let own: Vec<&str> = seats.iter().filter(|seat| seat.host == host).map(|seat| seat.node).collect();
     let what = format!(
-        "nodes {} run on host {} and their labels do not name one value of {category} for all",
+        "nodes {} run on host {}, but their labels do not have the same value for {category}",
         name_list(&own),
         inventory.name_of(host)
     );
-    (what, "Move machines or correct labels, and run this again.".into())
+    (what, "Move machines or correct labels, and run this command again.".into())
 }
 
 /// Nodes that neither a tag nor a label names a value for, unless the tag of another node counts for them.
@@ -142,11 +144,11 @@ fn unlabelled(
         .map(|seat| seat.node)
         .collect();
     let what = format!(
-        "no tag of category {category} counts for nodes {}, and no label names one",
+        "no tag of category {category} applies to nodes {}, and no label names a tag",
         name_list(&nodes)
     );
     let command = format!("kubectl label node {} {}=VALUE", shell_word(nodes.first()?), keys.first()?);
-    let remedy = Advice::run("Name the value in a label of each, and run this again:", command);
+    let remedy = Advice::run("Set the value as a label of each node, and run this command again:", command);
     Some((what, remedy))
 }
 

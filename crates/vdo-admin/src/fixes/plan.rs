@@ -117,7 +117,7 @@ fn tags(
                 false => Reason::TopologyCategoryNotFound,
             },
             message: format!(
-                "no tag of category {category} counts for nodes {}; their labels name one",
+                "no tag of category {category} applies to nodes {}, but their labels name a tag",
                 name_list(&placement.nodes)
             ),
             steps,
@@ -168,7 +168,7 @@ fn hardware(report: &NodeReport, inventory: &Inventory, is_allowed: bool) -> Opt
     let by_hand = match (is_allowed, report.snapshot) {
         (false, _) => "An upgrade of the hardware cannot be undone. Allow it with --allow hardware-version.".into(),
         (true, true) => Advice::run(
-            "A machine with a snapshot cannot be upgraded. Remove it first, and run this again:",
+            "A machine with a snapshot cannot be upgraded. Remove the snapshot first, and run this command again:",
             format!("govc snapshot.remove -vm {} '*'", shell_word(&machine.path)),
         ),
         (true, false) => power_off(report),
@@ -193,7 +193,10 @@ fn power_off(report: &NodeReport) -> Advice {
     }
     let (node, machine) = (shell_word(&report.node), shell_word(&report.machine));
     Advice::of([
-        AdviceLine::Text(format!("The machine is {}. Power it off, and run this again:", report.power)),
+        AdviceLine::Text(format!(
+            "The machine is {}. Power it off, and run this command again:",
+            report.power
+        )),
         AdviceLine::Verbatim(format!("kubectl drain {node} --ignore-daemonsets --delete-emptydir-data")),
         AdviceLine::Verbatim(format!("govc vm.power -s {machine}")),
         AdviceLine::Text("Afterwards:".into()),

@@ -43,10 +43,10 @@ pub struct Entry {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum RecordError {
     /// It is something else, or damaged.
-    #[error("it is not a record of vdoctl doctor --fix: {0}")]
+    #[error("the file is not a record of vdoctl doctor --fix: {0}")]
     NotOne(String),
     /// It is about another vCenter.
-    #[error("it was made in the vCenter {recorded}, and {asked} is another one")]
+    #[error("the record belongs to the vCenter {recorded}, and not to {asked}")]
     OtherVcenter {
         /// Where it was made.
         recorded: String,
@@ -58,7 +58,7 @@ pub enum RecordError {
 impl Remedy for RecordError {
     fn remedy(&self) -> Option<Cow<'static, str>> {
         let remedy = match self {
-            Self::NotOne(_) => "Name the file that vdoctl doctor --fix has written, or another one with --record FILE.",
+            Self::NotOne(_) => "Name the file that vdoctl doctor --fix has written, or another file with --record FILE.",
             Self::OtherVcenter { .. } => "Name another file with --record FILE, or the connection of that vCenter.",
         };
         Some(remedy.into())

@@ -203,13 +203,13 @@ fn fix_tags_go_where_both_drivers_look_and_never_above_another_value() {
             vec![("n1", "zone", "a"), ("n3", "zone", "b")],
             &[region][..],
             "+zone +zone=a +zone=b c2:zone=b h1:zone=a",
-            "no tag of category zone counts for nodes n2, and no label names one",
+            "no tag of category zone applies to nodes n2, and no label names a tag",
         ),
         (
             vec![("n1", "csi", "a"), ("n1", "zone", "b"), ("n2", "csi", "a"), ("n3", "csi", "c")],
             &[region][..],
             "+zone +zone=a +zone=c c2:zone=c h2:zone=a",
-            "the labels topology.kubernetes.io/zone and topology.csi.vmware.com/zone of node n1 name a, b",
+            "the labels topology.kubernetes.io/zone and topology.csi.vmware.com/zone of node n1 have different values: a, b",
         ),
     ] {
         assert_eq!(
@@ -235,7 +235,7 @@ fn fix_nodes_of_one_host_that_disagree_are_left_to_people() {
         .collect();
     assert_eq!(
         open,
-        ["nodes n1, n2 run on host /DC0/host/c1/h1 and their labels do not name one value of zone for all"]
+        ["nodes n1, n2 run on host /DC0/host/c1/h1, but their labels do not have the same value for zone"]
     );
 }
 

@@ -33,12 +33,12 @@ pub fn undo(step: &Step, mark: &str, machine: Option<&MachineState>, catalog: &C
             };
             let path = &reference.path;
             match machine.filter(|state| state.instance_uuid == reference.instance_uuid) {
-                None => Undo::Nothing(format!("machine {path} is not there any more")),
+                None => Undo::Nothing(format!("machine {path} no longer exists")),
                 Some(state) if state.disk_uuid == *before => {
-                    Undo::Nothing(format!("disk.EnableUUID of machine {path} is as it was before"))
+                    Undo::Nothing(format!("disk.EnableUUID of machine {path} has its former value"))
                 }
                 Some(state) if state.disk_uuid != *value => Undo::Nothing(format!(
-                    "disk.EnableUUID of machine {path} is {} now, which another user has set",
+                    "disk.EnableUUID of machine {path} is now {}, which another user has set",
                     state.disk_uuid.as_deref().unwrap_or("not set")
                 )),
                 Some(state) => match check_machine(&back, Some(state)) {
@@ -65,13 +65,13 @@ pub fn undo(step: &Step, mark: &str, machine: Option<&MachineState>, catalog: &C
                     object: object.clone(),
                     path: path.clone(),
                 }),
-                false => Undo::Nothing(format!("tag {tag} of category {category} is not on {path} any more")),
+                false => Undo::Nothing(format!("tag {tag} of category {category} is no longer attached to {path}")),
             }
         }
         Step::CreateTag { category, tag } => {
             let what = format!("tag {tag} of category {category}");
             match catalog.tag(category, tag) {
-                None => Undo::Nothing(format!("{what} is not there any more")),
+                None => Undo::Nothing(format!("{what} no longer exists")),
                 Some(found) if found.description != mark => Undo::Nothing(format!("{what} was created by another user")),
                 Some(found) => match found.objects.as_ref().map(BTreeSet::len) {
                     Some(0) => Undo::Step(Step::DeleteTag {
@@ -79,14 +79,14 @@ pub fn undo(step: &Step, mark: &str, machine: Option<&MachineState>, catalog: &C
                         tag: tag.clone(),
                     }),
                     Some(used) => Undo::Stays(format!("{what} is attached to {}", count(used, "object"))),
-                    None => Undo::Stays(format!("it is not known what {what} is attached to")),
+                    None => Undo::Stays(format!("the objects that have {what} are unknown")),
                 },
             }
         }
         Step::CreateCategory { category } => {
             let what = format!("tag category {category}");
             match catalog.categories.get(category) {
-                None => Undo::Nothing(format!("{what} is not there any more")),
+                None => Undo::Nothing(format!("{what} no longer exists")),
                 Some(found) if found.description != mark => Undo::Nothing(format!("{what} was created by another user")),
                 Some(found) if found.tags.is_empty() => Undo::Step(Step::DeleteCategory {
                     category: category.clone(),
@@ -95,7 +95,7 @@ pub fn undo(step: &Step, mark: &str, machine: Option<&MachineState>, catalog: &C
             }
         }
         Step::DetachTag { .. } | Step::DeleteTag { .. } | Step::DeleteCategory { .. } => {
-            Undo::Nothing(format!("{step}: no way leads back"))
+            Undo::Nothing(format!("{step}: this step cannot be undone"))
         }
     }
 }

@@ -144,7 +144,7 @@ impl fmt::Display for Step {
         let object = self.object();
         match self {
             Self::Save(_) => write!(f, "{object}: kept as {}", copied_name(object)),
-            Self::Stop(_) if object.kind() == "DaemonSet" => write!(f, "{object}: no node fits it any more"),
+            Self::Stop(_) if object.kind() == "DaemonSet" => write!(f, "{object}: its pods no longer run on any node"),
             Self::Stop(_) => {
                 let replicas = object.number("/spec/replicas").unwrap_or(1);
                 write!(f, "{object}: scaled from {replicas} to 0 replicas")
@@ -155,8 +155,8 @@ impl fmt::Display for Step {
             Self::Unlabel(_) => write!(f, "{object}: label {MOVED} removed"),
             Self::Pause(_) => write!(f, "{object}: paused, the operator writes nothing"),
             Self::Remove(_) => write!(f, "{object}: deleted"),
-            Self::PutBack(..) => write!(f, "{object}: its content of before the move is back"),
-            Self::Restore(_) => write!(f, "{object}: as before the move"),
+            Self::PutBack(..) => write!(f, "{object}: its content from before the move is restored"),
+            Self::Restore(_) => write!(f, "{object}: restored to the state before the move"),
             Self::Discard(_) => write!(f, "{object}: the copy is deleted"),
         }
     }

@@ -125,7 +125,7 @@ fn move_of_both_drivers_is_in_order() {
         [
             "ConfigMap kube-system/vsphere-cloud-config: kept as vsphere-cloud-config.moved",
             "Deployment kube-system/vsphere-csi-controller: scaled from 3 to 0 replicas",
-            "DaemonSet kube-system/rancher-cpi: no node fits it any more",
+            "DaemonSet kube-system/rancher-cpi: its pods no longer run on any node",
             "DaemonSet kube-system/vsphere-csi-node: its pods stay until their nodes are moved",
             "… 3 pods of Deployment kube-system/vsphere-csi-controller to end",
             "Deployment kube-system/vsphere-csi-controller: stopped",
@@ -156,7 +156,7 @@ fn node_plugin_that_no_port_keeps_apart_is_stopped_at_once() {
     assert_eq!(
         outline(state, State::next),
         [
-            "DaemonSet kube-system/vsphere-csi-node: no node fits it any more",
+            "DaemonSet kube-system/vsphere-csi-node: its pods no longer run on any node",
             "… 3 pods of DaemonSet kube-system/vsphere-csi-node to end",
             "DaemonSet kube-system/vsphere-csi-node: stopped",
             "… the operator to install vsphere-csi",
@@ -175,7 +175,7 @@ fn move_is_blocked_by_what_only_a_person_can_do() {
     for (change, expected) in [
         (
             (|state| state.config = Config::Missing) as fn(&mut State),
-            "blocked: no VDOConfig asks for a driver",
+            "blocked: no VDOConfig requests a driver",
         ),
         (
             |state| state.config = Config::Paused { is_observed: true },
@@ -192,7 +192,7 @@ fn move_is_blocked_by_what_only_a_person_can_do() {
                 state.old[1].object = object(value);
                 state.old[1].writers = vec!["helm".to_owned()];
             },
-            "blocked: Deployment kube-system/vsphere-csi-controller was stopped for the move and helm has started it again",
+            "blocked: Deployment kube-system/vsphere-csi-controller was stopped for the move, but helm started it again",
         ),
         (
             |state| {
@@ -213,7 +213,7 @@ fn move_is_blocked_by_what_only_a_person_can_do() {
         .insert(CLOUD_PROVIDER.name, "the matrix does not list 1.37.0-rc.0".to_owned());
     assert_eq!(
         said(&state.next()),
-        "blocked: the operator could not install vsphere-cpi when the old one is stopped: the matrix does not list 1.37.0-rc.0"
+        "blocked: the operator could not install vsphere-cpi after the old driver is stopped: the matrix does not list 1.37.0-rc.0"
     );
     for old in &mut state.old {
         old.object = object(Moving::changed(&old.object, Phase::Stopping));

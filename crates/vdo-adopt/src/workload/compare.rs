@@ -122,20 +122,20 @@ impl Difference {
     /// Why it is not taken along.
     pub(super) fn because(&self) -> String {
         match &self.aspect {
-            Aspect::Variable(_, None) => "its value is taken from another object, which no field can name".to_owned(),
+            Aspect::Variable(_, None) => "its value comes from another object, which no field can refer to".to_owned(),
             Aspect::Variable(name, _) if name.starts_with("VSPHERE_") || name.starts_with("VCENTER_") => {
                 "it overrides the file of the driver; put the value into the vSphere connection".to_owned()
             }
             Aspect::Variable(_, Some(value)) if has_password(value) => {
-                "it holds a password, which everyone who may read a VDOConfig would see".to_owned()
+                "it contains a password, which every reader of the VDOConfig would see".to_owned()
             }
             Aspect::Images(Images::Elsewhere(path)) => {
-                format!("images such as {path} are not below the paths of the chart, so that spec.images.registry cannot name them")
+                format!("images such as {path} have other paths than in the chart, so spec.images.registry cannot be used for them")
             }
-            Aspect::Resources(_, false) => "the chart sets requests or limits that are not set here".to_owned(),
+            Aspect::Resources(_, false) => "the chart sets requests or limits, which the workload does not set".to_owned(),
             Aspect::Further(_) => "the chart has no such container".to_owned(),
             Aspect::State(..) => "it is neither true nor false".to_owned(),
-            _ => "neither a field nor a value of the chart has it".to_owned(),
+            _ => "there is no field and no chart value for it".to_owned(),
         }
     }
 }

@@ -4,7 +4,7 @@
 use kube::{CustomResource, KubeSchema};
 use serde::{Deserialize, Serialize};
 
-/// Where to read the compatibility matrix from, as the original operator had it.
+/// The source of the compatibility matrix. The field has the same name as in the original VDO operator.
 #[derive(CustomResource, KubeSchema, Serialize, Deserialize, Clone, Debug, Default, PartialEq)]
 #[kube(
     group = "vdo.vmware.com",
@@ -13,7 +13,7 @@ use serde::{Deserialize, Serialize};
     plural = "compatibilityconfigs",
     namespaced,
     category = "vsphere",
-    doc = "Names a source of the compatibility matrix.",
+    doc = "Names a source from which the operator reads the compatibility matrix.",
     derive = "PartialEq",
     printcolumn(name = "Matrix", type_ = "string", json_path = ".spec.matrixURL"),
     printcolumn(name = "Age", type_ = "date", json_path = ".metadata.creationTimestamp")
@@ -21,7 +21,7 @@ use serde::{Deserialize, Serialize};
 #[serde(rename_all = "camelCase")]
 #[schemars(extend("default" = {}))]
 pub struct CompatibilityConfigSpec {
-    /// The address of a matrix index.
+    /// The URL of the index of a compatibility matrix.
     #[serde(rename = "matrixURL", default, skip_serializing_if = "Option::is_none")]
     pub matrix_url: Option<String>,
 }

@@ -5,7 +5,7 @@ use super::Reason;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
 use strum::{EnumMessage as _, IntoEnumIterator as _};
 
-/// The conditions that exist. Which of them are well where they are True, [`ConditionType::is_well`] knows.
+/// The types of conditions. [`ConditionType::is_well`] tells for which types True is good news.
 #[derive(
     Debug,
     Clone,
@@ -23,53 +23,56 @@ use strum::{EnumMessage as _, IntoEnumIterator as _};
     schemars::JsonSchema,
 )]
 pub enum ConditionType {
-    /// The object is as its specification says.
+    /// The object is in the state that its specification describes.
     Ready,
-    /// Work is under way (kstatus).
+    /// The operator is working on the object. This is a standard condition of kstatus.
     Reconciling,
-    /// Nothing will change until a person acts (kstatus).
+    /// The operator cannot continue until a user acts. This is a standard condition of kstatus.
     Stalled,
-    /// Every vSphere connection in use is verified.
+    /// Every vSphere connection in use is ready.
     ConnectionsReady,
     /// The cloud provider runs and has initialised the nodes.
     CloudProviderReady,
     /// The CSI driver runs and is registered on the nodes.
     StorageReady,
-    /// Precondition: the versions that are to run support the cluster's Kubernetes.
+    /// Precondition: the selected driver versions support the Kubernetes version of the cluster.
     KubernetesSupported,
-    /// Precondition: the versions that are to run support every vCenter in use.
+    /// Precondition: the selected driver versions support every vCenter in use.
     VSphereSupported,
-    /// Precondition: every node has its provider ID and has lost the uninitialized taint.
+    /// Precondition: every node has a provider ID and no longer has the uninitialized taint.
     NodesInitialized,
-    /// Precondition: there are nodes on which the pods of the drivers' controllers may run.
+    /// Precondition: the cluster has enough nodes on which the controller pods of the drivers can run.
     ControlPlaneEligible,
-    /// Precondition: no node waits for its pod network.
+    /// Precondition: the pod network is ready on every node.
     NetworkReady,
-    /// Precondition of the CSI driver with several vCenters: all of them are trusted in the same way.
+    /// Precondition of the CSI driver with several vCenters: all its connections verify certificates in the same way.
     TrustConsistent,
-    /// Precondition of the CSI webhook: its certificate is good for what the API server trusts.
+    /// Precondition of the CSI webhook: the certificate of the webhook is valid, and the API server trusts it.
     WebhookCertificateValid,
-    /// Precondition: no other manager runs a driver of the same name.
+    /// Precondition: no other tool runs a driver of the same name in the cluster.
     NoForeignDriver,
-    /// Precondition of snapshots: their definitions and their controller are there.
+    /// Precondition of snapshots: the CustomResourceDefinitions of volume snapshots and the snapshot controller are installed.
     SnapshotsSupported,
-    /// Neither Kubernetes nor the CSI driver warns about a volume that the driver serves. What it says keeps no driver back.
+    /// Neither Kubernetes nor the CSI driver warns about a volume of the driver. The status of this condition does not block any driver.
     VolumesHealthy,
-    /// Precondition of an upgrade of the CSI driver: no volume that several nodes share is attached.
+    /// Precondition of an upgrade of the CSI driver: no volume that several nodes can share is attached to a node.
     NoRwxAttachments,
-    /// Precondition of a mirror: every image of the drivers is pulled from it.
+    /// Precondition of a mirror: every driver image is pulled from the mirror registry.
     ImagesMirrored,
-    /// Precondition: the compatibility matrix in use is current.
+    /// Precondition: the operator uses the configured compatibility matrix, and the matrix has not expired.
     MatrixFresh,
-    /// The drivers are known to fit the next Kubernetes minor.
+    /// The drivers are known to be compatible with the next minor version of Kubernetes.
     Upgradeable,
-    /// A newer version of a driver fits and is not installed; the reason says why. Absent otherwise.
+    /// A newer compatible version of a driver is not installed. The reason of the condition explains why. The condition is absent
+    /// otherwise.
     UpgradeAvailable,
-    /// A maintenance window is open; the message says when the next one does. Unknown where one of them cannot be read, absent without windows.
+    /// A maintenance window is open. While all windows are closed, the message shows when the next window opens. The condition is Unknown
+    /// if a window cannot be read, and absent if there are no windows.
     MaintenanceWindow,
-    /// A change of a driver failed, and the revision before it is back. Absent otherwise.
+    /// A change of a driver failed, and the operator restored the last good revision. The condition is absent otherwise.
     RolledBack,
-    /// Every option that is set has an effect in the chosen versions. Absent where it is so.
+    /// Every option in the specification has an effect in the selected driver versions. The condition is absent while no option lacks an
+    /// effect.
     OptionsSupported,
     /// The name of the vCenter resolves.
     Resolved,
@@ -77,11 +80,11 @@ pub enum ConditionType {
     Connected,
     /// The certificate of the vCenter is trusted.
     Trusted,
-    /// What answers is a vCenter.
+    /// The server at the address is a vCenter.
     IsVCenter,
-    /// The Secret with the credentials is there and complete.
+    /// The Secret with the credentials exists and is complete.
     CredentialsFound,
-    /// The vCenter lets the credentials in.
+    /// The vCenter accepts the credentials.
     Authenticated,
     /// The datacenters that the connection names exist.
     DatacentersFound,
@@ -89,14 +92,18 @@ pub enum ConditionType {
     StorageFound,
     /// The account has the privileges that the features in use need.
     Authorized,
-    /// The nodes are virtual machines of the vCenter, made as the drivers need them. What it says keeps no driver back.
+    /// Every node is a virtual machine of the vCenter with the settings that the drivers need. The status of this condition does not affect
+    /// Ready or block any driver.
     NodesFound,
-    /// The tags of zones and regions agree with the labels of the nodes. What it says keeps no driver back.
+    /// The tags of zones and regions in the vCenter match the topology labels of the nodes. The status of this condition does not affect
+    /// Ready. A driver cannot begin to use a tag category that the vCenter does not have.
     TopologyConsistent,
-    /// No other connection of the same driver leads to the same machines. What it says keeps no driver back.
+    /// No other connection of the same driver leads to the same virtual machines. The status of this condition does not affect Ready. If
+    /// the machine of a node is in two vCenters, the operator installs no new driver that uses both connections.
     Distinct,
-    /// No volume of another cluster is registered under the cluster id that the CSI driver is about to use, or was when it was first used.
-    /// The CSI driver waits for it; the connection does not.
+    /// No volume of another cluster is registered in the vCenter under the cluster id of this cluster. The operator checks this before the
+    /// CSI driver uses the id for the first time. The installation of the CSI driver waits for the check; the condition Ready of the
+    /// connection does not.
     ClusterIdAvailable,
 }
 
@@ -129,13 +136,13 @@ impl ConditionType {
         Self::iter().filter(|kind| *kind == Self::Ready || *kind >= Self::Resolved)
     }
 
-    /// What it says where it is True: the sentences above it in this file.
+    /// The meaning of the condition when it is True: the doc comment of the variant in this file.
     #[must_use]
     pub fn meaning(self) -> String {
         self.get_documentation().unwrap_or_default().trim().replace('\n', " ")
     }
 
-    /// What it means that it is not reported, of those that are absent most of the time.
+    /// The status of a condition that is not reported. `None` for conditions that are always reported.
     #[must_use]
     pub fn when_absent(self) -> Option<&'static str> {
         match self {
@@ -161,7 +168,7 @@ impl ConditionType {
         }
     }
 
-    /// The word as it stands in a condition.
+    /// The type as it is written in a condition.
     #[must_use]
     pub fn as_str(self) -> &'static str {
         self.into()

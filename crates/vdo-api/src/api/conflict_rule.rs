@@ -5,32 +5,34 @@ use kube::KubeSchema;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// Who keeps a field. A rule is for one field, or everything below one, of all objects or of those of a kind and a name. Of several
-/// rules for a field the last one counts.
+/// Decides which manager keeps a field. A rule covers one field and all fields below it, in all objects or in the objects of a kind and a
+/// name. If several rules cover a field, the last rule applies.
 #[derive(KubeSchema, Serialize, Deserialize, Clone, Debug, PartialEq, Eq)]
 #[serde(rename_all = "camelCase")]
 pub struct ConflictRule {
-    /// The kind of the objects, for example Deployment; default: all.
+    /// The kind of the objects, for example Deployment; default: all kinds.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub kind: Option<String>,
-    /// The name of the objects; default: all.
+    /// The name of the objects; default: all names.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
-    /// The field, as vdoctl diff shows it, with everything below it, for example spec.replicas, metadata.labels[team] or
-    /// spec.template.spec.containers[*].resources.
+    /// The path of the field, as vdoctl diff shows it, for example spec.replicas, metadata.labels[team] or
+    /// spec.template.spec.containers[*].resources. The rule also covers all fields below this field.
     #[schemars(length(min = 1))]
     pub path: String,
-    /// Own: it is taken back. Yield: it is left to the manager that sets it. Fail: it is left alone, and the condition says who set it when.
+    /// What the operator does with the field. Own: overwrite the value of the other manager. Yield: leave the field to the other manager.
+    /// Fail: do not change the field, and report in the condition Ready which manager set the field and when.
     pub policy: ConflictPolicy,
 }
 
-/// What becomes of a field that another manager has changed too.
+/// What the operator does with a field that another manager also sets.
 #[derive(Serialize, Deserialize, JsonSchema, Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ConflictPolicy {
-    /// It is taken back, at once and each time; who keeps setting it is named, and after three times left alone for a while (DriftFight).
+    /// The operator overwrites the field each time. If another manager changes it three times, the operator reports that manager and pauses
+    /// for a while (DriftFight).
     Own,
-    /// It is left to the manager that sets it: the operator gives it up and says nothing more of it. When no one sets it any more, it is not set.
+    /// The operator no longer sets the field and does not report it. If the other manager removes the field, the field is not set.
     Yield,
-    /// It is left as it is, and Ready has the reason Conflict until it is in sync, or another rule says what to do.
+    /// The operator does not change the field. Ready has the reason Conflict until the field is in sync or another rule applies.
     Fail,
 }

@@ -7,7 +7,7 @@ use kube::{CustomResource, KubeSchema};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// A vSphere connection: where a vCenter is, how it is trusted, and which Secret opens it.
+/// A vSphere connection: the address of a vCenter, how its certificate is verified, and the Secret with the credentials.
 #[derive(CustomResource, KubeSchema, Serialize, Deserialize, Clone, Debug, Default, PartialEq)]
 #[kube(
     group = "vdo.vmware.com",
@@ -20,7 +20,7 @@ use serde::{Deserialize, Serialize};
     category = "vsphere",
     namespaced,
     status = "VsphereCloudConfigStatus",
-    doc = "A vSphere connection: where a vCenter is, how it is trusted, and which Secret opens it.",
+    doc = "A vSphere connection: the address of a vCenter, how its certificate is verified, and the Secret with the credentials.",
     derive = "PartialEq",
     printcolumn(name = "Address", type_ = "string", json_path = ".spec.vcIp"),
     printcolumn(name = "Ready", type_ = "string", json_path = ".status.conditions[?(@.type==\"Ready\")].status"),
@@ -32,17 +32,18 @@ use serde::{Deserialize, Serialize};
 #[serde(rename_all = "camelCase")]
 #[x_kube(
     validation = Rule::new("!has(self.caBundle) || !has(self.thumbprint) || self.thumbprint == ''")
-        .message("write either caBundle or thumbprint, not both: one way of trusting the certificate is enough")
+        .message("write either caBundle or thumbprint, not both")
 )]
 pub struct VsphereCloudConfigSpec {
-    /// What the connection leads to; default: VCenter.
+    /// The kind of server that the connection leads to; default: VCenter.
     #[serde(rename = "type", default, skip_serializing_if = "Option::is_none")]
     #[x_kube(validation = Rule::new("self != 'Paravirtual'")
-        .message("Paravirtual is not yet supported: a cluster that a Supervisor runs reaches the Supervisor and no vCenter, with other drivers than those of the matrix; leave type out to connect to a vCenter"))]
+        .message("Paravirtual is not yet supported; leave type out to connect to a vCenter. A cluster that a Supervisor runs \
+                  has no access to a vCenter and needs drivers that are not in the matrix"))]
     pub connection_type: Option<ConnectionType>,
     /// The address of the vCenter: a host name, an IPv4 or an IPv6 address, without https:// and without a port.
     #[x_kube(validation = Rule::new("size(self) > 0 && !self.contains('/')")
-        .message("write the host name or IP address alone, for example vcenter.example.com; the port has a field of its own"))]
+        .message("write the host name or IP address alone, for example vcenter.example.com; write the port into the field port"))]
     pub vc_ip: String,
     /// The HTTPS port of the vCenter.
     #[serde(default = "default_port")]
@@ -51,32 +52,33 @@ pub struct VsphereCloudConfigSpec {
     /// The name of a Secret of type kubernetes.io/basic-auth with the keys username and password.
     #[x_kube(validation = Rule::new("size(self) > 0").message("write the name of the Secret that holds username and password"))]
     pub credentials: String,
-    /// The namespace of that Secret: that of this object, or kube-system; default: the one, then the other.
+    /// The namespace of the Secret in credentials: the namespace of this object, or kube-system. By default, the operator looks in the
+    /// namespace of this object first, and then in kube-system.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub credentials_namespace: Option<String>,
-    /// The datacenters to look for machines in, by name or inventory path; empty means all.
+    /// The datacenters that contain the virtual machines of the nodes, by name or inventory path. Empty means all datacenters.
     #[serde(default)]
     pub datacenters: Vec<String>,
-    /// Do not verify the certificate of the vCenter at all. Passwords can then be read by anyone on the network path.
+    /// If true, the certificate of the vCenter is not verified. Anyone on the network path can then read the password.
     #[serde(default)]
     pub insecure: bool,
-    /// The SHA-256 or SHA-1 thumbprint of the vCenter's certificate, with or without colons, in any case.
+    /// The SHA-256 or SHA-1 thumbprint of the vCenter's certificate, with or without colons, in upper or lower case.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[x_kube(validation = Rule::new("self.replace(':', '').matches('^([0-9a-fA-F]{40}|[0-9a-fA-F]{64})?$')")
         .message("write 40 (SHA-1) or 64 (SHA-256) hex digits, with or without colons"))]
     pub thumbprint: Option<String>,
-    /// The certificate authorities that sign the vCenter's certificate; default: those of the system.
+    /// The certificate authorities that sign the vCenter's certificate; default: the certificate authorities of the system.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ca_bundle: Option<CaBundle>,
 }
 
-/// What a connection leads to; default: VCenter.
+/// The kind of server that a connection leads to; default: VCenter.
 #[derive(Serialize, Deserialize, JsonSchema, Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum ConnectionType {
     /// A vCenter, with an account.
     #[default]
     VCenter,
-    /// The Supervisor that runs this cluster, with a service account. It is not yet supported, and refused.
+    /// The Supervisor that runs this cluster, with a service account. This kind is not yet supported, and is refused.
     Paravirtual,
 }
 
@@ -84,18 +86,18 @@ fn default_port() -> i32 {
     443
 }
 
-/// Where PEM certificates are: in a ConfigMap or a Secret of the same namespace.
+/// PEM certificates in a ConfigMap or a Secret of the same namespace.
 #[derive(KubeSchema, Serialize, Deserialize, Clone, Debug, Default, PartialEq)]
 #[serde(rename_all = "camelCase")]
 #[x_kube(validation = Rule::new("has(self.configMap) != has(self.secret)").message("write either configMap or secret"))]
 pub struct CaBundle {
-    /// The name of a ConfigMap.
+    /// The name of the ConfigMap with the PEM certificates.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub config_map: Option<String>,
-    /// The name of a Secret.
+    /// The name of the Secret with the PEM certificates.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub secret: Option<String>,
-    /// The key inside it.
+    /// The key in the ConfigMap or the Secret.
     #[serde(default = "default_ca_key")]
     pub key: String,
 }
@@ -104,36 +106,37 @@ fn default_ca_key() -> String {
     "ca.crt".into()
 }
 
-/// What is known of a vCenter.
+/// The results of the last check of the vCenter.
 #[derive(KubeSchema, Serialize, Deserialize, Clone, Debug, Default, PartialEq)]
 #[serde(rename_all = "camelCase")]
 pub struct VsphereCloudConfigStatus {
-    /// The generation of the specification that this status speaks of.
+    /// The generation of the specification that this status describes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub observed_generation: Option<i64>,
-    /// Ready, and one condition for each stage of the check, in order.
+    /// The condition Ready, and one condition for each stage of the check, in the order of the stages.
     #[serde(default)]
     #[x_kube(merge_strategy = ListMerge::Map(vec!["type".into()]))]
     pub conditions: Vec<Condition>,
-    /// What the vCenter says of itself. The last answer is kept while the vCenter cannot be reached.
+    /// The version and the identity that the vCenter reports. The last answer is kept while the vCenter cannot be reached.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub about: Option<AboutStatus>,
     /// The certificate that the vCenter presented last.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub certificate: Option<CertificateStatus>,
-    /// Which credentials are in use, never what they are.
+    /// Which credentials are in use. The password is never shown.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub credential: Option<CredentialStatus>,
-    /// When the vCenter was asked.
+    /// When the operator checks the vCenter.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub probes: Option<ProbeStatus>,
     /// Whether the account has the privileges that the features in use need.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub privileges: Option<PrivilegesStatus>,
-    /// Which nodes are which virtual machines.
+    /// The virtual machines of the nodes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub machines: Option<MachinesStatus>,
-    /// The volumes that are registered under the cluster id that the CSI driver is about to use for the first time.
+    /// The volumes that the vCenter has registered under the cluster id of this cluster. The operator checks them before the CSI driver
+    /// uses the id for the first time.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub volumes: Option<RegisteredVolumesStatus>,
     /// The tag categories that the drivers read, and whether the vCenter has them.
@@ -146,13 +149,13 @@ pub struct VsphereCloudConfigStatus {
 #[derive(KubeSchema, Serialize, Deserialize, Clone, Debug, Default, PartialEq)]
 #[serde(rename_all = "camelCase")]
 pub struct TagCategoryStatus {
-    /// Its name.
+    /// The name of the tag category.
     pub name: String,
-    /// Whether the vCenter has it.
+    /// Whether the vCenter has the tag category.
     pub found: bool,
 }
 
-/// What a vCenter says of itself.
+/// The version and the identity that a vCenter reports.
 #[derive(KubeSchema, Serialize, Deserialize, Clone, Debug, Default, PartialEq)]
 #[serde(rename_all = "camelCase")]
 pub struct AboutStatus {
@@ -160,9 +163,9 @@ pub struct AboutStatus {
     pub version: String,
     /// The build number.
     pub build: String,
-    /// The kind of server; VirtualCenter for a vCenter.
+    /// The kind of server: VirtualCenter for a vCenter.
     pub api_type: String,
-    /// The identity of this vCenter, which survives a change of its address.
+    /// The unique ID of the vCenter. It does not change when the address changes.
     pub instance_uuid: String,
 }
 
@@ -172,13 +175,13 @@ pub struct AboutStatus {
 pub struct CertificateStatus {
     /// The SHA-256 fingerprint.
     pub sha256: String,
-    /// The SHA-1 fingerprint, which older drivers compare.
+    /// The SHA-1 fingerprint, which older driver versions verify.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sha1: Option<String>,
-    /// When it begins.
+    /// When the certificate becomes valid.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub not_before: Option<Time>,
-    /// When it ends.
+    /// When the certificate expires.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub not_after: Option<Time>,
 }
@@ -187,22 +190,23 @@ pub struct CertificateStatus {
 #[derive(KubeSchema, Serialize, Deserialize, Clone, Debug, Default, PartialEq)]
 #[serde(rename_all = "camelCase")]
 pub struct CredentialStatus {
-    /// The Secret, as namespace/name.
+    /// The Secret with the credentials, as namespace/name.
     pub secret: String,
-    /// The user name in it.
+    /// The user name in the Secret.
     pub user: String,
     /// The resource version of the Secret.
     pub version: String,
-    /// The resource version that logged in last. A driver gets these credentials only when this is the current one.
+    /// The resource version of the Secret that was used for the last successful login. A driver gets the credentials only if this is the
+    /// current resource version.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub verified: Option<String>,
-    /// Logins with this version in a row that were begun and did not succeed.
+    /// The number of logins in a row with this version of the Secret that did not succeed.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub attempts: i32,
-    /// When the last of them was begun.
+    /// When the last of these logins was started.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub last_tried: Option<Time>,
-    /// The reason for which the vCenter refused it; absent when it did not answer.
+    /// The reason for which the vCenter refused the last of these logins. Absent if the vCenter did not answer.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub refused: Option<String>,
 }
@@ -216,19 +220,20 @@ fn is_zero(number: &i32) -> bool {
 #[derive(KubeSchema, Serialize, Deserialize, Clone, Debug, Default, PartialEq)]
 #[serde(rename_all = "camelCase")]
 pub struct PrivilegesStatus {
-    /// The account as the vCenter spells it.
+    /// The account name as the vCenter spells it.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub principal: String,
-    /// How many pairs of object and privilege were looked at.
+    /// The number of checks, each of one privilege on one object.
     #[serde(default)]
     pub checked: i32,
-    /// How many of them are missing.
+    /// The number of checks that found a missing privilege.
     #[serde(default)]
     pub missing: i32,
-    /// The first fifty that are missing, with their objects.
+    /// The first fifty missing privileges, each with its object.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub list: Vec<String>,
-    /// The drivers that cannot do their work without them. They are not installed before it is there; what runs goes on.
+    /// The drivers that cannot work without the missing privileges. The operator does not install these drivers until the account has the
+    /// privileges. Drivers that run already keep running.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub drivers: Vec<String>,
 }
@@ -239,35 +244,35 @@ pub struct PrivilegesStatus {
 pub struct RegisteredVolumesStatus {
     /// The cluster id.
     pub cluster_id: String,
-    /// How many there are.
+    /// The number of volumes that are registered under the cluster id.
     #[serde(default)]
     pub volumes: i32,
-    /// How many of them have no PersistentVolume in this cluster.
+    /// The number of these volumes that have no PersistentVolume in this cluster.
     #[serde(default)]
     pub foreign: i32,
-    /// The first ten of those, by name.
+    /// The names of the first ten volumes that have no PersistentVolume in this cluster.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub names: Vec<String>,
-    /// The cluster ids under which the vCenter has the volumes of PersistentVolumes of this cluster.
+    /// The cluster ids under which the vCenter has registered the volumes of this cluster's PersistentVolumes.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub registered_under: Vec<String>,
-    /// Why the vCenter could not be asked, where asking again would not help. The installation does not wait for it.
+    /// Why the operator cannot check the volumes in the vCenter, if a retry would not help. The installation does not wait for this check.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub not_checked: Option<String>,
 }
 
-/// Which nodes are which virtual machines.
+/// The virtual machines of the nodes.
 #[derive(KubeSchema, Serialize, Deserialize, Clone, Debug, Default, PartialEq)]
 #[serde(rename_all = "camelCase")]
 pub struct MachinesStatus {
-    /// How many nodes the cluster has.
+    /// The number of nodes in the cluster.
     pub nodes: i32,
-    /// How many of them are exactly one virtual machine of this vCenter.
+    /// The number of nodes for which the operator found exactly one virtual machine in this vCenter.
     pub found: i32,
-    /// How many of them are not found or not as the drivers need them.
+    /// The number of nodes with a problem: the virtual machine is not found, or does not have the settings that the drivers need.
     #[serde(default)]
     pub with_problems: i32,
-    /// The first hundred of them, those with a problem first.
+    /// The first hundred nodes. Nodes with a problem come first.
     #[serde(default)]
     pub list: Vec<MachineStatus>,
 }
@@ -276,42 +281,42 @@ pub struct MachinesStatus {
 #[derive(KubeSchema, Serialize, Deserialize, Clone, Debug, Default, PartialEq)]
 #[serde(rename_all = "camelCase")]
 pub struct MachineStatus {
-    /// The node.
+    /// The name of the node.
     pub node: String,
-    /// The inventory path of its machine; empty when there is not exactly one.
+    /// The inventory path of the virtual machine. Empty if no virtual machine or several virtual machines match the node.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub machine: String,
-    /// By what it was found: its BIOS UUID, its instance UUID, its name or its address.
+    /// How the operator found the virtual machine: by BIOS UUID, instance UUID, name or address.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub by: String,
-    /// The hardware version.
+    /// The hardware version of the virtual machine.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub hardware: String,
-    /// The ESXi host that it runs on.
+    /// The ESXi host that runs the virtual machine.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub host: String,
-    /// The version of ESXi there.
+    /// The ESXi version of the host.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub esxi: String,
-    /// The power state.
+    /// The power state of the virtual machine.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub power: String,
-    /// The reasons of what is wrong.
+    /// The reasons of the problems of this node.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub reasons: Vec<String>,
-    /// What is wrong, in the order of the reasons.
+    /// The problems of this node, in the same order as the reasons.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub problems: Vec<String>,
 }
 
-/// When the vCenter was asked.
+/// When the operator checks the vCenter.
 #[derive(KubeSchema, Serialize, Deserialize, Clone, Debug, Default, PartialEq)]
 #[serde(rename_all = "camelCase")]
 pub struct ProbeStatus {
-    /// The last time.
+    /// The time of the last check.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub last: Option<Time>,
-    /// The next time, unless something changes before.
+    /// The time of the next check. A change of the connection, its Secret or the nodes starts a check earlier.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub next: Option<Time>,
 }

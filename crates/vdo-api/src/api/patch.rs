@@ -6,34 +6,36 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-/// A change of the objects that the chart of a driver renders. A patch that does not apply leaves its driver as it was applied last.
+/// A change of the objects that the chart of a driver renders. If a patch cannot be applied, the operator keeps the driver as it was
+/// applied last.
 #[derive(KubeSchema, Serialize, Deserialize, Clone, Debug, PartialEq)]
 #[serde(rename_all = "camelCase")]
 #[x_kube(validation = Rule::new("has(self.jsonPatch) != has(self.strategicMerge)").message("write either jsonPatch or strategicMerge"))]
 pub struct Patch {
-    /// The objects that are changed.
+    /// The objects that the patch changes.
     pub target: PatchTarget,
-    /// Operations as RFC 6902 defines them, made one after the other.
+    /// JSON patch operations (RFC 6902), applied in this order.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 64))]
     pub json_patch: Option<Vec<JsonOperation>>,
-    /// A part of the object, merged as kubectl patch --type=strategic merges it: maps key by key, null removes a key, containers, env,
-    /// volumes and other lists with a merge key item by item, all other lists as a whole; $patch: delete removes an item.
+    /// A part of the object, merged as by kubectl patch --type=strategic. Maps are merged key by key, and null removes a key. Lists with a
+    /// merge key, such as containers, env and volumes, are merged item by item, and $patch: delete removes an item. All other lists are
+    /// replaced as a whole.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "free_object")]
     pub strategic_merge: Option<Map<String, Value>>,
 }
 
-/// Which objects a patch changes: at least one has to be there.
+/// Selects the objects that a patch changes. At least one object must match.
 #[derive(KubeSchema, Serialize, Deserialize, Clone, Debug, PartialEq, Eq)]
 pub struct PatchTarget {
-    /// The driver, by its name in the matrix, for example vsphere-csi.
+    /// The name of the driver in the matrix, for example vsphere-csi.
     #[schemars(length(min = 1, max = 63))]
     pub driver: String,
     /// The kind of the objects, for example Deployment.
     #[schemars(length(min = 1, max = 63))]
     pub kind: String,
-    /// The name of the objects, in which * is any text, for example vsphere-csi-node*; default: all.
+    /// The name of the objects; default: all names. In the name, * matches any text, for example vsphere-csi-node*.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 253))]
     pub name: Option<String>,
@@ -41,14 +43,15 @@ pub struct PatchTarget {
 
 /// One operation of a JSON patch.
 #[derive(KubeSchema, Serialize, Deserialize, Clone, Debug, PartialEq)]
-#[x_kube(validation = Rule::new("(self.op in ['move', 'copy']) == has(self.from)").message("move and copy need from, and the others have none"))]
+#[x_kube(validation = Rule::new("(self.op in ['move', 'copy']) == has(self.from)")
+    .message("from is required for move and copy, and is not allowed for other operations"))]
 pub struct JsonOperation {
-    /// What is done.
+    /// The operation.
     pub op: JsonOperationKind,
     /// The field, as a JSON pointer, for example /spec/template/spec/nodeSelector/disk.
     #[schemars(regex(pattern = "^/"), length(max = 1024))]
     pub path: String,
-    /// The field that move and copy take the value from.
+    /// The field from which move and copy take the value, as a JSON pointer.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(regex(pattern = "^/"), length(max = 1024))]
     pub from: Option<String>,
@@ -64,15 +67,15 @@ pub struct JsonOperation {
 pub enum JsonOperationKind {
     /// Sets a field, or puts an item into a list; `-` is the end of a list.
     Add,
-    /// Removes what is there.
+    /// Removes a field or an item.
     Remove,
-    /// Sets a field that is there.
+    /// Sets an existing field.
     Replace,
     /// Moves a value.
     Move,
     /// Copies a value.
     Copy,
-    /// Does not apply where another value is there.
+    /// Fails if the field has another value.
     Test,
 }
 

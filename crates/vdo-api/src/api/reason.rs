@@ -39,40 +39,40 @@ macro_rules! reasons {
 reasons! {
     /// Everything is as it should be.
     Healthy,
-    /// Nothing is under way.
+    /// No work is in progress.
     Idle,
-    /// Work is under way and goes on by itself.
+    /// Work is in progress and continues automatically.
     Progressing,
     /// The object is being removed.
     Deleting,
-    /// Management is paused: what is found is reported, and nothing is written.
+    /// Management is paused: the operator reports the state and writes nothing.
     Paused,
-    /// The drivers are removed, as the specification asks for.
+    /// The drivers are removed, as the specification requests.
     Removed,
-    /// This driver is not asked for.
+    /// This driver is not requested.
     NotRequested,
-    /// It could not be found out, because an earlier step failed.
+    /// The state is unknown, because an earlier step failed.
     NotChecked,
 
-    /// The specification cannot be acted upon as it is written.
+    /// The specification is not valid.
     InvalidSpec,
-    /// Another VDOConfig of this cluster is older and acts; this one does nothing.
+    /// Another VDOConfig of this cluster is older and takes effect; this VDOConfig has no effect.
     NotActive,
-    /// A newer operator has stored what this one does not know; nothing is changed.
+    /// A newer operator has stored data that this operator does not know; nothing is changed.
     NewerOperator,
-    /// No operator runs that keeps the status up to date and repairs what changes.
+    /// No operator is running to update the status and to repair the drivers.
     OperatorNotRunning,
     /// There is no vSphere connection in the namespace.
     NoConnections,
     /// A vSphere connection that the specification names does not exist.
     ConnectionNotFound,
-    /// A vSphere connection has not been verified yet or cannot be.
+    /// A vSphere connection has not been verified yet or cannot be verified.
     ConnectionNotReady,
     /// The Secret with the credentials does not exist.
     SecretNotFound,
-    /// The Secret with the credentials is in a namespace from which none is read.
+    /// The Secret with the credentials is in a namespace from which the operator reads no credentials.
     SecretElsewhere,
-    /// The Secret with the credentials names other servers as those it may be sent to.
+    /// The Secret with the credentials may be sent to other servers only.
     ServerNotNamed,
     /// The Secret with the credentials is not of type kubernetes.io/basic-auth.
     SecretWrongType,
@@ -89,22 +89,22 @@ reasons! {
     TimedOut,
     /// The certificate of the vCenter is not signed by a trusted authority.
     CertificateUntrusted,
-    /// The certificate of the vCenter is outside its dates.
+    /// The certificate of the vCenter has expired or is not valid yet.
     CertificateExpired,
     /// The certificate of the vCenter is for another name.
     CertificateNameMismatch,
-    /// The certificate of the vCenter has another thumbprint than the connection says.
+    /// The certificate of the vCenter does not have the thumbprint that the connection names.
     ThumbprintMismatch,
-    /// The certificate of the vCenter ends within thirty days.
+    /// The certificate of the vCenter expires within thirty days.
     CertificateExpiresSoon,
-    /// The TLS handshake failed for another cause.
+    /// The TLS handshake failed for another reason.
     TlsFailed,
-    /// What answers is not a vCenter.
+    /// The server at the address is not a vCenter.
     NotAVcenter,
     /// The vCenter answered in a way that cannot be understood.
     BadAnswer,
 
-    /// No driver in the compatibility matrix knows this version of vCenter.
+    /// No driver in the compatibility matrix supports this version of vCenter.
     VersionNotInMatrix,
     /// The vCenter does not accept the user name or the password.
     InvalidCredentials,
@@ -112,34 +112,34 @@ reasons! {
     AccountLocked,
     /// The password has expired in vCenter.
     PasswordExpired,
-    /// The vCenter knows the user but lets it not log in, because it has no permission there.
+    /// The vCenter knows the user but refuses the login, because the user has no permission there.
     LoginRefused,
     /// The vCenter accepts the login, but its service for tags refuses the same login.
     TagLoginRefused,
-    /// The vCenter has ended the session and did not give another.
+    /// The vCenter ended the session and did not open a new session.
     SessionLost,
     /// The user may not read the inventory of the vCenter.
     InventoryForbidden,
     /// A datacenter that the connection names does not exist, or the user cannot see it.
     DatacenterNotFound,
-    /// A datacenter name that the connection gives fits several datacenters.
+    /// A datacenter name in the connection matches several datacenters.
     DatacenterAmbiguous,
-    /// A node has no virtual machine that can be seen in the vCenter.
+    /// The user sees no virtual machine of a node in the vCenter.
     NodeNotFound,
-    /// Several virtual machines fit one node, or one fits several nodes.
+    /// Several virtual machines match one node, or one virtual machine matches several nodes.
     NodeAmbiguous,
 
     /// A datastore that the configuration names does not exist, or the user cannot see it.
     DatastoreNotFound,
-    /// A datastore that the configuration names is reached by no host or is in maintenance mode.
+    /// A datastore that the configuration names is not accessible from any host or is in maintenance mode.
     DatastoreUnusable,
     /// A datastore that is named for file volumes is not a vSAN datastore.
     DatastoreNotVsan,
     /// A storage policy that the configuration names does not exist, or the user cannot see it.
     StoragePolicyNotFound,
-    /// No datastore is reached by all hosts that nodes run on.
+    /// No datastore is accessible from all hosts of the nodes.
     NoSharedDatastore,
-    /// File volumes are configured, and no cluster has the vSAN file service.
+    /// File volumes are configured, but no vSAN cluster has the file service.
     NoFileService,
     /// The user lacks privileges that the features in use need.
     PrivilegesMissing,
@@ -148,9 +148,9 @@ reasons! {
     MachinePoweredOff,
     /// The hardware version of the virtual machine of a node is older than the drivers need.
     HardwareVersionTooOld,
-    /// The virtual machine of a node does not show its disks' identifiers to the guest.
+    /// The virtual machine of a node does not expose the UUIDs of its disks to the guest.
     DiskUuidDisabled,
-    /// VMware Tools do not run in the virtual machine of a node.
+    /// VMware Tools are not running in the virtual machine of a node.
     ToolsNotRunning,
     /// VMware Tools report no host name of a node.
     GuestNameMissing,
@@ -166,16 +166,16 @@ reasons! {
     HostVersionTooOld,
     /// A node runs on an ESXi host that is not connected to the vCenter.
     HostDisconnected,
-    /// The provider ID of a node is not that of its virtual machine.
+    /// The provider ID of a node does not match its virtual machine.
     ProviderIdDiffers,
 
     /// A tag category that the configuration names does not exist in the vCenter.
     TopologyCategoryNotFound,
-    /// The host of a node, and all that it lies in, bear no tag of a topology category.
+    /// The host of a node and its parent objects have no tag of a topology category.
     TopologyTagMissing,
     /// Two tags of one topology category apply to the same node.
     TopologyTagAmbiguous,
-    /// The topology label of a node is not what the tags in the vCenter say.
+    /// The topology label of a node does not match the tags in the vCenter.
     TopologyLabelDiffers,
 
     /// Two connections that one driver uses lead to the same vCenter.
@@ -186,40 +186,40 @@ reasons! {
     MachineInSeveralVcenters,
     /// Volumes of another cluster are registered in the vCenter under the cluster id that the CSI driver is about to use.
     ClusterIdInUse,
-    /// The vCenter was not asked yet for volumes under the cluster id that the CSI driver is about to use.
+    /// The operator has not checked yet whether the vCenter has volumes under the cluster id that the CSI driver is about to use.
     ClusterIdNotChecked,
-    /// The state has another cluster id than the one in use, and a person has to say which is right.
+    /// The stored cluster id differs from the cluster id in use, and a user has to choose the right id.
     ClusterIdChanged,
-    /// The cluster has volumes of the CSI driver, and no place says under which cluster id they are registered.
+    /// The cluster has volumes of the CSI driver, but the cluster id under which they are registered is unknown.
     ClusterIdUnknown,
-    /// Installations and volumes of the cluster have different cluster ids.
+    /// The installations and the volumes of the cluster have different cluster ids.
     ClusterIdAmbiguous,
 
-    /// No version of a driver fits the cluster and its vCenters.
+    /// No version of a driver is compatible with the cluster and its vCenters.
     NoCompatibleVersion,
     /// The pinned version is not in the matrix.
     UnknownVersion,
-    /// The pinned version does not fit the cluster and its vCenters.
+    /// The pinned version is not compatible with the cluster and its vCenters.
     IncompatiblePin,
     /// The compatibility matrix cannot be read.
     MatrixInvalid,
     /// The compatibility matrix is not signed by a trusted key.
     MatrixNotTrusted,
-    /// The compatibility matrix is older than one that was used before.
+    /// The compatibility matrix is older than a matrix that was used before.
     MatrixRolledBack,
-    /// The source of the compatibility matrix does not give it.
+    /// The compatibility matrix cannot be read from its source.
     MatrixUnreachable,
     /// The ConfigMaps of the compatibility matrix are missing or changed.
     MatrixIncomplete,
-    /// The chart of the chosen version cannot be had.
+    /// The chart of the selected version is not available.
     ChartUnavailable,
-    /// The chart of the chosen version is not what the matrix says it is.
+    /// The chart of the selected version does not have the digest from the matrix.
     DigestMismatch,
-    /// The values for a chart break its schema.
+    /// The values for a chart do not match the schema of the chart.
     InvalidValues,
-    /// A ConfigMap or a Secret with values is missing or holds none.
+    /// A ConfigMap or a Secret with values is missing or contains no values.
     ValuesNotFound,
-    /// A patch of the specification does not fit the objects of its driver.
+    /// A patch in the specification cannot be applied to the objects of its driver.
     PatchNotApplicable,
     /// A chart cannot be rendered.
     RenderFailed,
@@ -228,19 +228,19 @@ reasons! {
 
     /// The operator lacks a right.
     Forbidden,
-    /// A role, a binding or a namespace that a driver needs is missing or grants too little; the administrator brings them.
+    /// A role, a binding or a namespace that a driver needs is missing or grants too few rights; an administrator has to create it.
     RightsMissing,
     /// Another field manager owns a field that would have to change.
     Conflict,
-    /// A plan waits for a person to approve it.
+    /// A plan waits for approval by a user.
     ApprovalRequired,
     /// Admission control of the cluster refuses an object: a policy, a webhook, a quota or a pod security level.
     AdmissionDenied,
     /// The cluster does not serve the kind of an object.
     ApiNotServed,
-    /// A field would have to change that cannot be changed.
+    /// The operator would have to change an immutable field.
     ImmutableField,
-    /// An object exists that belongs to another manager.
+    /// An object already exists and belongs to another manager.
     NotOurs,
     /// The API server refused an object.
     ApplyFailed,
@@ -248,45 +248,46 @@ reasons! {
     ApiUnavailable,
     /// Volumes of the storage driver are in use, so it is not removed.
     VolumesInUse,
-    /// An object is being deleted and does not go, because something else must let go of it first.
+    /// The deletion of an object is blocked, for example by a finalizer.
     DeletionBlocked,
-    /// Another manager changed or deleted an object of ours, and it was brought back.
+    /// Another manager changed or deleted an object of the operator, and the operator repaired the object.
     DriftRepaired,
-    /// Another manager keeps changing a field that we keep bringing back, so it is left alone for a while.
+    /// Another manager keeps changing a field that the operator repairs, so repairs of the field are paused for a while.
     DriftFight,
-    /// A plan broke a rule that every plan must keep; nothing was written.
+    /// A plan broke a rule that applies to every plan; nothing was written.
     PlanRejected,
 
-    /// The compatibility matrix is past the date until which it is good.
+    /// The compatibility matrix has expired.
     MatrixExpired,
-    /// The version that is to run does not support the cluster's Kubernetes.
+    /// The selected version does not support the Kubernetes version of the cluster.
     KubernetesNotSupported,
-    /// The version that is to run does not support a vCenter in use.
+    /// The selected version does not support a vCenter in use.
     VSphereNotSupported,
-    /// No node, or too few, may run the pods of a driver's controller.
+    /// No node or too few nodes can run the controller pods of a driver.
     NoEligibleNode,
     /// The pod network is not ready on a node.
     NetworkNotReady,
-    /// The definitions of volume snapshots are not served.
+    /// The API server does not serve the CustomResourceDefinitions of volume snapshots.
     SnapshotDefinitionsMissing,
-    /// No controller of volume snapshots is ready.
+    /// No snapshot controller is ready.
     SnapshotControllerMissing,
-    /// A definition of volume snapshots converts its objects through a webhook, which the API server asks for each of them.
+    /// A CustomResourceDefinition of volume snapshots uses a conversion webhook, which the API server calls for each object.
     SnapshotConversionWebhook,
-    /// The connections of the CSI driver are trusted in different ways, and a part of the driver knows only one.
+    /// The connections of the CSI driver verify certificates in different ways, but a part of the driver supports only one way.
     TrustDiffers,
-    /// Claims of the CSI driver wait for their volume, or pods for one to be attached, and a warning says why.
+    /// Claims of the CSI driver wait for a volume, or pods wait for a volume to be attached, and a warning names the cause.
     VolumesFailing,
     /// Volumes that several nodes may share are attached, and an upgrade of the CSI driver waits for them to be detached.
     SharedVolumesAttached,
     /// The certificate of a webhook is expired, for another name, or not trusted by the API server.
     WebhookCertificateInvalid,
 
-    /// The kubelet of a node does not leave it to a cloud provider.
+    /// The kubelet of a node does not run with an external cloud provider.
     KubeletNotExternal,
-    /// Nodes wait for the cloud provider to initialise them.
+    /// Nodes wait for initialisation by the cloud provider.
     WaitingForNodes,
-    /// Nodes are of another cloud provider, and the one for vSphere would delete them; the installation waits for a decision.
+    /// Nodes belong to another cloud provider, and the cloud provider for vSphere would delete them; the installation waits for a decision
+    /// of a user.
     NodesOfOtherProvider,
     /// Pods of a driver are not ready yet.
     WaitingForPods,
@@ -294,43 +295,43 @@ reasons! {
     WaitingForCsiNodes,
     /// Pods of a driver fail.
     PodsFailing,
-    /// A Deployment or DaemonSet of a driver was there and is not any more.
+    /// A Deployment or DaemonSet of a driver no longer exists.
     WorkloadMissing,
-    /// The API server asks a webhook of a driver, and no pod of it is ready to answer.
+    /// The API server calls a webhook of a driver, but no pod of the webhook is ready.
     WebhookNotServed,
-    /// Nothing has moved on for as long as that should take.
+    /// There was no progress within the progress deadline.
     DeadlineExceeded,
-    /// The API server refused a change of a driver halfway.
+    /// The API server refused a change of a driver that was partly written.
     ChangeRefused,
     /// A version of a driver was chosen and is being installed.
     VersionChosen,
     /// A driver is healthy in another version than before.
     VersionChanged,
-    /// The matrix comes from another source than before, or other keys are trusted.
+    /// The source of the matrix or the trusted keys have changed.
     MatrixSourceChanged,
-    /// A change of a driver failed, and the last good revision is brought back.
+    /// A change of a driver failed, and the operator restores the last good revision.
     RolledBack,
-    /// A change of a driver failed, and only a person may bring back a revision.
+    /// A change of a driver failed, and only a user may restore a revision.
     RollbackAvailable,
-    /// A driver is kept at a revision that is not in its history, or that cannot be brought back.
+    /// A driver is pinned to a revision that is not in its history or that cannot be restored.
     RevisionUnusable,
-    /// A newer version of a driver fits, and the update policy keeps the installed one.
+    /// A newer compatible version of a driver exists, but the update policy keeps the installed version.
     UpdatePolicy,
-    /// A newer version of a driver fits, and a version or a revision of it is pinned.
+    /// A newer compatible version of a driver exists, but a version or a revision of the driver is pinned.
     VersionPinned,
-    /// A newer version of a driver fits, and something that must hold before its upgrade is not known to hold.
+    /// A newer compatible version of a driver exists, but a precondition of the upgrade is not known to be met.
     UpgradeWaits,
-    /// A maintenance window is open: drivers may change by themselves.
+    /// A maintenance window is open: the operator may change drivers automatically.
     WindowOpen,
-    /// No maintenance window is open, and what would change by itself waits for the next one.
+    /// No maintenance window is open, and automatic changes wait for the next window.
     OutsideMaintenanceWindow,
-    /// A maintenance window cannot be read or never opens, and what would change by itself waits.
+    /// A maintenance window cannot be read or never opens, and automatic changes wait.
     MaintenanceWindowInvalid,
-    /// An option is set that the chosen version of its driver cannot use.
+    /// An option has no effect in the selected version of its driver.
     OptionNotSupported,
     /// An image is not pulled from the mirror.
     ImagesOutsideMirror,
-    /// The driver waits for an earlier one.
+    /// The driver waits for another driver, which is installed first.
     WaitingForDriver,
 }
 

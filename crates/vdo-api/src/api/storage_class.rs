@@ -5,85 +5,87 @@ use kube::KubeSchema;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// A StorageClass of the CSI driver. Kubernetes changes none of these fields but allowExpansion and default once it exists.
+/// A StorageClass of the CSI driver. Of an existing class, Kubernetes can change only allowExpansion and default.
 #[derive(KubeSchema, Serialize, Deserialize, Clone, Debug, Default, PartialEq)]
 #[serde(rename_all = "camelCase")]
 #[x_kube(
     validation = Rule::new("!has(self.fileShare) || !self.fileShare || !has(self.fsType)")
-        .message("a file share has no file system of ours; leave out fsType or fileShare"),
+        .message("fsType cannot be set for file shares; leave out fsType or fileShare"),
     validation = Rule::new("!has(self.fileShare) || !self.fileShare || !has(self.allowExpansion) || !self.allowExpansion")
-        .message("file shares cannot grow; leave out allowExpansion or fileShare")
+        .message("file shares cannot be expanded; leave out allowExpansion or fileShare")
 )]
 pub struct StorageClass {
-    /// Its name.
+    /// The name of the StorageClass.
     #[schemars(length(min = 1, max = 253), regex(pattern = "^[a-z0-9]([-.a-z0-9]*[a-z0-9])?$"))]
     pub name: String,
-    /// The vSphere storage policy that places volumes, by name.
+    /// The name of the vSphere storage policy that places the volumes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 128))]
     pub storage_policy: Option<String>,
-    /// The datastore of volumes, as its URL in vCenter: ds:///vmfs/volumes/…/.
+    /// The datastore for the volumes, as its URL in vCenter: ds:///vmfs/volumes/…/.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(max = 256), regex(pattern = "^ds:///.+"))]
     pub datastore_url: Option<String>,
-    /// The file system of block volumes; default: the driver's own, ext4.
+    /// The file system of block volumes; default: ext4, as set by the driver.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub fs_type: Option<FsType>,
     /// Whether volumes are vSAN file shares, which many pods can mount.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub file_share: Option<bool>,
-    /// What happens to a volume whose claim is deleted; default: Delete.
+    /// What happens to a volume when its claim is deleted; default: Delete.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reclaim_policy: Option<ReclaimPolicy>,
-    /// Whether volumes may grow; default: true, false for file shares.
+    /// Whether volumes can be expanded; default: true, or false for file shares.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub allow_expansion: Option<bool>,
-    /// When a volume is made; default: when its pod is placed where topologyCategories are set, at once elsewhere.
+    /// When a volume is created: with its claim (Immediate), or when its pod is scheduled (WaitForFirstConsumer). Default:
+    /// WaitForFirstConsumer if topologyCategories are set, otherwise Immediate.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub binding_mode: Option<BindingMode>,
-    /// Whether claims that name no class get this one.
+    /// Whether claims that name no class use this StorageClass.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub default: Option<bool>,
 }
 
-/// The StorageClass of claims that name none.
+/// The StorageClass for claims that name no class.
 #[derive(KubeSchema, Serialize, Deserialize, Clone, Debug, Default, PartialEq)]
 #[serde(rename_all = "camelCase")]
 pub struct DefaultStorageClass {
-    /// Auto: a class is created, and marked as the default as long as no other class of the cluster is. Where another one is when it
-    /// would be created, none is. Off: none is created.
+    /// Auto: if the cluster has no default StorageClass, the operator creates a class and marks it as the default. If another class becomes
+    /// the default later, the operator keeps its class, but no longer as the default. Off: the operator creates no class.
     #[serde(default)]
     pub mode: DefaultClassMode,
-    /// Its name; default: vsphere.
+    /// The name of the StorageClass; default: vsphere.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 253), regex(pattern = "^[a-z0-9]([-.a-z0-9]*[a-z0-9])?$"))]
     pub name: Option<String>,
-    /// The vSphere storage policy that places volumes, by name; default: that of the datastore.
+    /// The name of the vSphere storage policy that places the volumes; default: the policy of the datastore.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 128))]
     pub storage_policy: Option<String>,
-    /// The datastore of volumes, as its URL in vCenter: ds:///vmfs/volumes/…/.
+    /// The datastore for the volumes, as its URL in vCenter: ds:///vmfs/volumes/…/.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(max = 256), regex(pattern = "^ds:///.+"))]
     pub datastore_url: Option<String>,
-    /// The file system of volumes; default: the driver's own, ext4.
+    /// The file system of the volumes; default: ext4, as set by the driver.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub fs_type: Option<FsType>,
-    /// What happens to a volume whose claim is deleted; default: Delete.
+    /// What happens to a volume when its claim is deleted; default: Delete.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reclaim_policy: Option<ReclaimPolicy>,
-    /// When a volume is made; default: when its pod is placed where topologyCategories are set, at once elsewhere.
+    /// When a volume is created: with its claim (Immediate), or when its pod is scheduled (WaitForFirstConsumer). Default:
+    /// WaitForFirstConsumer if topologyCategories are set, otherwise Immediate.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub binding_mode: Option<BindingMode>,
 }
 
-/// Whether there is a default class of the operator, of volumes or of snapshots.
+/// Whether the operator creates a default class, for volumes or for snapshots.
 #[derive(Serialize, Deserialize, JsonSchema, Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum DefaultClassMode {
-    /// One is created where the cluster has no default class.
+    /// A class is created if there is no default class.
     #[default]
     Auto,
-    /// None is created.
+    /// No class is created.
     Off,
 }
 
@@ -110,7 +112,7 @@ impl DefaultStorageClass {
     }
 }
 
-/// The file system of block volumes.
+/// The file system of block volumes; default: ext4, as set by the driver.
 #[derive(Serialize, Deserialize, JsonSchema, Clone, Copy, Debug, PartialEq, Eq)]
 #[serde(rename_all = "lowercase")]
 pub enum FsType {
@@ -124,20 +126,21 @@ pub enum FsType {
     Ntfs,
 }
 
-/// What happens to a volume whose claim is deleted.
+/// What happens to a volume when its claim is deleted; default: Delete.
 #[derive(Serialize, Deserialize, JsonSchema, Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ReclaimPolicy {
-    /// It is deleted.
+    /// The volume is deleted.
     Delete,
-    /// It stays.
+    /// The volume is kept.
     Retain,
 }
 
-/// When a volume is made.
+/// When a volume is created: with its claim (Immediate), or when its pod is scheduled (WaitForFirstConsumer). Default: WaitForFirstConsumer
+/// if topologyCategories are set, otherwise Immediate.
 #[derive(Serialize, Deserialize, JsonSchema, Clone, Copy, Debug, PartialEq, Eq)]
 pub enum BindingMode {
-    /// With its claim.
+    /// The volume is created together with its claim.
     Immediate,
-    /// When its pod is placed.
+    /// The volume is created when its pod is scheduled.
     WaitForFirstConsumer,
 }

@@ -4,15 +4,15 @@
 use kube::KubeSchema;
 use serde::{Deserialize, Serialize};
 
-/// A key of a ConfigMap or a Secret in the namespace of the VDOConfig, with values as YAML.
+/// A key with values as YAML, in a ConfigMap or a Secret in the namespace of the VDOConfig.
 #[derive(KubeSchema, Serialize, Deserialize, Clone, Debug, PartialEq, Eq)]
 pub struct ValuesFrom {
     /// The kind of the object.
     pub kind: ValuesKind,
-    /// Its name.
+    /// The name of the object.
     #[schemars(length(min = 1, max = 253))]
     pub name: String,
-    /// The key in its data; default: values.yaml.
+    /// The key in the data of the object; default: values.yaml.
     #[serde(default = "values_yaml", skip_serializing_if = "is_values_yaml")]
     #[schemars(length(min = 1, max = 253))]
     pub key: String,

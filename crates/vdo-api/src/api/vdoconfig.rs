@@ -11,8 +11,7 @@ use serde_json::{Map, Value};
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-/// The drivers of this cluster. An empty specification installs the cloud provider and the CSI driver for all vSphere
-/// connections of the namespace.
+/// The drivers of this cluster and their settings. An empty specification installs both drivers with all connections of its namespace.
 #[derive(CustomResource, KubeSchema, Serialize, Deserialize, Clone, Debug, PartialEq)]
 #[kube(
     group = "vdo.vmware.com",
@@ -23,7 +22,7 @@ use std::time::Duration;
     category = "vsphere",
     namespaced,
     status = "VDOConfigStatus",
-    doc = "The vSphere drivers of this cluster: which ones, configured how. One acts per cluster, the oldest.",
+    doc = "Selects and configures the vSphere drivers of this cluster. Only the oldest VDOConfig of a cluster takes effect.",
     derive = "PartialEq",
     // As long as it is not in use, it can be changed: another cluster may have it.
     validation = Rule::new(
@@ -31,7 +30,7 @@ use std::time::Duration;
          || !has(oldSelf.spec.storageProvider.clusterId) || (has(self.spec.storageProvider.clusterId) \
          && self.spec.storageProvider.clusterId == oldSelf.spec.storageProvider.clusterId)"
     )
-    .message("spec.storageProvider.clusterId cannot be changed: volumes are registered in vCenter under it; keep the old value"),
+    .message("spec.storageProvider.clusterId cannot be changed, because volumes are registered in vCenter under this id; keep the old value"),
     printcolumn(name = "Ready", type_ = "string", json_path = ".status.conditions[?(@.type==\"Ready\")].status"),
     printcolumn(name = "Health", type_ = "string", json_path = ".status.health"),
     printcolumn(name = "CPI", type_ = "string", json_path = ".status.drivers[?(@.name==\"vsphere-cpi\")].version"),
@@ -67,66 +66,66 @@ use std::time::Duration;
 #[serde(rename_all = "camelCase")]
 #[schemars(extend("default" = {}))]
 pub struct VDOConfigSpec {
-    /// Managed: installed, kept and repaired. Paused: looked at and reported, but nothing is written. Removed: the drivers go,
-    /// this object stays.
+    /// What the operator does with all drivers. Managed: install the drivers, keep them in sync and repair them. Paused: report their
+    /// state, but write nothing. Removed: uninstall the drivers and keep this object.
     #[serde(default)]
     pub management_state: ManagementState,
-    /// What becomes of the drivers when this object is deleted. Delete: they go first; Orphan: they stay as they are.
+    /// What happens to the drivers when this object is deleted. Delete: the operator uninstalls the drivers first. Orphan: the drivers stay
+    /// installed and unchanged.
     #[serde(default)]
     pub deletion_policy: DeletionPolicy,
-    /// When installed drivers change by themselves. Compatible: only when what runs no longer fits or is withdrawn;
-    /// Latest: whenever a newer version fits; Disabled: never.
+    /// When the operator changes the version of an installed driver automatically. Compatible: only if the installed version is
+    /// incompatible with the cluster or withdrawn in the matrix. Latest: whenever a newer compatible version is available. Disabled: never.
     #[serde(default)]
     pub update_policy: UpdatePolicy,
-    /// When installed drivers may change by themselves: outside of these windows, an upgrade that no one asked for and a chart that a newer
-    /// matrix brings wait for the next one. Repairs, first installations and what a user asks for do not, nor does anything where approval is
-    /// Manual. Empty: always. While one of them cannot be read, or never opens, all such changes wait.
+    /// When the operator may change installed drivers automatically. Automatic upgrades and new charts from a newer matrix wait for the
+    /// next window. Repairs, first installations and changes that a user requests do not wait. With approval Manual, no change waits. An
+    /// empty list allows changes at any time. If a window is invalid or never opens, all automatic changes wait until it is corrected.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 16))]
     pub maintenance_windows: Vec<MaintenanceWindow>,
-    /// Who lets changes happen. Automatic: no one has to be asked, unless a plan takes away what volumes depend on: the cluster id, a
-    /// vCenter or the label of a tag category; Manual: every plan waits until its hash, which status.plan
-    /// shows, is in the annotation vdo.vmware.com/approve.
+    /// Whether a user approves changes. Automatic: only a plan that removes something in use, such as the cluster id, a vCenter or the
+    /// label of a tag category, waits. Manual: every plan waits until its hash (status.plan) is in the annotation vdo.vmware.com/approve.
     #[serde(default)]
     pub approval: Approval,
-    /// What is done about a change of a driver that does not become healthy, or that the API server refuses halfway. Automatic: the last
-    /// good revision is brought back, and the change is not tried again before this specification, the matrix or the platform changes,
-    /// or a user asks (vdoctl upgrade retry). Manual: it is reported, and vdoctl rollback brings back a revision. Disabled: nothing.
+    /// What the operator does if a driver does not become healthy after a change, or if the API server refuses a change that is partly
+    /// written. Automatic: restore the last good revision, and retry the change only after this specification, the matrix or the platform
+    /// changes, or after vdoctl upgrade retry. Manual: report the failure, and wait for vdoctl rollback. Disabled: nothing.
     #[serde(default)]
     pub rollback: RollbackPolicy,
-    /// How long a change of a driver may take without progress, for example 10m or 1h30m. Another pod that is ready is progress.
+    /// The time without progress after which a change of a driver counts as failed, such as 1h30m. A pod that becomes ready is progress.
     #[serde(default = "ten_minutes")]
     #[x_kube(validation = Rule::new("duration(self) > duration('0s')").message("write a time longer than zero, for example 10m"))]
     #[schemars(regex(pattern = r"^([0-9]+(\.[0-9]+)?(ms|s|m|h))+$"), length(max = 32))]
     pub progress_deadline: String,
-    /// How many applied states of each driver are kept, beside the running and the last good one.
+    /// How many old revisions of each driver are kept, in addition to the running revision and the last good revision.
     #[serde(default = "five")]
     #[schemars(range(min = 0, max = 20))]
     pub revision_history_limit: i32,
-    /// Who keeps a field of the drivers' objects that another field manager sets too. Without a rule for it, a field of an object that
-    /// the operator has made, or taken over, is taken back and the change is in status.drift; while an object of another manager is being
-    /// taken over, such a field stops everything: nothing is written, and Ready has the reason Conflict with the field, its manager and
-    /// the time. vdoctl diff shows the paths.
+    /// Rules for fields of the drivers' objects that another field manager sets as well. Without a rule, the operator overwrites such a
+    /// field in an object that it created or adopted, and lists the change in status.drift. Before an adoption, the operator writes
+    /// nothing, and the condition Ready (reason Conflict) names the field, the manager and the time. vdoctl diff shows the paths.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 64))]
     pub conflicts: Vec<ConflictRule>,
     /// Where the images of all drivers are pulled from.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub images: Option<Images>,
-    /// The cloud provider (CPI). Leave out both this and storageProvider to install both; name one to
-    /// install only that one. A driver that is installed and no longer named stays: managementState removes it.
+    /// The cloud provider (CPI). If neither cloudProvider nor storageProvider is set, both drivers are installed. If only one of the two
+    /// fields is set, only that driver is installed. Deleting the field does not uninstall the driver; managementState: Removed does.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cloud_provider: Option<CloudProvider>,
     /// The CSI driver.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub storage_provider: Option<StorageProvider>,
-    /// Further drivers of the matrix, beside cloudProvider and storageProvider, for example antrea or snapshot-controller. Taking one out
-    /// of this list removes nothing: managementState does.
+    /// Further drivers from the matrix, in addition to cloudProvider and storageProvider, for example antrea or snapshot-controller.
+    /// Deleting an entry from this list does not uninstall the driver; managementState: Removed does.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 16))]
     #[x_kube(merge_strategy = ListMerge::Map(vec!["name".into()]))]
     pub drivers: Vec<Driver>,
-    /// Changes of what the charts render, for what no value reaches, made in this order. They never reach what the admission policy forbids.
+    /// Patches for the rendered objects of the charts, for settings that no chart value covers. The operator applies them in this order. A
+    /// patch cannot write anything that the operator's admission policy forbids.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 64))]
     pub patches: Vec<Patch>,
@@ -190,29 +189,29 @@ impl VDOConfigSpec {
 #[derive(KubeSchema, Serialize, Deserialize, Clone, Debug, Default, PartialEq)]
 #[serde(rename_all = "camelCase")]
 #[x_kube(validation = Rule::new("self.name != 'vsphere-cpi' && self.name != 'vsphere-csi'")
-    .message("vsphere-cpi is requested by spec.cloudProvider, vsphere-csi by spec.storageProvider"))]
+    .message("spec.drivers cannot contain vsphere-cpi or vsphere-csi; use spec.cloudProvider and spec.storageProvider"))]
 pub struct Driver {
-    /// Its name in the matrix.
+    /// The name of the driver in the matrix.
     #[schemars(length(min = 1, max = 63))]
     pub name: String,
-    /// What is done for this driver. Managed: it is installed, kept and repaired; Paused: nothing of it is written; Removed: it is
-    /// removed.
+    /// What the operator does with this driver. Managed: install the driver, keep it in sync and repair it. Paused: write no object of the
+    /// driver. Removed: uninstall the driver.
     #[serde(default, skip_serializing_if = "is_managed")]
     pub management_state: ManagementState,
-    /// A version to stay with, for example 2.7.0. It is not changed automatically.
+    /// Pins the driver to this version, for example 2.7.0. The operator never changes a pinned version automatically.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub version: Option<String>,
-    /// Install the pinned version even where the matrix says that it does not fit.
+    /// Whether the pinned version is installed even if the matrix lists it as incompatible.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub allow_incompatible: bool,
-    /// The vSphere connections that its chart is rendered with; empty means none.
+    /// The vSphere connections with which the operator renders the chart of the driver. Empty means none.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub vsphere_cloud_configs: Vec<String>,
-    /// Values for its chart. The schema of the chart checks them.
+    /// Values for the chart of the driver. They must match the schema of the chart.
     #[serde(default, skip_serializing_if = "Map::is_empty")]
     #[schemars(schema_with = "free_object")]
     pub values: Map<String, Value>,
-    /// ConfigMaps and Secrets with further values, which are watched. A later one takes precedence over an earlier one, and values over all.
+    /// Watched ConfigMaps and Secrets with further chart values. A later entry overrides earlier entries; the field values overrides all.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 8))]
     pub values_from: Vec<super::ValuesFrom>,
@@ -224,7 +223,7 @@ pub enum ManagementState {
     /// They are installed, kept and repaired.
     #[default]
     Managed,
-    /// They are looked at and reported on; nothing is written.
+    /// Their state is reported; nothing is written.
     Paused,
     /// They are removed; the VDOConfig stays.
     Removed,
@@ -234,47 +233,47 @@ fn is_managed(state: &ManagementState) -> bool {
     *state == ManagementState::Managed
 }
 
-/// What becomes of the drivers when the VDOConfig is deleted.
+/// What happens to the drivers when the VDOConfig is deleted.
 #[derive(Serialize, Deserialize, JsonSchema, Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum DeletionPolicy {
-    /// They are removed before it is gone.
+    /// They are uninstalled before the VDOConfig is deleted.
     #[default]
     Delete,
-    /// They stay as they are.
+    /// They stay installed and unchanged.
     Orphan,
 }
 
-/// When installed drivers change by themselves.
+/// When the version of an installed driver changes automatically.
 #[derive(Serialize, Deserialize, JsonSchema, Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum UpdatePolicy {
-    /// Stay with what runs until it no longer fits or is withdrawn.
+    /// The installed version is kept until it is incompatible or withdrawn.
     #[default]
     Compatible,
-    /// Always the newest version that fits.
+    /// The newest compatible version is installed.
     Latest,
-    /// Stay with what runs whatever happens.
+    /// The installed version is always kept.
     Disabled,
 }
 
-/// Who lets changes happen.
+/// Whether a user approves changes.
 #[derive(Serialize, Deserialize, JsonSchema, Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Approval {
-    /// No one has to be asked.
+    /// Plans need no approval.
     #[default]
     Automatic,
-    /// A person approves every plan.
+    /// A user approves every plan.
     Manual,
 }
 
 /// What is done about a change that fails.
 #[derive(Serialize, Deserialize, JsonSchema, Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum RollbackPolicy {
-    /// The last good revision is brought back.
+    /// The operator restores the last good revision.
     #[default]
     Automatic,
-    /// It is reported.
+    /// The failure is reported.
     Manual,
-    /// Nothing.
+    /// The operator does nothing.
     Disabled,
 }
 
@@ -282,7 +281,7 @@ pub enum RollbackPolicy {
 #[derive(KubeSchema, Serialize, Deserialize, Clone, Debug, Default, PartialEq)]
 #[serde(rename_all = "camelCase")]
 pub struct Images {
-    /// A registry and path that replaces the registry of every driver image, for example registry.example.com/vsphere.
+    /// A registry and path that replace the registry of every driver image, for example registry.example.com/vsphere.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[x_kube(validation = Rule::new("!self.contains('://') && !self.endsWith('/')")
         .message("write a registry and path such as registry.example.com/vsphere, without https:// and without a slash at the end"))]
@@ -296,40 +295,40 @@ pub struct Images {
 #[derive(KubeSchema, Serialize, Deserialize, Clone, Debug, Default, PartialEq)]
 #[serde(rename_all = "camelCase")]
 pub struct CloudProvider {
-    /// What is done for this driver. Managed: it is installed, kept and repaired; Paused: nothing of it is written; Removed: it is
-    /// removed. Leaving out the driver removes nothing.
+    /// What the operator does with this driver. Managed: install the driver, keep it in sync and repair it. Paused: write no object of the
+    /// driver. Removed: uninstall the driver. Deleting the settings of the driver does not uninstall it.
     #[serde(default, skip_serializing_if = "is_managed")]
     pub management_state: ManagementState,
-    /// A version to stay with, for example 1.34.0. It is not changed automatically.
+    /// Pins the driver to this version, for example 1.34.0. The operator never changes a pinned version automatically.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub version: Option<String>,
-    /// Install the pinned version even where the matrix says that it does not fit.
+    /// Whether the pinned version is installed even if the matrix lists it as incompatible.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub allow_incompatible: bool,
-    /// The vSphere connections to use; empty means all of this namespace.
+    /// The vSphere connections that the driver uses. Empty means all connections in this namespace.
     #[serde(default)]
     pub vsphere_cloud_configs: Vec<String>,
     /// The tag categories in vSphere that name zones and regions.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub topology: Option<Topology>,
-    /// The IP families of node addresses, IPv4 where it is empty. With both, a node gets an address of each.
+    /// The IP families of the node addresses. Empty means IPv4. With both families, each node gets an IPv4 and an IPv6 address.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[x_kube(validation = Rule::new("size(self) < 2 || (size(self) == 2 && self[0] != self[1])")
         .message("name each family once: IPv4, IPv6 or both"))]
     pub ip_families: Vec<IpFamily>,
-    /// Whether the cloud provider leaves every Node object alone. Otherwise it deletes one that is not ready and has no machine in a
-    /// vCenter, such as a node of another cloud provider; before it is installed beside such nodes, the installation waits for this. With
-    /// it, the Node object of a machine that was deleted stays until a person deletes it.
+    /// Whether the cloud provider keeps all Node objects. If false, the cloud provider deletes a Node object that is not ready and has no
+    /// virtual machine in a vCenter, such as a node of another cloud provider, and is not installed in a cluster with such nodes. If true,
+    /// the Node object of a deleted virtual machine remains until a user deletes it.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub keep_nodes: bool,
-    /// Which of a machine's addresses a node gets, where it has several. Empty leaves it to the driver, which takes the first one.
+    /// Which addresses a node gets if its virtual machine has several. Empty means that the driver takes the first address.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub node_networks: Option<NodeNetworks>,
-    /// Values for the chart, for what has no field here. The schema of the chart checks them.
+    /// Values for the chart, for settings without a field in this specification. They must match the schema of the chart.
     #[serde(default, skip_serializing_if = "Map::is_empty")]
     #[schemars(schema_with = "free_object")]
     pub values: Map<String, Value>,
-    /// ConfigMaps and Secrets with further values, which are watched. A later one takes precedence over an earlier one, and values over all.
+    /// Watched ConfigMaps and Secrets with further chart values. A later entry overrides earlier entries; the field values overrides all.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 8))]
     pub values_from: Vec<super::ValuesFrom>,
@@ -338,9 +337,9 @@ pub struct CloudProvider {
 /// Tag categories that name zones and regions.
 #[derive(KubeSchema, Serialize, Deserialize, Clone, Debug, Default, PartialEq)]
 pub struct Topology {
-    /// The tag category of zones.
+    /// The tag category that names zones.
     pub zone: String,
-    /// The tag category of regions.
+    /// The tag category that names regions.
     pub region: String,
 }
 
@@ -356,25 +355,25 @@ pub enum IpFamily {
 /// The networks that the addresses of nodes come from.
 #[derive(KubeSchema, Serialize, Deserialize, Clone, Debug, Default, PartialEq)]
 pub struct NodeNetworks {
-    /// Of the internal address.
+    /// How the internal address of a node is selected.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub internal: Option<NodeNetwork>,
-    /// Of the external address.
+    /// How the external address of a node is selected.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub external: Option<NodeNetwork>,
 }
 
-/// Which of a machine's addresses is taken.
+/// How an address of a node is selected.
 #[derive(KubeSchema, Serialize, Deserialize, Clone, Debug, Default, PartialEq)]
 #[serde(rename_all = "camelCase")]
 pub struct NodeNetwork {
-    /// Subnets in which it is, for example 192.168.10.0/24.
+    /// The subnets that the address is taken from, for example 192.168.10.0/24.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub subnets: Vec<String>,
-    /// Subnets in which it is not, for example that of the pods.
+    /// The subnets that the address is never taken from, for example the pod subnet.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub excluded_subnets: Vec<String>,
-    /// The name of the network in vCenter.
+    /// The name of the vCenter network that the address is taken from.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
 }
@@ -384,43 +383,43 @@ pub struct NodeNetwork {
 #[serde(rename_all = "camelCase")]
 #[x_kube(
     validation = Rule::new("!has(self.vsphereCloudConfig) || !has(self.vsphereCloudConfigs) || size(self.vsphereCloudConfigs) == 0")
-        .message("write vsphereCloudConfigs (a list) alone; vsphereCloudConfig is its older form for one connection"),
+        .message("write only vsphereCloudConfigs (a list); vsphereCloudConfig is the older field for a single connection"),
     validation = Rule::new(
         "!has(self.defaultStorageClass) || !has(self.storageClasses) || self.storageClasses.all(c, c.name != \
          (has(self.defaultStorageClass.name) ? self.defaultStorageClass.name : 'vsphere'))"
     )
-    .message("storageClasses and defaultStorageClass have the same name; write it in one of them, or set defaultStorageClass.name")
+    .message("defaultStorageClass has the same name as a class in storageClasses; remove one of the two, or set another defaultStorageClass.name")
 )]
 pub struct StorageProvider {
-    /// What is done for this driver. Managed: it is installed, kept and repaired; Paused: nothing of it is written; Removed: it is
-    /// removed. Leaving out the driver removes nothing.
+    /// What the operator does with this driver. Managed: install the driver, keep it in sync and repair it. Paused: write no object of the
+    /// driver. Removed: uninstall the driver. Deleting the settings of the driver does not uninstall it.
     #[serde(default, skip_serializing_if = "is_managed")]
     pub management_state: ManagementState,
-    /// A version to stay with, for example 3.7.3. It is not changed automatically.
+    /// Pins the driver to this version, for example 3.7.3. The operator never changes a pinned version automatically.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub version: Option<String>,
-    /// Install the pinned version even where the matrix says that it does not fit.
+    /// Whether the pinned version is installed even if the matrix lists it as incompatible.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub allow_incompatible: bool,
-    /// The vSphere connections to use; empty means all of this namespace.
+    /// The vSphere connections that the driver uses. Empty means all connections in this namespace.
     #[serde(default)]
     pub vsphere_cloud_configs: Vec<String>,
-    /// The vSphere connection to use, in the older form for one connection.
+    /// The vSphere connection that the driver uses. This is the older field for a single connection.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub vsphere_cloud_config: Option<String>,
-    /// The kind of distribution, shown beside the volumes in vCenter, for example OpenShift.
+    /// The name of the Kubernetes distribution, for example OpenShift. vCenter shows the name with each volume.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cluster_distribution: Option<String>,
-    /// The root directory of the kubelet where it is not /var/lib/kubelet.
+    /// The root directory of the kubelet, if it is not /var/lib/kubelet.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[x_kube(validation = Rule::new("self.matches('^(/[^/[:space:]]+)+/?$')").message("write an absolute path such as /var/lib/kubelet"))]
     pub custom_kubelet_path: Option<String>,
-    /// The identity under which volumes are registered in vCenter; default: the UID of the kube-system namespace. No other cluster may
-    /// have the same. It can be changed until the driver uses it.
+    /// The cluster id under which vCenter registers the volumes; default: the UID of the kube-system namespace. Two clusters must not have
+    /// the same id. The field cannot be changed after the driver has used the id.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 64))]
     pub cluster_id: Option<String>,
-    /// The tag categories in vSphere that make up the topology of volumes. Required with more than one vCenter.
+    /// The tag categories in vSphere that define the topology of volumes. They are required with more than one vCenter.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 5))]
     pub topology_categories: Vec<String>,
@@ -430,43 +429,44 @@ pub struct StorageProvider {
     /// Settings for snapshots.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub snapshots: Option<Snapshots>,
-    /// The datastore that volumes of the driver built into Kubernetes are on where none is named, by its URL, for example
-    /// ds:///vmfs/volumes/datastore1/. With one vCenter only.
+    /// The URL of the datastore of migrated in-tree vSphere volumes that name no datastore, for example ds:///vmfs/volumes/datastore1/. The
+    /// field is allowed with one vCenter only.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 256))]
     pub migration_datastore_url: Option<String>,
     /// Limits and intervals of the driver.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tuning: Option<super::StorageTuning>,
-    /// Feature states of the driver, by name.
+    /// The feature states of the driver: the name of each feature, and whether the feature is on.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub features: BTreeMap<String, bool>,
-    /// Whether the node driver for Windows is installed; default: as the driver ships it.
+    /// Whether the node plugin for Windows is installed; default: the default of the chart.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub windows: Option<bool>,
-    /// Whether the driver's validating webhook is installed, which refuses storage classes, volumes and claims that the driver
-    /// cannot serve. The operator makes its certificate and renews it.
+    /// Whether the validating webhook of the driver is installed. The webhook refuses StorageClasses, volumes and claims that the driver
+    /// cannot serve. The operator creates and renews the certificate of the webhook.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub webhook: bool,
-    /// StorageClasses to create; none unless listed.
+    /// The StorageClasses that the operator creates. If the list is empty, only defaultStorageClass can create a class.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 32))]
     #[x_kube(merge_strategy = ListMerge::Map(vec!["name".into()]))]
     #[x_kube(validation = Rule::new("self.filter(c, has(c.default) && c.default).size() < 2")
         .message("only one StorageClass can be the default; remove default: true from the others"))]
     pub storage_classes: Vec<super::StorageClass>,
-    /// The StorageClass of claims that name none. Without it no class is created but those of storageClasses; vdoctl deploy sets it in a
-    /// new VDOConfig.
+    /// The StorageClass for claims that name no class. Without this field, only the classes in storageClasses are created. vdoctl deploy
+    /// sets the field in a new VDOConfig.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub default_storage_class: Option<super::DefaultStorageClass>,
-    /// The VolumeSnapshotClass of snapshots that name none. Without it no class is created; vdoctl deploy sets it in a new VDOConfig.
+    /// The VolumeSnapshotClass for snapshots that name no class. Without this field, no default class is created. vdoctl deploy sets the
+    /// field in a new VDOConfig.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub default_volume_snapshot_class: Option<super::DefaultVolumeSnapshotClass>,
-    /// Values for the chart, for what has no field here. The schema of the chart checks them.
+    /// Values for the chart, for settings without a field in this specification. They must match the schema of the chart.
     #[serde(default, skip_serializing_if = "Map::is_empty")]
     #[schemars(schema_with = "free_object")]
     pub values: Map<String, Value>,
-    /// ConfigMaps and Secrets with further values, which are watched. A later one takes precedence over an earlier one, and values over all.
+    /// Watched ConfigMaps and Secrets with further chart values. A later entry overrides earlier entries; the field values overrides all.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 8))]
     pub values_from: Vec<super::ValuesFrom>,
@@ -476,15 +476,15 @@ pub struct StorageProvider {
 #[derive(KubeSchema, Serialize, Deserialize, Clone, Debug, Default, PartialEq)]
 #[serde(rename_all = "camelCase")]
 pub struct Snapshots {
-    /// How many snapshots a block volume may have; default: the driver's own, 3.
+    /// How many snapshots a block volume may have; default: 3, as set by the driver.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 1, max = 32))]
     pub max_per_volume: Option<i32>,
-    /// The same for volumes on vSAN; default: maxPerVolume.
+    /// How many snapshots a volume on vSAN may have; default: the value of maxPerVolume.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 1, max = 32))]
     pub max_per_vsan_volume: Option<i32>,
-    /// The same for volumes on vVol; default: maxPerVolume.
+    /// How many snapshots a volume on vVol may have; default: the value of maxPerVolume.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 1, max = 32))]
     pub max_per_vvol_volume: Option<i32>,

@@ -6,95 +6,95 @@ use kube::KubeSchema;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// The one word.
+/// The overall health in one word.
 #[derive(Serialize, Deserialize, JsonSchema, Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Health {
-    /// Everything asked for runs.
+    /// Every requested driver runs.
     Healthy,
     /// Work is under way.
     Progressing,
     /// Management is paused; what is installed works.
     Paused,
-    /// Something that ran does not run as it should.
+    /// Something that worked before has a problem.
     Degraded,
-    /// Nothing will change until a person acts.
+    /// The operator cannot continue until a user acts.
     Blocked,
-    /// It is unknown.
+    /// The health is unknown.
     Unknown,
 }
 
-/// What runs, what is wrong, what comes next.
+/// The state of the drivers, the problems, and the next steps.
 #[derive(KubeSchema, Serialize, Deserialize, Clone, Debug, Default, PartialEq)]
 #[serde(rename_all = "camelCase")]
 pub struct VDOConfigStatus {
-    /// The generation of the specification that this status speaks of.
+    /// The generation of the specification that this status describes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub observed_generation: Option<i64>,
-    /// The one word.
+    /// The overall health in one word.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub health: Option<Health>,
-    /// When the operator last confirmed this status: with every change, and every ten minutes without one. A status that is much older
-    /// describes the past, because no operator runs.
+    /// When the operator last confirmed this status. It confirms the status with every change, and every ten minutes if nothing changes. If
+    /// the time is much older, no operator runs and the status is outdated.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub last_confirmed: Option<Time>,
-    /// The value of the annotation `vdo.vmware.com/reconcile-at` that the operator acted on last.
+    /// The value of the annotation `vdo.vmware.com/reconcile-at` that the operator handled last.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub last_handled_reconcile_at: Option<String>,
-    /// Ready, Reconciling and Stalled as kstatus knows them, and one for each driver and precondition.
+    /// The kstatus conditions Ready, Reconciling and Stalled, and one condition for each driver and each precondition.
     #[serde(default)]
     #[x_kube(merge_strategy = ListMerge::Map(vec!["type".into()]))]
     pub conditions: Vec<Condition>,
-    /// The cluster that drivers were chosen for.
+    /// The Kubernetes cluster for which the operator chose the driver versions.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub kubernetes: Option<KubernetesStatus>,
-    /// The vCenters that drivers were chosen for.
+    /// The vCenters for which the operator chose the driver versions.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub vcenters: Vec<VcenterStatus>,
     /// The compatibility matrix in use.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub matrix: Option<MatrixStatus>,
-    /// The drivers.
+    /// The drivers that are requested or installed.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub drivers: Vec<DriverStatus>,
-    /// The nodes.
+    /// The nodes of the cluster.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub nodes: Option<NodesStatus>,
-    /// What is about to be changed; nothing at rest.
+    /// The pending changes. Absent if nothing has to change.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub plan: Option<PlanStatus>,
-    /// Where the list of owned objects is kept.
+    /// The inventory, which lists the objects that the operator owns.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub inventory: Option<InventoryStatus>,
-    /// The identity under which volumes are registered in vCenter, since it is in use.
+    /// The cluster id under which vCenter registers the volumes. Absent until the id is in use.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cluster_id: Option<String>,
-    /// What another manager changed or deleted and was brought back, the newest last; the last ten.
+    /// The last ten changes or deletions by other managers that the operator repaired, the newest last.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub drift: Vec<DriftStatus>,
-    /// Since when nothing has moved on, while something is waited for.
+    /// Since when the operator has waited without progress. Absent while the operator does not wait.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub waiting_since: Option<Time>,
-    /// When the next attempt is made after a failure.
+    /// The next attempt after a failure.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub next_attempt: Option<NextAttempt>,
 }
 
-/// The cluster that drivers were chosen for.
+/// The Kubernetes cluster for which the operator chose the driver versions.
 #[derive(KubeSchema, Serialize, Deserialize, Clone, Debug, Default, PartialEq)]
 pub struct KubernetesStatus {
-    /// Its version as the API server says it.
+    /// The version that the API server reports.
     pub version: String,
 }
 
-/// A vCenter that drivers were chosen for.
+/// A vCenter for which the operator chose the driver versions.
 #[derive(KubeSchema, Serialize, Deserialize, Clone, Debug, Default, PartialEq)]
 pub struct VcenterStatus {
-    /// The vSphere connection.
+    /// The name of the vSphere connection.
     pub connection: String,
     /// The version of the vCenter.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub version: Option<String>,
-    /// Its build.
+    /// The build number of the vCenter.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub build: Option<String>,
     /// Whether the connection is ready: True, False or Unknown.
@@ -104,25 +104,26 @@ pub struct VcenterStatus {
 /// The compatibility matrix in use.
 #[derive(KubeSchema, Serialize, Deserialize, Clone, Debug, Default, PartialEq)]
 pub struct MatrixStatus {
-    /// Where it came from.
+    /// The source of the matrix.
     pub source: String,
-    /// Its version.
+    /// The version of the matrix.
     pub version: i64,
-    /// Its digest.
+    /// The digest of the matrix.
     pub digest: String,
-    /// The fingerprint of the key that has signed it; absent where no keys are trusted, and for the one in the operator.
+    /// The fingerprint of the key that signed the matrix. Absent if no keys are trusted, and for the matrix that is built into the
+    /// operator.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub signer: Option<String>,
-    /// The fingerprints of the keys that are trusted; absent where none are.
+    /// The fingerprints of the trusted signing keys. Absent if no keys are trusted.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub keys: Vec<String>,
-    /// When its publisher made it.
+    /// When the publisher generated the matrix.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub generated: Option<Time>,
-    /// Until when it is good by its publisher's word: past it no upgrade comes from it.
+    /// When the matrix expires, as set by its publisher. The operator does not upgrade drivers with an expired matrix.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub expires: Option<Time>,
-    /// The newest Kubernetes that it knows, with the day of its release where that is known.
+    /// The newest Kubernetes version that the matrix covers, with its release date if the date is known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub knows: Option<String>,
 }
@@ -130,60 +131,62 @@ pub struct MatrixStatus {
 /// A driver.
 #[derive(KubeSchema, Serialize, Deserialize, Clone, Debug, Default, PartialEq)]
 pub struct DriverStatus {
-    /// Its name in the matrix.
+    /// The name of the driver in the matrix.
     pub name: String,
-    /// The version that is wanted: installed, or being installed.
+    /// The desired version. It is installed, or is being installed.
     pub version: String,
-    /// The version that works, all its pods ready, or did last: while another one rolls out, the one that it replaces. Absent as long
-    /// as none has worked.
+    /// The last version that worked with all its pods ready. During a rollout, this is the version that the rollout replaces. Absent until
+    /// a version has worked.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub running: String,
-    /// The number of the state that was applied last, see vdoctl history; absent as long as nothing was applied.
+    /// The number of the revision that was applied last, as listed by vdoctl history. Absent until a revision has been applied.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub revision: Option<i64>,
-    /// The newest version that would fit.
+    /// The newest compatible version.
     pub available: String,
-    /// The digest of its chart.
+    /// The digest of the driver's chart.
     pub chart: String,
-    /// How many objects it consists of.
+    /// The number of the driver's objects.
     pub objects: i64,
-    /// Pods that are ready, of pods that should be.
+    /// The number of ready pods and of desired pods, for example 2/3.
     pub pods: String,
-    /// Pods at the newest revision, of pods that should be; absent once all are.
+    /// The number of pods at the newest revision and of desired pods, for example 2/3. Absent once all pods are at the newest revision.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub updated: String,
-    /// Whether it works: True, False or Unknown.
+    /// Whether the driver works: True, False or Unknown.
     pub ready: String,
-    /// The nodes on which it has done its work, of those that count for it: a node counts where the driver may run and while it is alive.
+    /// The number of nodes that the driver has set up and of nodes that count, for example 3/4. A node counts if it is alive and the driver
+    /// may run on it.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub nodes: String,
-    /// Why this version was chosen.
+    /// Why the operator chose this version.
     pub because: String,
-    /// How it is, as a reason, where no condition says it: for the drivers of spec.drivers.
+    /// The state of the driver as a reason. Set only for drivers of spec.drivers, because they have no condition.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub reason: String,
-    /// The same as a sentence.
+    /// The state of the driver as a sentence, in addition to the reason.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub message: String,
 }
 
-/// The nodes, as the drivers see them.
+/// The nodes and the work of the drivers on them.
 #[derive(KubeSchema, Serialize, Deserialize, Clone, Debug, Default, PartialEq)]
 #[serde(rename_all = "camelCase")]
 pub struct NodesStatus {
-    /// All nodes.
+    /// The number of all nodes.
     pub total: i64,
-    /// Nodes with a provider ID and without the uninitialized taint.
+    /// The number of nodes with a provider ID and without the uninitialized taint.
     pub initialized: i64,
-    /// Nodes on which the CSI driver is registered.
+    /// The number of nodes on which the CSI driver is registered.
     pub csi_registered: i64,
-    /// Nodes whose provider ID another cloud provider has written. Nothing waits for them.
+    /// The number of nodes with a provider ID of another cloud provider. The operator does not wait for these nodes.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub of_other_providers: i64,
-    /// The first twenty nodes that lack something.
+    /// The first twenty nodes that a driver has not set up yet.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub waiting: Vec<WaitingNode>,
-    /// The first twenty nodes that are counted apart, because they are not alive or of another provider.
+    /// The first twenty nodes that the operator does not wait for. They are not ready, unreachable or cordoned, or belong to another cloud
+    /// provider.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub apart: Vec<ApartNode>,
 }
@@ -193,74 +196,74 @@ fn is_zero(number: &i64) -> bool {
     *number == 0
 }
 
-/// A node that nothing waits for.
+/// A node that the operator does not wait for.
 #[derive(KubeSchema, Serialize, Deserialize, Clone, Debug, Default, PartialEq)]
 pub struct ApartNode {
-    /// The node.
+    /// The name of the node.
     pub name: String,
-    /// Why, as the rest of a sentence that begins with its name.
+    /// Why the operator does not wait for the node, as the rest of a sentence that begins with the name of the node.
     pub because: String,
 }
 
-/// A node that lacks something.
+/// A node that a driver has not set up yet.
 #[derive(KubeSchema, Serialize, Deserialize, Clone, Debug, Default, PartialEq)]
 pub struct WaitingNode {
-    /// The node.
+    /// The name of the node.
     pub name: String,
-    /// What it lacks.
+    /// The missing item, for example the provider ID.
     #[serde(rename = "for")]
     pub waits_for: String,
 }
 
-/// What is about to be changed. `vdoctl plan` shows it.
+/// The pending changes. `vdoctl plan` shows them.
 #[derive(KubeSchema, Serialize, Deserialize, Clone, Debug, Default, PartialEq)]
 pub struct PlanStatus {
-    /// The hash by which it is approved.
+    /// The hash of the plan. A user approves the plan with this hash.
     pub hash: String,
-    /// How many objects it touches.
+    /// The number of objects that the plan changes.
     pub steps: i64,
-    /// Whether it may be carried out.
+    /// Whether the operator may carry out the plan.
     pub approved: bool,
 }
 
-/// Where the list of owned objects is kept.
+/// The inventory, which lists the objects that the operator owns.
 #[derive(KubeSchema, Serialize, Deserialize, Clone, Debug, Default, PartialEq)]
 pub struct InventoryStatus {
-    /// The ConfigMap in the namespace of the VDOConfig.
+    /// The name of the Secret with the inventory, in the namespace of the VDOConfig.
     pub name: String,
-    /// How many objects are in it.
+    /// The number of objects in the inventory.
     pub objects: i64,
 }
 
-/// A change by another manager that was brought back.
+/// A change by another manager that the operator repaired.
 #[derive(KubeSchema, Serialize, Deserialize, Clone, Debug, PartialEq)]
 pub struct DriftStatus {
-    /// The object.
+    /// The object that was changed or deleted.
     pub object: String,
-    /// The field; absent when the object was deleted.
+    /// The path of the changed field. Absent if the object was deleted.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub path: String,
-    /// What is wanted there.
+    /// The desired value.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub wanted: String,
-    /// What was found there.
+    /// The value that the operator found.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub found: String,
-    /// The field manager that changed it.
+    /// The field manager that made the change.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub by: String,
-    /// When it did.
+    /// When the field manager made the change.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub changed: Option<Time>,
-    /// When it was brought back.
+    /// When the operator repaired the object.
     pub repaired: Time,
 }
 
-/// When the next attempt is made.
+/// The next attempt after a failure.
 #[derive(KubeSchema, Serialize, Deserialize, Clone, Debug, PartialEq)]
 pub struct NextAttempt {
-    /// The time.
+    /// The time of the next attempt.
     pub at: Time,
-    /// The reason.
+    /// The reason of the failure.
     pub because: String,
 }

@@ -7,29 +7,30 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-/// The VolumeSnapshotClass of snapshots that name none.
+/// The VolumeSnapshotClass for snapshots that name no class.
 #[derive(KubeSchema, Serialize, Deserialize, Clone, Debug, Default, PartialEq)]
 #[serde(rename_all = "camelCase")]
 pub struct DefaultVolumeSnapshotClass {
-    /// Auto: where the API server serves VolumeSnapshotClasses, a class is created, and marked as the default as long as no other class of
-    /// the driver is. Where another one is when it would be created, none is. Off: none is created.
+    /// Auto: if the API server serves VolumeSnapshotClasses and the driver has no default class, the operator creates a class and marks it
+    /// as the default. If another class of the driver becomes the default later, the operator keeps its class, but no longer as the
+    /// default. Off: the operator creates no class.
     #[serde(default)]
     pub mode: DefaultClassMode,
-    /// Its name; default: vsphere.
+    /// The name of the VolumeSnapshotClass; default: vsphere.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 253), regex(pattern = "^[a-z0-9]([-.a-z0-9]*[a-z0-9])?$"))]
     pub name: Option<String>,
-    /// What happens to a snapshot in vSphere whose VolumeSnapshot is deleted; default: Delete.
+    /// What happens to a snapshot in vSphere when its VolumeSnapshot is deleted; default: Delete.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub deletion_policy: Option<SnapshotDeletionPolicy>,
 }
 
-/// What happens to a snapshot in vSphere whose VolumeSnapshot is deleted.
+/// What happens to a snapshot in vSphere when its VolumeSnapshot is deleted; default: Delete.
 #[derive(Serialize, Deserialize, JsonSchema, Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SnapshotDeletionPolicy {
-    /// It is deleted.
+    /// The snapshot is deleted.
     Delete,
-    /// It stays.
+    /// The snapshot is kept.
     Retain,
 }
 

@@ -46,7 +46,7 @@ enum Pattern {
 
 /// The text names no versions of a driver.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("{0:?} names no versions of a driver; write for example csi=3.7.*, csi=3.7.3, csi=3.5.0..3.7.3 or csi")]
+#[error("{0:?} does not select versions of a driver; write for example csi=3.7.*, csi=3.7.3, csi=3.5.0..3.7.3 or csi")]
 pub struct ParsePatternError(String);
 
 impl FromStr for DriverPattern {
@@ -113,7 +113,7 @@ pub enum SelectionError {
     #[error("nothing is selected")]
     Unsaid,
     /// A pattern fits no version.
-    #[error("{pattern} names no version of the matrix{}", nearest(known))]
+    #[error("{pattern} selects no version of the matrix{}", nearest(known))]
     Unknown {
         /// The pattern.
         pattern: String,
@@ -121,7 +121,7 @@ pub enum SelectionError {
         known: Vec<String>,
     },
     /// Every version is excluded by something.
-    #[error("none of the {} of the matrix fits all that is named", count(*versions, "version"))]
+    #[error("none of the {} of the matrix matches all selectors", count(*versions, "version"))]
     Nothing {
         /// How many there are.
         versions: usize,
@@ -138,9 +138,9 @@ fn nearest(known: &[String]) -> String {
 impl Remedy for SelectionError {
     fn remedy(&self) -> Option<Cow<'static, str>> {
         Some(Cow::Borrowed(match self {
-            Self::Unsaid => "Name it: --kubernetes 1.33..1.35, --driver csi=3.7.*, --for-cluster, or --all.",
-            Self::Unknown { .. } => "Look at what there is: vdoctl matrix list.",
-            Self::Nothing { .. } => "Name fewer limits, or look at what fits: vdoctl matrix list.",
+            Self::Unsaid => "Select versions with --kubernetes 1.33..1.35, --driver csi=3.7.*, --for-cluster or --all.",
+            Self::Unknown { .. } => "See the versions of the matrix: vdoctl matrix list.",
+            Self::Nothing { .. } => "Use fewer selectors, or see the versions of the matrix: vdoctl matrix list.",
         }))
     }
 }

@@ -20,7 +20,7 @@ pub(super) fn lost(old: &Value, new: &Value) -> Vec<String> {
         let name = version["name"].as_str().unwrap_or_default();
         match new_versions.iter().find(|other| other["name"] == version["name"]) {
             None => lost.push(format!("version {name} is gone")),
-            Some(other) if other["served"] != Value::Bool(true) => lost.push(format!("version {name} is not served any more")),
+            Some(other) if other["served"] != Value::Bool(true) => lost.push(format!("version {name} is no longer served")),
             Some(other) => {
                 let schema = |version: &Value| version.pointer("/schema/openAPIV3Schema").cloned().unwrap_or_default();
                 fields(name, &schema(version), &schema(other), &mut lost);
@@ -109,7 +109,7 @@ mod tests {
             (
                 of(json!({})),
                 definition("v1", false, json!({})),
-                vec!["version v1 is not served any more"],
+                vec!["version v1 is no longer served"],
             ),
             (definition("v1", false, json!({})), definition("v2", true, json!({})), vec![]),
         ] {

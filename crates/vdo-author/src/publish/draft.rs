@@ -176,7 +176,9 @@ impl Draft {
                     written += 1;
                 }
                 Some(known) if known == digest => measured.push(digest),
-                Some(known) => others.push(format!("{reference} is {digest} in its registry, and {known} in the matrix")),
+                Some(known) => others.push(format!(
+                    "{reference} has the digest {digest} in its registry, but {known} in the matrix"
+                )),
             }
         }
         others.sort();

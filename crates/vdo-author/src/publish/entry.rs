@@ -42,7 +42,7 @@ impl Facts {
         let known = || SHARED.into_iter().chain(parts).chain(["state"]);
         if let Some(field) = fields.keys().find(|field| !known().any(|known| known == field.as_str())) {
             let known = known().collect::<Vec<_>>().join(", ");
-            return Err(wrong(format!("{field} is none of the fields that can be stated: {known}")));
+            return Err(wrong(format!("{field} is not one of the possible fields: {known}")));
         }
         let mut part = |name: &str| match fields.shift_remove(name) {
             None => Ok(Map::new()),

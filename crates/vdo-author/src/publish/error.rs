@@ -15,7 +15,7 @@ pub enum PublishError {
     #[error("the matrix is in the format of the original operator, which has no place for charts and their digests")]
     Original,
     /// The last index is from the future.
-    #[error("the last version of the matrix was published at {0}, which is later than now")]
+    #[error("the last version of the matrix was published at {0}, which is in the future")]
     Clock(jiff::Timestamp),
     /// The driver has no such version.
     #[error("{driver} has no version {version} in this matrix")]
@@ -26,7 +26,7 @@ pub enum PublishError {
         version: DriverVersion,
     },
     /// The version is there with another chart.
-    #[error("{driver} {version} was published with the chart {listed}, and this one is {given}; what was published is never changed")]
+    #[error("{driver} {version} was published with the chart {listed}, but this chart is {given}; a published version is never changed")]
     Published {
         /// The driver.
         driver: DriverName,
@@ -38,7 +38,7 @@ pub enum PublishError {
         given: Digest,
     },
     /// The driver is known with another role.
-    #[error("{driver} has the role {listed} in this matrix, and its chart says {given}")]
+    #[error("{driver} has the role {listed} in this matrix, but its chart names the role {given}")]
     Role {
         /// The driver.
         driver: DriverName,
@@ -51,7 +51,9 @@ pub enum PublishError {
     #[error("the facts cannot be used: {0}")]
     Facts(String),
     /// It is not known what the version supports.
-    #[error("nothing says which {what} {driver} {version} supports, and there is no older version of {minor} to go by")]
+    #[error(
+        "it is not stated which {what} versions {driver} {version} supports, and the matrix has no older version of {minor} to copy them from"
+    )]
     NotStated {
         /// The driver.
         driver: DriverName,
@@ -71,15 +73,15 @@ impl Remedy for PublishError {
     fn remedy(&self) -> Option<Cow<'static, str>> {
         match self {
             Self::Index(error) => error.remedy(),
-            Self::Original => Some("Begin a new one with vdoctl matrix init, and publish the charts into it.".into()),
+            Self::Original => Some("Create a new matrix with vdoctl matrix init, and publish the charts into it.".into()),
             Self::Clock(_) => Some("Set the clock of this machine.".into()),
-            Self::NotListed { .. } => Some("Name one of those that vdoctl matrix list shows for it.".into()),
+            Self::NotListed { .. } => Some("Name one of the versions that vdoctl matrix list shows for the driver.".into()),
             Self::Published { .. } => Some("Give the chart a new version.".into()),
             Self::Role { .. } => Some("Correct the annotation vdo.vmware.com/role of the chart, or give the driver another name.".into()),
             Self::Facts(_) => Some("Write the fields of a version as docs/matrix.md lists them, without version, chart and images.".into()),
             Self::NotStated { what, .. } => Some(match *what {
-                "Kubernetes" => "Name them with --kubernetes MIN..MAX, or in a file with --facts.".into(),
-                _ => "Name them with --vsphere MIN..MAX, or in a file with --facts.".into(),
+                "Kubernetes" => "Name the versions with --kubernetes MIN..MAX, or in a file with --facts.".into(),
+                _ => "Name the versions with --vsphere MIN..MAX, or in a file with --facts.".into(),
             }),
             Self::Mistakes(_) => Some("Correct the facts that were given.".into()),
         }

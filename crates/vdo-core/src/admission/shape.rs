@@ -225,7 +225,7 @@ impl Shape {
                     }
                 }
                 match self.required().find(|field| !map.contains_key(*field)) {
-                    Some(field) => refuse(&format!("{path}.{field}"), "every chart has this field".into()),
+                    Some(field) => refuse(&format!("{path}.{field}"), "the field is missing, and every chart has it".into()),
                     None => Ok(()),
                 }
             }
@@ -240,8 +240,8 @@ impl Shape {
                 Ok(())
             }
             scalar if self.words.contains(&scalar.to_string()) => Ok(()),
-            Value::Object(_) | Value::Array(_) => refuse(path, "no chart has such a value there".into()),
-            scalar => refuse(path, format!("no chart has {scalar} there")),
+            Value::Object(_) | Value::Array(_) => refuse(path, "no chart has such a value in this field".into()),
+            scalar => refuse(path, format!("no chart has the value {scalar} in this field")),
         }
     }
 

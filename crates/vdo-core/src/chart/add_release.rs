@@ -46,7 +46,7 @@ pub enum AddError {
     #[error("the chart has no release to start from")]
     Nothing,
     /// The release file is not written in a way that takes an entry.
-    #[error("{file} cannot take an entry: {problem}")]
+    #[error("no entry can be added to {file}: {problem}")]
     Text {
         /// The release file.
         file: String,
@@ -71,7 +71,7 @@ impl Remedy for AddError {
     fn remedy(&self) -> Option<Cow<'static, str>> {
         match self {
             Self::Listed { .. } => Some("Remove that entry first to have it written again.".into()),
-            Self::Nothing => Some("Write the first one by hand.".into()),
+            Self::Nothing => Some("Write the first release file by hand.".into()),
             Self::Text { .. } => Some("Correct it in the source of the chart.".into()),
             Self::Document(_) => Some("Give the manifests as the driver's project publishes them.".into()),
             Self::Package(error) => error.remedy(),

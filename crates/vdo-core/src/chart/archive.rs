@@ -96,7 +96,7 @@ pub fn unpack(bytes: &[u8]) -> Result<Files, ArchiveError> {
     loop {
         let (block, after) = rest
             .split_first_chunk::<BLOCK>()
-            .ok_or(ArchiveError::Damaged("it ends without the mark of its end"))?;
+            .ok_or(ArchiveError::Damaged("it has no end-of-archive mark"))?;
         rest = after;
         if block.iter().all(|byte| *byte == 0) {
             break;
@@ -123,7 +123,7 @@ pub fn unpack(bytes: &[u8]) -> Result<Files, ArchiveError> {
         members.add(header, content)?;
     }
     if rest.iter().any(|byte| *byte != 0) {
-        return Err(ArchiveError::Damaged("there is something behind its end"));
+        return Err(ArchiveError::Damaged("it has data after its end-of-archive mark"));
     }
     if members.files.is_empty() {
         return Err(ArchiveError::Empty);
@@ -145,7 +145,7 @@ fn gunzip(bytes: &[u8]) -> Result<Vec<u8>, ArchiveError> {
         return too_large("its unpacked content", UNPACKED_LIMIT);
     }
     if !decoder.into_inner().is_empty() {
-        return Err(ArchiveError::Damaged("there is something behind the gzip data"));
+        return Err(ArchiveError::Damaged("it has data after the end of the gzip data"));
     }
     Ok(unpacked)
 }
@@ -181,14 +181,14 @@ impl Members {
             tar::EntryType::Char | tar::EntryType::Block | tar::EntryType::Fifo => return Err(refused("is a device or a pipe")),
             tar::EntryType::GNUSparse => return Err(refused("is a sparse file")),
             tar::EntryType::XHeader | tar::EntryType::XGlobalHeader | tar::EntryType::GNULongName | tar::EntryType::GNULongLink => {
-                return Err(refused("changes what the header of another member says"));
+                return Err(refused("overrides the header of another member"));
             }
             _ => return Err(refused("is not a regular file")),
         };
         let field = &header.as_bytes()[..100];
         let end = field.iter().position(|byte| *byte == 0).unwrap_or(field.len());
         if field[end..].iter().any(|byte| *byte != 0) {
-            return Err(refused("hides bytes behind its name"));
+            return Err(refused("has bytes after the end of its name"));
         }
         let path = std::str::from_utf8(&raw).map_err(|_| refused("is not UTF-8"))?;
         let path = if is_folder { path.strip_suffix('/').unwrap_or(path) } else { path };
@@ -231,31 +231,31 @@ fn safe(path: &str) -> Result<(), &'static str> {
         return Err("is absolute");
     }
     if path.contains(['\\', ':']) {
-        return Err("is written for another system");
+        return Err("has a backslash or a colon in its name");
     }
     if path.chars().any(char::is_control) {
         return Err("has control characters in its name");
     }
     if !path.is_ascii() {
-        return Err("has characters beyond ASCII in its name");
+        return Err("has characters in its name that are not ASCII");
     }
     if path.contains(['%', '*', '?', '"', '<', '>', '|', '~']) {
-        return Err("has signs in its name that some system interprets");
+        return Err("has special characters in its name (one of % * ? \" < > | ~)");
     }
     if path.split('/').any(|part| part == "..") {
-        return Err("leaves its folder");
+        return Err("leads out of its folder");
     }
     if path.split('/').any(|part| part.is_empty() || part == ".") {
         return Err("has an empty path segment");
     }
     if path.split('/').any(|part| part.ends_with(['.', ' ']) || part.starts_with(' ')) {
-        return Err("has blanks or dots around a name, which some systems drop");
+        return Err("has a name that starts or ends with a blank, or ends with a dot");
     }
     if path.len() > PATH_LIMIT {
         return Err("has a path that is too long");
     }
     if path.split('/').count() > DEPTH_LIMIT {
-        return Err("lies too deep");
+        return Err("is nested too deep");
     }
     Ok(())
 }

@@ -80,7 +80,7 @@ pub enum ImportError {
         known: String,
     },
     /// The chart does not render what it was made of.
-    #[error("the chart renders something else than the manifests: {0}")]
+    #[error("the chart does not render the same objects as the manifests: {0}")]
     Different(String),
     /// The chart cannot be packaged.
     #[error(transparent)]
@@ -99,7 +99,7 @@ impl Remedy for ImportError {
             Self::Name(_) => Some("Write small letters, digits and hyphens.".into()),
             Self::Empty => Some("Give the manifests that the driver's project publishes.".into()),
             Self::Twice { .. } => Some("Leave one of them out.".into()),
-            Self::NoImage { .. } => Some("Name one of these.".into()),
+            Self::NoImage { .. } => Some("Name one of these images.".into()),
             Self::Different(_) => Some("This is a defect, please report it with the manifests.".into()),
             Self::Package(error) => error.remedy(),
             Self::Open(error) => error.remedy(),
@@ -237,9 +237,9 @@ fn deviations(source: &Source, version: &DriverVersion, objects: &[Value]) -> Re
     let found = compare::compare(objects, &rendered).map_err(|error| different(error.to_string()))?;
     let one = |difference: &compare::Difference| {
         let reason = if difference.path.is_empty() {
-            "The manifest leaves the namespace to kubectl; the chart names it."
+            "The manifest names no namespace; the chart adds one."
         } else if difference.path.ends_with("/image") {
-            "The image was named when the manifest was imported."
+            "The image was given when the manifest was imported."
         } else {
             return Err(different(difference.to_string()));
         };
@@ -267,7 +267,10 @@ fn metadata(wanted: &Wanted, given: &[String]) -> String {
     let role = json!(wanted.role);
     let given = match given {
         [] => String::new(),
-        all => format!("\n  # What others bring.\n  vdo.vmware.com/given: {}", all.join(" ")),
+        all => format!(
+            "\n  # Objects that the chart refers to and does not create.\n  vdo.vmware.com/given: {}",
+            all.join(" ")
+        ),
     };
     format!(
         "apiVersion: v2\nname: {name}\ndescription: {name} as its own project ships it\ntype: application\n\

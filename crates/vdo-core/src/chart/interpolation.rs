@@ -13,8 +13,8 @@ pub(super) struct Finding {
     pub(super) message: &'static str,
 }
 
-const QUOTED: &str = "an interpolation inside quotes; write the whole value as one: {{ \"a:\" ~ b }}";
-const GLUED: &str = "an interpolation glued to other text; write the whole value as one: {{ \"a-\" ~ b }}";
+const QUOTED: &str = "an interpolation inside quotes; write the whole value as one interpolation: {{ \"a:\" ~ b }}";
+const GLUED: &str = "an interpolation glued to other text; write the whole value as one interpolation: {{ \"a-\" ~ b }}";
 const CROWDED: &str = "more than 500 interpolations on one line; write them on lines of their own";
 const OPEN: &str = "an interpolation that is not closed on its line; set a variable first";
 

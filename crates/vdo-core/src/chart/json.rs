@@ -56,7 +56,10 @@ impl Writer<'_, '_> {
         match key.kind() {
             ValueKind::String => self.text(&json(key)?),
             ValueKind::Number | ValueKind::Bool => self.text(&format!("\"{}\"", json(key)?)),
-            kind => Err(Error::new(ErrorKind::BadSerialization, format!("a key is text, this is a {kind}"))),
+            kind => Err(Error::new(
+                ErrorKind::BadSerialization,
+                format!("a key must be text, and this key is a {kind}"),
+            )),
         }
     }
 

@@ -102,7 +102,7 @@ fn switches_of(chart: &Chart, findings: &mut Vec<String>) {
         let path: Vec<&str> = path.iter().map(String::as_str).collect();
         if schema.is_null() {
             findings.push(format!(
-                "release.{}: nothing says what it may be; describe it in release.schema.json",
+                "release.{}: no schema describes this field; describe it in release.schema.json",
                 path.join(".")
             ));
         }
@@ -186,9 +186,11 @@ fn objects_of(objects: &[Value], given: &BTreeSet<(&str, &str)>, findings: &mut 
         let here = format!("{kind} {}", text(object, "/metadata/name"));
         let namespace = text(object, "/metadata/namespace");
         match is_namespaced(object).or_else(|| defined(object)) {
-            None => findings.push(format!("{here}: {api} {kind} is not a kind a driver's chart may hold")),
+            None => findings.push(format!("{here}: {api} {kind} is not a kind that a driver's chart may contain")),
             Some(true) if namespace.is_empty() => findings.push(format!("{here}: has no namespace; write one")),
-            Some(false) if !namespace.is_empty() => findings.push(format!("{here}: has a namespace, but lives in none")),
+            Some(false) if !namespace.is_empty() => {
+                findings.push(format!("{here}: has a namespace, but its kind has none; remove the namespace"))
+            }
             Some(_) => {}
         }
         for image in document::images(std::slice::from_ref(object)) {
@@ -196,7 +198,7 @@ fn objects_of(objects: &[Value], given: &BTreeSet<(&str, &str)>, findings: &mut 
                 .split_once('@')
                 .map_or((image.as_str(), None), |(path, digest)| (path, Some(digest)));
             match path.rsplit('/').next().unwrap_or(path).split_once(':') {
-                Some((_, "latest")) => findings.push(format!("{here}: the image {image} is whatever is latest; name a version")),
+                Some((_, "latest")) => findings.push(format!("{here}: the image {image} has the tag latest; name a version")),
                 None if digest.is_none() => findings.push(format!("{here}: the image {image} has no tag; name a version")),
                 _ => {}
             }

@@ -50,7 +50,7 @@ pub enum PackageError {
 impl Remedy for PackageError {
     fn remedy(&self) -> Option<Cow<'static, str>> {
         match self {
-            Self::NoRelease { .. } => Some("Name one of these, or add the release with vdoctl chart add-release.".into()),
+            Self::NoRelease { .. } => Some("Name one of these releases, or add the release with vdoctl chart add-release.".into()),
             Self::Yaml { .. } | Self::Invalid { .. } | Self::Refused { .. } => Some("Correct it in the source of the chart.".into()),
         }
     }
@@ -119,7 +119,9 @@ fn is_plain(name: &str) -> bool {
 
 /// Midnight UTC of a day written as `2026-07-31`.
 fn seconds(date: &str) -> Result<u64, &'static str> {
-    let day: jiff::civil::Date = date.parse().map_err(|_| "has a date that is not a day; write 2026-07-31")?;
+    let day: jiff::civil::Date = date
+        .parse()
+        .map_err(|_| "has a date that is not a day; write for example 2026-07-31")?;
     let midnight = day.to_zoned(jiff::tz::TimeZone::UTC).map_err(|_| "has a date out of range")?;
     u64::try_from(midnight.timestamp().as_second()).map_err(|_| "has a date before 1970")
 }

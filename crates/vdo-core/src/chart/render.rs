@@ -51,7 +51,7 @@ pub enum RenderError {
         text: String,
     },
     /// A template wrote more than the limit.
-    #[error("{chart}: {file} takes what the templates write above {} MiB; the chart is broken or hostile", OUTPUT_LIMIT >> 20)]
+    #[error("{chart}: {file} makes the output of the templates larger than {} MiB; the chart is broken or hostile", OUTPUT_LIMIT >> 20)]
     TooLarge {
         /// The chart.
         chart: String,
@@ -59,7 +59,7 @@ pub enum RenderError {
         file: String,
     },
     /// The machine has no room for the thread that renders.
-    #[error("{chart} cannot be rendered: the system starts no further thread")]
+    #[error("{chart} cannot be rendered: the system cannot start another thread")]
     Thread {
         /// The chart.
         chart: String,
@@ -68,7 +68,7 @@ pub enum RenderError {
         source: io::Error,
     },
     /// What a template wrote is not YAML.
-    #[error("{chart}: what {file} renders is not YAML")]
+    #[error("{chart}: the output of {file} is not YAML")]
     Yaml {
         /// The chart.
         chart: String,
@@ -92,7 +92,7 @@ pub enum RenderError {
         source: DocumentError,
     },
     /// Two documents are the same object.
-    #[error("{chart}: {file} renders {object}, which was rendered before; an object belongs to one place")]
+    #[error("{chart}: {file} renders {object} a second time; render each object once")]
     Twice {
         /// The chart.
         chart: String,
@@ -273,7 +273,7 @@ fn failure(chart: &Chart, path: &str, variables: &Map<String, Value>, error: &mi
     let hint = match deepest.kind() {
         ErrorKind::UndefinedError => suggest::hint(source.unwrap_or_default(), whole, variables),
         ErrorKind::UnknownFilter | ErrorKind::UnknownTest | ErrorKind::UnknownFunction => {
-            Some("docs/charts.md lists what there is".to_owned())
+            Some("docs/charts.md lists the functions, filters and tests".to_owned())
         }
         _ => None,
     };

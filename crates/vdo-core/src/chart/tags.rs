@@ -11,7 +11,7 @@ const ELIF_LIMIT: usize = 400;
 /// What is too much, with its line, from 1; 0 when it is the whole template.
 pub(super) fn check(source: &str) -> Result<(), (usize, String)> {
     if source.matches("elif").count() > ELIF_LIMIT {
-        return Err((0, format!("more than {ELIF_LIMIT} times elif; split the template")));
+        return Err((0, format!("the template has more than {ELIF_LIMIT} elif; split it")));
     }
     let mut rest = source;
     while let Some((kind, inside)) = next(rest) {
@@ -22,7 +22,7 @@ pub(super) fn check(source: &str) -> Result<(), (usize, String)> {
         }
         // What raw holds is not a tag, and would have to be passed over as minijinja does.
         if kind == '%' && first_word(inside) == "raw" {
-            return Err((line(), "raw is not offered; write {{ \"{{\" }} as a value".to_owned()));
+            return Err((line(), "the tag raw is not supported; write {{ \"{{\" }} as a value".to_owned()));
         }
         let end = if kind == '{' { "}}" } else { "%}" };
         rest = after_tag(inside, end).ok_or_else(|| {
@@ -115,9 +115,9 @@ mod tests {
             assert!(found == line && message.contains("words and signs"), "{source}: {found} {message}");
         }
         let (line, message) = check("a\n{%- raw -%}{% \" {% endraw %}").unwrap_err();
-        assert!(line == 2 && message.contains("raw is not offered"), "{message}");
+        assert!(line == 2 && message.contains("the tag raw is not supported"), "{message}");
         let (_, message) = check(&"{% elif a %}".repeat(ELIF_LIMIT + 1)).unwrap_err();
-        assert!(message.contains("times elif"), "{message}");
+        assert!(message.contains("more than 400 elif"), "{message}");
     }
 
     #[test]

@@ -133,7 +133,7 @@ pub fn ignored(version: &DriverVersion, options: &CsiOptions) -> Vec<Ignored> {
     let without = since::WITHOUT_FILE_SHARE_DATASTORES;
     let datastores = Ignored {
         option: "fileVolumes.vsanDataStoreUrl".to_owned(),
-        because: format!("CSI {without} and later choose file-share datastores by the clusters with file service"),
+        because: format!("CSI {without} and later choose the datastores of file shares by the clusters that have the file service"),
     };
     let is_ignored = !options.file_share_datastore_urls.is_empty() && !reads_file_share_datastores(version);
     let snapshots = options.snapshots != SnapshotLimits::default();
@@ -164,7 +164,8 @@ pub fn ignored(version: &DriverVersion, options: &CsiOptions) -> Vec<Ignored> {
             since::MIGRATION_DATASTORE,
         ),
     ];
-    let known = known.map(|(is_set, option, what, since)| (is_set, option.to_owned(), format!("CSI knows {what} from {since} on"), since));
+    let known =
+        known.map(|(is_set, option, what, since)| (is_set, option.to_owned(), format!("CSI supports {what} from {since} on"), since));
     let tuning = options.tuning.all().map(|(setting, value)| {
         let because = format!("CSI reads it from {} on", setting.since);
         (value.is_some(), setting.field.join("."), because, setting.since)

@@ -108,7 +108,8 @@ pub enum ConfigError {
 
     /// The driver compares SHA-1 thumbprints alone, and the connection has one of SHA-256.
     #[error(
-        "connection {name:?}: {driver} {version} compares SHA-1 thumbprints only, and that of the certificate is not known before the connection was checked"
+        "connection {name:?}: {driver} {version} compares SHA-1 thumbprints only, and the SHA-1 thumbprint of the certificate is not \
+         known before the connection is checked"
     )]
     Sha1Unknown {
         /// The connection.
@@ -129,7 +130,7 @@ pub enum ConfigError {
     },
 
     /// Before 3.0.0 the CSI driver knows one vCenter only.
-    #[error("CSI {version} knows one vCenter and {count} are given")]
+    #[error("CSI {version} supports one vCenter and {count} are given")]
     OneVcenterOnly {
         /// The driver.
         version: DriverVersion,
@@ -207,14 +208,14 @@ pub enum ConfigError {
 impl Remedy for ConfigError {
     fn remedy(&self) -> Option<Cow<'static, str>> {
         Some(match self {
-            Self::NoConnection => "Name at least one.".into(),
-            Self::TooManyConnections { .. } => "Use fewer.".into(),
+            Self::NoConnection => "Name at least one connection.".into(),
+            Self::TooManyConnections { .. } => "Use fewer connections.".into(),
             Self::ConnectionName { .. } => "Use letters, digits, '-' and '.', at most 200 of them.".into(),
-            Self::SameName { .. } => "Name each once.".into(),
-            Self::SameServer { .. } => "Drop one of them.".into(),
+            Self::SameName { .. } => "Name each connection once.".into(),
+            Self::SameServer { .. } => "Remove one of the two connections.".into(),
             Self::Server { .. } => "Write a host name or an IP address, without scheme, port or brackets.".into(),
-            Self::Missing { .. } => "Set it in the Secret of the connection.".into(),
-            Self::Character { .. } => "Choose one without it.".into(),
+            Self::Missing { .. } => "Set this value in the Secret of the connection.".into(),
+            Self::Character { .. } => "Choose a value without this character.".into(),
             Self::User { .. } => "Write it as user@domain or DOMAIN\\user, in letters, digits, '.', '-' and '_'.".into(),
             Self::Datacenter { .. } => "Rename it in vCenter, or list no datacenters to use all.".into(),
             Self::CaBundle { .. } => "Give the certificates of the authority in PEM form, and nothing else.".into(),
@@ -232,7 +233,7 @@ impl Remedy for ConfigError {
             Self::Clients { .. } => "Write 10.0.0.1, 10.0.0.0/8, 10.0.0.1-10.0.0.9 or *, one in each entry of the list.".into(),
             Self::ClustersOfNone { .. } => "Write the name of a connection that spec.storageProvider uses.".into(),
             Self::MigrationDatastore { .. } => "Leave migrationDatastoreUrl out: volumes are not migrated with several vCenters.".into(),
-            Self::Text { .. } => "Write another.".into(),
+            Self::Text { .. } => "Write another value.".into(),
         })
     }
 }

@@ -80,7 +80,7 @@ pub enum Problem {
     #[error("the text has a NUL character")]
     Nul,
     /// A key before the first header.
-    #[error("a key stands before the first section")]
+    #[error("a key is written before the first section")]
     NoSection,
     /// The header is not one.
     #[error("the header of a section is neither [name] nor [name \"subsection\"]")]
@@ -95,10 +95,10 @@ pub enum Problem {
     #[error("a quoted text does not end in its line")]
     Quote,
     /// A backslash before a character that needs none.
-    #[error("a backslash in quotes stands before another character than \\, \", n or t")]
+    #[error("a backslash in quotes is followed by another character than \\, \", n or t")]
     Escape,
     /// A backslash outside of quotes.
-    #[error("a backslash stands outside of quotes")]
+    #[error("a backslash is written outside of quotes")]
     Backslash,
 }
 

@@ -59,7 +59,7 @@ impl VolumeSettings {
         if !vcenters.is_empty() {
             let noun = if vcenters.len() == 1 { "vCenter" } else { "vCenters" };
             all.push(format!(
-                "it takes {noun} {} from the CSI driver, where some of {volumes} may be",
+                "it removes {noun} {} from the configuration of the CSI driver, and some of {volumes} may be there",
                 name_list(&vcenters)
             ));
         }
@@ -143,7 +143,7 @@ mod tests {
                 settings("a", &["vc1"], &all),
                 vec![free(), old()],
                 true,
-                vec!["vCenter vc2 from the CSI driver, where some of 2 PersistentVolumes"],
+                vec!["vCenter vc2 from the configuration of the CSI driver, and some of 2 PersistentVolumes"],
             ),
             (
                 "another address",

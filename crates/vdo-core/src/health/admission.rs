@@ -11,11 +11,11 @@ pub fn admission_remedy(workload: &ObjectId, message: &str) -> String {
     let says = |words: &[&str]| words.iter().any(|word| message.contains(word));
     if says(&["violates PodSecurity", "violate PodSecurity"]) {
         return format!(
-            "let privileged pods into the namespace: kubectl label namespace {namespace} pod-security.kubernetes.io/enforce=privileged --overwrite"
+            "allow privileged pods in the namespace: kubectl label namespace {namespace} pod-security.kubernetes.io/enforce=privileged --overwrite"
         );
     }
     if says(&["exceeded quota"]) {
-        return format!("raise the quota it names: kubectl --namespace {namespace} get resourcequotas");
+        return format!("raise the quota that the message names: kubectl --namespace {namespace} get resourcequotas");
     }
     if says(&[
         "limits",
@@ -27,11 +27,11 @@ pub fn admission_remedy(workload: &ObjectId, message: &str) -> String {
         "limit of",
     ]) {
         return format!(
-            "give the container requests and limits that it accepts, for example: vdoctl configure drivers --set {}.limits.memory=512Mi",
+            "give the container requests and limits that the namespace accepts, for example: vdoctl configure drivers --set {}.limits.memory=512Mi",
             drivers::resources(&workload.name)
         );
     }
-    "change the policy it names, or the settings of the driver so that they meet it".into()
+    "change the policy that the message names, or change the settings of the driver to meet this policy".into()
 }
 
 #[cfg(test)]
@@ -72,7 +72,7 @@ mod tests {
             (
                 &node,
                 "ValidatingAdmissionPolicy 'p' with binding 'p' denied request: Privileged mode is disallowed.",
-                "change the policy it names",
+                "change the policy that the message names",
             ),
         ] {
             let remedy = admission_remedy(workload, message);

@@ -88,7 +88,7 @@ impl DriverHealth {
                 "Pod" => format!("{} does not start: {cut}{more}", unmade.workload),
                 _ => {
                     let remedy = admission_remedy(&unmade.workload, why);
-                    format!("{} cannot make its pods: FailedCreate: {cut}{more}; {remedy}", unmade.workload)
+                    format!("{} cannot create its pods: FailedCreate: {cut}{more}; {remedy}", unmade.workload)
                 }
             };
         }
@@ -104,7 +104,7 @@ impl DriverHealth {
         };
         let left = || log_excerpt(&container.ended.as_ref()?.message, secrets);
         if let Some(words) = words.map(str::to_owned).or_else(left) {
-            self.message.push_str(&format!("; it said: {words}"));
+            self.message.push_str(&format!("; its last output: {words}"));
         }
         if container.ended.is_some() {
             let read = format!("; kubectl logs --previous -n {} {} -c {}", pod.namespace, pod.pod, container.name);
@@ -138,7 +138,7 @@ fn without_pods(driver: &str, objects: &[&Object], total: Pods, nodes: &[Arc<Nod
     let why = why.map_or(String::new(), |(node, why)| format!("; {}: {why}", node.name));
     Some((
         Reason::NoEligibleNode,
-        format!("{daemons} wants 0 pods, because none of {of} takes them{why}"),
+        format!("{daemons} has no pods, because none of {of} accepts them{why}"),
     ))
 }
 
@@ -162,7 +162,7 @@ fn on_nodes(rule: &OnNodes, objects: &[&Object], nodes: &[Arc<Node>], found: &mu
             true => drop(apart.entry(node.name.clone()).or_insert_with(|| node.apart().unwrap_or_default())),
             false if lacks => {
                 let why = node.apart().unwrap_or_default();
-                apart.entry(node.name.clone()).or_insert_with(|| format!("{why} and gets it later"));
+                apart.entry(node.name.clone()).or_insert_with(|| format!("{why} and follows later"));
             }
             false => {}
         }
@@ -183,7 +183,7 @@ fn beside(apart: &[(String, String)]) -> String {
     }
     match apart.len().saturating_sub(NAMED) {
         0 => text,
-        more => format!("{text}; {} more counted apart", vdo_api::types::count(more, "node")),
+        more => format!("{text}; {} more not counted", vdo_api::types::count(more, "node")),
     }
 }
 
@@ -361,8 +361,8 @@ mod tests {
         assert_eq!(said.reason, Reason::PodsFailing);
         assert_eq!(
             said.message,
-            "DaemonSet n/x cannot make its pods: FailedCreate: Error creating: pods \"x-\" is forbidden; change the policy it names, or the \
-             settings of the driver so that they meet it"
+            "DaemonSet n/x cannot create its pods: FailedCreate: Error creating: pods \"x-\" is forbidden; change the policy that the \
+             message names, or change the settings of the driver to meet this policy"
         );
         let long = driver_health("further", &[&refused], &[], &[], &[]).with_refusal(&"ä".repeat(700));
         assert!(
@@ -412,7 +412,7 @@ mod tests {
             (
                 vec![&none],
                 &["worker"][..],
-                Some("DaemonSet n/x wants 0 pods, because none of 1 node takes them; node-worker: it lacks the label role=master"),
+                Some("DaemonSet n/x has no pods, because none of 1 node accepts them; node-worker: it lacks the label role=master"),
             ),
             (vec![&none], &[], None),
             (vec![&none, &some], &["worker"], None),
@@ -433,7 +433,7 @@ mod tests {
             let health = driver_health("further", &objects, &[], &[], &nodes(labels));
             assert_eq!((!health.ready).then_some(health.message.as_str()), expected, "{labels:?}");
             if expected.is_some() {
-                let no_node = expected.is_some_and(|message| message.contains("wants 0 pods"));
+                let no_node = expected.is_some_and(|message| message.contains("has no pods"));
                 assert_eq!(health.reason == Reason::NoEligibleNode, no_node, "{}", health.reason);
             }
         }

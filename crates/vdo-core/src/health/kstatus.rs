@@ -26,7 +26,7 @@ pub fn assess(object: &Object) -> (Verdict, Pods) {
     let seen = object.has_status().then(|| object.number("/status/observedGeneration")).flatten();
     if seen.is_some() && seen != object.number("/metadata/generation") {
         return (
-            Verdict::Waiting(Reason::Progressing, format!("{object} is being taken up by its controller")),
+            Verdict::Waiting(Reason::Progressing, format!("{object} is not yet processed by its controller")),
             Pods::default(),
         );
     }
@@ -82,7 +82,7 @@ fn service(object: &Object) -> Option<String> {
 
 fn budget(object: &Object) -> Option<String> {
     let Some(desired) = object.number("/status/desiredHealthy") else {
-        return Some(format!("{object} is being taken up by its controller"));
+        return Some(format!("{object} is not yet processed by its controller"));
     };
     let healthy = object.number("/status/currentHealthy").unwrap_or(0);
     (healthy < desired).then(|| format!("{object} is not met: {healthy} of {desired} pods are healthy"))
@@ -130,7 +130,7 @@ mod tests {
             (verdict("ConfigMap", json!({}), json!({}), json!({})), "current 0/0"),
             (
                 verdict("Any", json!({}), json!({}), json!({"observedGeneration": 1})),
-                "Progressing Any n/x is being taken up by its controller (0/0)",
+                "Progressing Any n/x is not yet processed by its controller (0/0)",
             ),
             (
                 verdict("Namespace", json!({}), json!({}), json!({"phase": "Terminating"})),
@@ -187,7 +187,7 @@ mod tests {
             ),
             (
                 verdict("PodDisruptionBudget", json!({}), json!({}), json!({})),
-                "Progressing PodDisruptionBudget n/x is being taken up by its controller (0/0)",
+                "Progressing PodDisruptionBudget n/x is not yet processed by its controller (0/0)",
             ),
             (
                 verdict(

@@ -67,7 +67,7 @@ impl fmt::Display for PodFailure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "pod {}/{}", self.namespace, self.pod)?;
         match &self.container {
-            None => write!(f, " finds no node")?,
+            None => write!(f, " cannot be scheduled")?,
             Some(c) => {
                 write!(f, ": container {} {}", c.name, c.state)?;
                 match &c.ended {
@@ -137,7 +137,7 @@ fn of_container(pod: &Object, status: &Value) -> Option<PodFailure> {
     // Up again, until the next time.
     let ready = status.get("ready").and_then(Value::as_bool) == Some(true);
     last.filter(|_| !ready)
-        .map(|end| pod_failure(pod, 2, Some(container("was started again".into(), Some(end))), ""))
+        .map(|end| pod_failure(pod, 2, Some(container("was restarted".into(), Some(end))), ""))
 }
 
 /// An end that was a failure.
@@ -212,7 +212,7 @@ mod tests {
         assert_eq!(say(&[&healthy, &starting]), None);
         assert_eq!(
             say(&[&healthy, &unscheduled]).as_deref(),
-            Some("pod n/p finds no node: 0/4 nodes are available; kubectl describe pod -n n p")
+            Some("pod n/p cannot be scheduled: 0/4 nodes are available; kubectl describe pod -n n p")
         );
         assert_eq!(
             say(&[&unscheduled, &healthy, &crashing]).as_deref(),
@@ -248,7 +248,7 @@ mod tests {
             ),
             (
                 json!({"name": "c", "ready": false, "state": {"running": {}}, "lastState": {"terminated": {"exitCode": 137, "reason": "OOMKilled"}}}),
-                Some("pod n/p: container c was started again, last exit code 137 (OOMKilled)"),
+                Some("pod n/p: container c was restarted, last exit code 137 (OOMKilled)"),
             ),
             (
                 json!({"name": "c", "state": {"terminated": {"exitCode": 255, "reason": "Error"}}}),

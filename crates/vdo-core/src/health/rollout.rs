@@ -138,12 +138,12 @@ fn at_newest(object: &Object, updated: i64, wanted: i64) -> i64 {
 fn rollout(object: &Object, updated: i64, available: i64, pods: Pods) -> Verdict {
     let waiting = |message: String| Verdict::Waiting(Reason::WaitingForPods, message);
     if object.number("/status/observedGeneration") != object.number("/metadata/generation") {
-        return waiting(format!("{object} is being taken up by its controller"));
+        return waiting(format!("{object} is not yet processed by its controller"));
     }
     // Its pods are not even made: an admission policy, a quota, a missing service account.
     if let Some(why) = condition(object, "ReplicaFailure", "True") {
         let remedy = admission_remedy(object.identity(), &why);
-        return Verdict::Waiting(Reason::PodsFailing, format!("{object} cannot make its pods: {why}; {remedy}"));
+        return Verdict::Waiting(Reason::PodsFailing, format!("{object} cannot create its pods: {why}; {remedy}"));
     }
     if let Some(why) = condition(object, "Progressing", "False") {
         return Verdict::Waiting(Reason::PodsFailing, format!("{object} makes no progress: {why}"));
@@ -197,7 +197,7 @@ fn job(object: &Object) -> Verdict {
     match (condition(object, "Failed", "True"), condition(object, "Complete", "True")) {
         (Some(why), _) => Verdict::Waiting(Reason::PodsFailing, format!("{object} failed: {why}")),
         (None, Some(_)) => Verdict::Current,
-        (None, None) => Verdict::Waiting(Reason::WaitingForPods, format!("{object} has not ended yet")),
+        (None, None) => Verdict::Waiting(Reason::WaitingForPods, format!("{object} has not finished yet")),
     }
 }
 
@@ -228,12 +228,12 @@ mod tests {
         let daemon_set = |status| verdict("DaemonSet", json!({}), status);
         let deployment = |status| verdict("Deployment", json!({"replicas": 2}), status);
         for (found, expected) in [
-            (daemon_set(json!({})), "DaemonSet n/x is being taken up by its controller (0/0)"),
+            (daemon_set(json!({})), "DaemonSet n/x is not yet processed by its controller (0/0)"),
             (
                 daemon_set(
                     json!({"observedGeneration": 1, "desiredNumberScheduled": 1, "numberReady": 1, "numberAvailable": 1, "updatedNumberScheduled": 1}),
                 ),
-                "DaemonSet n/x is being taken up by its controller (1/1)",
+                "DaemonSet n/x is not yet processed by its controller (1/1)",
             ),
             (
                 daemon_set(json!({"observedGeneration": 2, "desiredNumberScheduled": 0})),
@@ -278,7 +278,7 @@ mod tests {
                     json!({"observedGeneration": 2, "conditions": [{"type": "ReplicaFailure", "status": "True", "reason": "FailedCreate",
                     "message": "pods \"x\" is forbidden: violates PodSecurity \"restricted:latest\""}]}),
                 ),
-                "Deployment n/x cannot make its pods: FailedCreate: pods \"x\" is forbidden: violates PodSecurity \"restricted:latest\"; let privileged pods into the namespace: kubectl label namespace n pod-security.kubernetes.io/enforce=privileged --overwrite (0/2)",
+                "Deployment n/x cannot create its pods: FailedCreate: pods \"x\" is forbidden: violates PodSecurity \"restricted:latest\"; allow privileged pods in the namespace: kubectl label namespace n pod-security.kubernetes.io/enforce=privileged --overwrite (0/2)",
             ),
             (
                 verdict(
@@ -288,7 +288,7 @@ mod tests {
                 ),
                 "StatefulSet n/x has 0 of 1 pods ready (0/1)",
             ),
-            (verdict("Job", json!({}), json!({})), "Job n/x has not ended yet (0/0)"),
+            (verdict("Job", json!({}), json!({})), "Job n/x has not finished yet (0/0)"),
             (
                 verdict(
                     "Job",

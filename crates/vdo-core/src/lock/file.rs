@@ -66,16 +66,16 @@ pub struct Moved {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum LockError {
     /// It cannot be read.
-    #[error("{FILE} is not understood: {0}")]
+    #[error("{FILE} cannot be read: {0}")]
     Text(String),
     /// It is of another kind, or of a newer version.
-    #[error("{FILE} is of the kind {found}, and {API_VERSION} {KIND} is known")]
+    #[error("{FILE} is of the kind {found}, and this vdoctl reads {API_VERSION} {KIND}")]
     Kind {
         /// What it says.
         found: String,
     },
     /// It was written for another index.
-    #[error("{FILE} was written for the index {expected}, and the one beside it is {found}")]
+    #[error("{FILE} was written for the index {expected}, and the index next to it is {found}")]
     Index {
         /// What it says.
         expected: Digest,
@@ -233,8 +233,8 @@ mod tests {
         for (from, to, said) in [
             ("mirror/v1", "mirror/v2", "mirror/v2"),
             ("MirrorLock", "Else", "Else"),
-            ("digest: sha256:", "digest: md5:", "not understood"),
-            ("kind:", "kind", "not understood"),
+            ("digest: sha256:", "digest: md5:", "cannot be read"),
+            ("kind:", "kind", "cannot be read"),
         ] {
             let error = Lock::parse(text.replacen(from, to, 1).as_bytes(), &index).expect_err(to);
             assert!(error.to_string().contains(said), "{error}");

@@ -21,7 +21,11 @@ pub struct Collision {
 
 impl Remedy for Collision {
     fn remedy(&self) -> Option<Cow<'static, str>> {
-        Some("Mirror their versions to two prefixes: prune one of them with --driver.".into())
+        Some(
+            "Mirror the versions of the two images to two prefixes: \
+             vdoctl mirror prune --driver removes the versions that it does not name."
+                .into(),
+        )
     }
 }
 

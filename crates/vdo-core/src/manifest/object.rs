@@ -32,7 +32,7 @@ pub struct ManifestError {
 
 impl Remedy for ManifestError {
     fn remedy(&self) -> Option<Cow<'static, str>> {
-        Some("Write it there: every Kubernetes object needs apiVersion, kind and metadata.name.".into())
+        Some("Add it to the object: every Kubernetes object needs apiVersion, kind and metadata.name.".into())
     }
 }
 

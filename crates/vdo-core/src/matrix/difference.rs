@@ -213,14 +213,11 @@ fn rules(old: &Index, new: &Index) -> Vec<&'static str> {
     let all = [
         (
             has_other_charts(old, new),
-            "Where a version with another chart is installed, its objects change.",
+            "If an installed version has another chart now, its objects change.",
         ),
-        (old.privileges != new.privileges, "Accounts are checked against other privileges."),
-        (
-            old.preconditions != new.preconditions,
-            "Preconditions of upgrades are described otherwise.",
-        ),
-        (old.vcenter_builds != new.vcenter_builds, "Builds of vCenter are read otherwise."),
+        (old.privileges != new.privileges, "The privileges that accounts need change."),
+        (old.preconditions != new.preconditions, "The preconditions of upgrades change."),
+        (old.vcenter_builds != new.vcenter_builds, "The table of vCenter builds changes."),
     ];
     all.into_iter().filter(|(differs, _)| *differs).map(|(_, what)| what).collect()
 }
@@ -274,7 +271,7 @@ fn versions(old: &Index, new: &Index) -> Vec<(DriverName, DriverVersion, Vec<Str
                     "is new: Kubernetes {}, vSphere {}",
                     after.kubernetes.range, after.vsphere.range
                 )],
-                _ => vec!["is gone".to_owned()],
+                _ => vec!["is removed".to_owned()],
             };
             if !what.is_empty() {
                 all.push((name.clone(), version.clone(), what));
@@ -288,7 +285,7 @@ fn changes(before: &Entry, after: &Entry) -> Vec<String> {
     let mut all = Vec::new();
     if before.state != after.state {
         all.push(match &after.state {
-            State::Good => "is good again".to_owned(),
+            State::Good => "is neither deprecated nor withdrawn any more".to_owned(),
             State::Deprecated(verdict) => format!("is deprecated: {}", verdict.reason),
             State::Withdrawn(verdict) => format!("is withdrawn: {}", verdict.reason),
         });

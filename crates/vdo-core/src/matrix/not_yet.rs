@@ -74,8 +74,8 @@ impl NotYet {
             ..
         } = self;
         let since = match self.since {
-            Some(day) => format!("Kubernetes {kubernetes} was released on {day}, and no version of {driver} names it yet"),
-            None => format!("No version of {driver} names Kubernetes {kubernetes} yet"),
+            Some(day) => format!("Kubernetes {kubernetes} was released on {day}, and no version of {driver} supports it yet"),
+            None => format!("No version of {driver} supports Kubernetes {kubernetes} yet"),
         };
         let risk = match self.role {
             DriverRole::CloudProvider => "new nodes may stay without their addresses and provider IDs",
@@ -84,7 +84,7 @@ impl NotYet {
         };
         let released = self.released.map_or(",".to_owned(), |day| format!(", released on {day},"));
         format!(
-            "{since}: the newest, {newest}{released} supports Kubernetes up to {up_to}. A version of {driver} that names {kubernetes} must be released, and a newer matrix must list it. Until then {newest} can be pinned with allowIncompatible, at your own risk: it was not tested with Kubernetes {kubernetes}, so {risk}, and the operator cannot tell"
+            "{since}: the newest, {newest}{released} supports Kubernetes up to {up_to}. A version of {driver} that supports {kubernetes} must be released, and a newer matrix must list it. Until then {newest} can be pinned with allowIncompatible, at your own risk: it was not tested with Kubernetes {kubernetes}, so {risk}, and the operator cannot detect this"
         )
     }
 }

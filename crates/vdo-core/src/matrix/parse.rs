@@ -23,7 +23,7 @@ pub const INDEX_LIMIT: usize = 12 << 20;
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum IndexError {
     /// They are something else altogether.
-    #[error("this is {0}, and no matrix index")]
+    #[error("this is {0}, not a matrix index")]
     Other(&'static str),
     /// They are not text.
     #[error("the matrix index is not UTF-8 text")]
@@ -32,7 +32,7 @@ pub enum IndexError {
     #[error("the matrix index is neither YAML nor JSON")]
     Yaml(#[source] YamlError),
     /// They are something else, or from another age.
-    #[error("the matrix index says {field}: {found:?}; this build reads {expected}")]
+    #[error("the matrix index has {field}: {found:?}; this build reads {expected}")]
     Foreign {
         /// `apiVersion` or `kind`.
         field: &'static str,
@@ -56,9 +56,9 @@ impl Remedy for IndexError {
         match self {
             Self::Other(_) => Some("Check the address or the file; a login page means that credentials are missing.".into()),
             Self::NotText => Some("Save it as UTF-8.".into()),
-            Self::Yaml(_) => Some("Correct it there; an index is one YAML or JSON document.".into()),
+            Self::Yaml(_) => Some("Correct the index at this place; an index is one YAML or JSON document.".into()),
             Self::Foreign { .. } => Some("Use an index for this version of VDO, or the VDO that reads this one.".into()),
-            Self::Invalid { .. } => Some("Correct it there; vdoctl matrix lint lists every mistake.".into()),
+            Self::Invalid { .. } => Some("Correct the index at this place; vdoctl matrix lint lists every mistake.".into()),
         }
     }
 }

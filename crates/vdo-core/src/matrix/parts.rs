@@ -68,7 +68,7 @@ pub enum PartsError {
         of: usize,
     },
     /// All parts are as the list says, and the file is not.
-    #[error("its file {0} is not what its list says")]
+    #[error("its file {0} does not match its list of files")]
     File(String),
     /// A file is larger than anything of its kind.
     #[error("its file {file} is larger than {limit} bytes")]
@@ -343,7 +343,7 @@ mod tests {
             ("[", "cannot be read"),
             (&*parts.contents.replace("\"version\": 1", "\"version\": 2"), "it has version 2"),
             (&parts.contents.replace("sha256:", "md5:"), "is not a digest"),
-            (&lies, "is not what its list says"),
+            (&lies, "does not match its list of files"),
         ] {
             let found = Shelf::read(text, |name| parts.parts.get(name).cloned()).and_then(|shelf| shelf.file("index.yaml", 1000));
             let found = found.expect_err(said).to_string();

@@ -37,7 +37,7 @@ pub enum Rejection {
         actual: VcenterVersion,
     },
     /// It needs another driver that was not asked for.
-    #[error("needs {driver}, which is not to be installed{}", reason.as_ref().map(|r| format!(": {r}")).unwrap_or_default())]
+    #[error("needs {driver}, which is not requested{}", reason.as_ref().map(|r| format!(": {r}")).unwrap_or_default())]
     Requires {
         /// The other driver.
         driver: DriverName,
@@ -53,10 +53,10 @@ pub enum Rejection {
         reason: Option<String>,
     },
     /// It fits by itself, but not together with any choice of the other drivers.
-    #[error("fits alone, but not together with any version of the other drivers that fits")]
+    #[error("fits by itself, but with no version of the other drivers that fits")]
     Apart,
     /// It cannot do something that is required.
-    #[error("cannot do {feature}, which {by} asks for")]
+    #[error("does not support {feature}, which {by} requires")]
     Feature {
         /// What is required.
         feature: String,
@@ -70,7 +70,7 @@ pub enum Rejection {
         connections: usize,
     },
     /// It can do what is required only with another vCenter.
-    #[error("can do {feature}, which {by} asks for, only with vCenter {supported}, {connection} has {actual}")]
+    #[error("supports {feature}, which {by} requires, only with vCenter {supported}; {connection} has {actual}")]
     FeatureVsphere {
         /// What is required.
         feature: String,
@@ -90,7 +90,7 @@ pub enum Rejection {
     #[error("is not in the mirror")]
     NotMirrored,
     /// No supported steps lead to it from what is installed.
-    #[error("upgrades only from {from} and newer; {installed} is installed, and no version in between fits")]
+    #[error("can replace only {from} and newer; {installed} is installed, and no version in between fits")]
     NoPath {
         /// What is installed.
         installed: DriverVersion,
@@ -272,7 +272,7 @@ impl fmt::Display for NoFit {
                 write!(f, "{driver} is pinned to {pin}, which is not in the matrix")?;
                 if !nearest.is_empty() {
                     let nearest: Vec<String> = nearest.iter().map(ToString::to_string).collect();
-                    write!(f, "; nearest to it there: {}", nearest.join(" and "))?;
+                    write!(f, "; nearest listed versions: {}", nearest.join(" and "))?;
                 }
             }
             Cause::PinRejected { pin, reason, fits } => {

@@ -60,7 +60,7 @@ pub fn is_old(generated: Option<Timestamp>, now: Timestamp) -> Option<String> {
     let age = now.duration_since(generated);
     (age > OLD).then(|| {
         format!(
-            "it is older than six months (generated on {}), so what was released since is not in it",
+            "it is older than six months (generated on {}), so it does not list later releases",
             generated.strftime("%Y-%m-%d")
         )
     })

@@ -307,9 +307,7 @@ fn unpinned<'a>(
     }
     match (query.policy, known) {
         (UpdatePolicy::Disabled, Some((_, Some(entry)))) => Ok(vec![stays(entry, "installed, and updates are disabled")]),
-        (UpdatePolicy::Frozen, Some((_, Some(entry)))) => {
-            Ok(vec![stays(entry, "installed, and nothing is changed by a matrix past its date")])
-        }
+        (UpdatePolicy::Frozen, Some((_, Some(entry)))) => Ok(vec![stays(entry, "installed, and an expired matrix changes nothing")]),
         (UpdatePolicy::Disabled | UpdatePolicy::Frozen, Some((version, None))) => Err(Cause::InstalledUnknown {
             installed: version.clone(),
         }),

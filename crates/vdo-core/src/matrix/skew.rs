@@ -31,7 +31,7 @@ pub fn apart(index: &Index, query: &Query<'_>, resolution: &Resolution) -> BTree
             let broken = || {
                 let there = stays.from.as_ref()?;
                 let need = needs(other, there, name).into_iter().find(|need| !need.accepts(&pick.version))?;
-                Some(format!("version {there}, which stays meanwhile, requires {need}"))
+                Some(format!("version {there}, which remains installed for now, requires {need}"))
             };
             if let Some(why) = unmet.or_else(broken) {
                 apart.insert((name.clone(), other.clone()), why);

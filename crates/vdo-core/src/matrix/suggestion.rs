@@ -42,13 +42,13 @@ pub(super) fn suggestion(
         Cause::PinRejected { fits: Some(_), .. } => Some("Remove the pin, or set allowIncompatible to insist on it".to_owned()),
         Cause::PinRejected { .. } => Some("Set allowIncompatible to insist on it".to_owned()),
         Cause::InstalledUnknown { .. } if request.is_some_and(|request| request.held.is_some()) => {
-            Some("It goes on when a maintenance window opens; pin a listed version, to let it be managed before".to_owned())
+            Some("The driver is changed when a maintenance window opens; pin a listed version to have the driver managed before".to_owned())
         }
         Cause::InstalledUnknown { installed } => {
             let mut older = rejected.iter().filter(|other| matches!(other.reason, Rejection::Downgrade { .. }));
             let pin = match older.next() {
                 Some(other) => format!("{} to go back to it", other.version),
-                None => "a listed version to change to that one".to_owned(),
+                None => "a listed version to change to it".to_owned(),
             };
             Some(format!("Bring a matrix that lists {installed}, or pin {pin}"))
         }
@@ -122,7 +122,7 @@ fn change(driver: &Driver, entry: &Entry, reason: &Rejection, constraints: &Cons
         Rejection::Requires { driver, .. } => format!("Installing {driver} too would let {version} be installed"),
         Rejection::RequiresVersion { needs, .. } => format!("With {needs} {version} could be installed"),
         Rejection::Downgrade { .. } => format!("Pin {version} to go back to it"),
-        Rejection::Unmet { what, .. } => format!("{version} can be installed when this is seen to: {what}"),
+        Rejection::Unmet { what, .. } => format!("{version} can be installed when this is done: {what}"),
         Rejection::NotMirrored => format!("{version} can be installed when the mirror has it: vdoctl mirror pull"),
         Rejection::NoPath { installed, from } => {
             let between = between(driver, installed, from, entry)?;

@@ -165,7 +165,7 @@ impl Proposal {
 pub fn without_vcenter() -> String {
     let (namespace, name) = CLOUD_CONFIG;
     format!(
-        "{} names none, and ConfigMap {namespace}/{name} none either",
+        "{} names none, and ConfigMap {namespace}/{name} names none either",
         at("spec.platformSpec.vsphere.vcenters")
     )
 }

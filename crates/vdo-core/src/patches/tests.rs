@@ -177,11 +177,11 @@ fn patch_that_does_not_apply_is_refused_and_says_what_there_is() {
         (json(json!({"op": "add", "path": "/spec/a"})), "jsonPatch[0]: it has no value"),
         (
             json(json!({"op": "copy", "path": "/spec/a", "from": "/spec/b"})),
-            "jsonPatch[0]: there is nothing at from",
+            "jsonPatch[0]: there is no value at the path in from",
         ),
         (
             controller(test),
-            "jsonPatch[0]: another value is at /spec/template/spec/containers/0/name",
+            "jsonPatch[0]: the value at /spec/template/spec/containers/0/name is another one",
         ),
         (
             pod(json!({"dnsPolicy": null})),
@@ -271,7 +271,7 @@ fn patch_never_changes_identity_ownership_or_the_set_of_containers() {
         ),
         (
             patch("ClusterRole", None, json!({"rules": []})),
-            "an administrator brings this kind",
+            "an administrator creates objects of this kind",
         ),
         (patch("Secret", None, json!({"data": {"a": "b"}})), "Secrets are not patched"),
     ] {

@@ -88,7 +88,7 @@ pub fn left_running<'a>(inventory: &'a ById<Entry>, live: &ById<Object>, desired
 /// Why an object that is not desired any more stays, if it was adopted or belongs to a driver that was.
 pub(super) fn stays(id: &ObjectId, entry: &Entry, live: &Object, is_desired: bool, left: &BTreeSet<&str>) -> Option<String> {
     if left.contains(entry.driver.as_str()) {
-        return Some(format!("{} was installed before VDO, and goes on without it", entry.driver));
+        return Some(format!("{} was installed before VDO, and keeps running without VDO", entry.driver));
     }
     let from = adopted_from(live)?;
     (!is_desired || SHARED.contains(&id.kind())).then(|| format!("it was adopted from {from}"))

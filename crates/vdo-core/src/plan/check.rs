@@ -68,7 +68,7 @@ type Broken = Result<(), String>;
 impl<'a> Walk<'a> {
     fn step(&mut self, step: &'a Step) -> Broken {
         if self.committed {
-            return Err("a step follows the narrowing of the inventory".into());
+            return Err("a step follows the step that removes objects from the inventory".into());
         }
         match step {
             Step::SetFinalizer | Step::Store { .. } => Ok(()),
@@ -97,7 +97,7 @@ impl<'a> Walk<'a> {
         self.applied.insert(driver);
         if self.deleted.contains(driver) {
             return Err(format!(
-                "{id} would be written after something was deleted, so its predecessor would be gone unproven"
+                "{id} would be written after an object of its driver was deleted, so the old version would be removed before the new one works"
             ));
         }
         if !self.recorded.contains(id) {
@@ -115,9 +115,7 @@ impl<'a> Walk<'a> {
             return Err(format!("{id} would be replaced, which is not safe for its kind"));
         }
         if uid.is_empty() || self.is_another(id, uid) {
-            return Err(format!(
-                "{id} would be replaced, and it is another instance than the one in the inventory"
-            ));
+            return Err(format!("{id} would be replaced, and its UID is not the UID in the inventory"));
         }
         self.reach(id, wave, "replaced")
     }
@@ -126,7 +124,7 @@ impl<'a> Walk<'a> {
         self.deleted.insert(driver);
         if self.applied.contains(driver) {
             return Err(format!(
-                "{id} would be deleted while something is being written, so its successor is unproven"
+                "{id} would be deleted while objects of its driver are written, so the old version would be removed before the new one works"
             ));
         }
         if self.wanted.contains(id) {
@@ -139,9 +137,7 @@ impl<'a> Walk<'a> {
             return Err(format!("{id} would be deleted without its UID"));
         }
         if self.is_another(id, uid) {
-            return Err(format!(
-                "{id} is another instance than the one in the inventory and would be deleted"
-            ));
+            return Err(format!("{id} would be deleted, and its UID is not the UID in the inventory"));
         }
         if PROTECTED.contains(&id.kind()) {
             return Err(format!("{id} holds data and would be deleted"));
@@ -160,7 +156,7 @@ impl<'a> Walk<'a> {
     fn commit(&mut self, new: &Inventory) -> Broken {
         self.committed = true;
         if !self.applied.is_empty() || !self.deleted.is_empty() {
-            return Err("the inventory would be narrowed before it is known what became of the other steps".into());
+            return Err("objects would be removed from the inventory before the results of the other steps are known".into());
         }
         let mut recorded = self.wanted.iter().filter(|id| self.recorded.contains(*id));
         match recorded.find(|id| !new.objects.contains_key(*id)) {

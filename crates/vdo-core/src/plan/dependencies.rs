@@ -92,7 +92,7 @@ impl Plan {
             _ => None,
         })?;
         let id = object.id();
-        let message = format!("{id} is tried on the server when {definition} exists, before it is written");
+        let message = format!("the server-side dry run of {id} waits until {definition} exists");
         Some(Skip { id, message })
     }
 }
@@ -302,7 +302,7 @@ mod tests {
             .collect();
         assert_eq!(
             said,
-            ["X x is tried on the server when CustomResourceDefinition xs.g exists, before it is written"]
+            ["the server-side dry run of X x waits until CustomResourceDefinition xs.g exists"]
         );
     }
 }

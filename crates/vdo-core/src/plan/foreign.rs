@@ -99,7 +99,8 @@ fn foreigner(desired: &[Desired], object: &Object, apply_set: &str) -> Option<Fo
     }
     if object.name() == ORIGINAL_OPERATOR && object.kind() == "Deployment" {
         let idle = object.number("/spec/replicas") == Some(0) || object.is_terminating();
-        let message = format!("{object} is the original VDO operator, which would undo what this one does; scale it to 0 or delete it");
+        let message =
+            format!("{object} is the original VDO operator, which would undo the changes of this operator; scale it to 0 or delete it");
         return desired.first().filter(|_| !idle).and_then(|d| because(&d.driver, message));
     }
     let installed = Installed::of(object);
@@ -150,16 +151,16 @@ fn in_the_way(object: &Object, driver: &str, evidence: Option<&Evidence>, whose:
     let evidence = evidence.map(|evidence| format!(" ({evidence})")).unwrap_or_default();
     if Moving::of(object).is_some() {
         return Some(format!(
-            "{object} is moved to VDO and its pods are not gone yet{evidence}; go on with: {GO_ON}; the way back: {GO_ON} --undo"
+            "{object} is being moved to VDO and its pods still exist{evidence}; continue with: {GO_ON}; undo with: {GO_ON} --undo"
         ));
     }
     match (whose, is_in_place) {
         (Ownership::Foreign { who }, _) => Some(format!(
-            "{object} belongs to {who}, which keeps it as it is{evidence}; remove {what} there, or leave {field} out of the VDOConfig"
+            "{object} belongs to {who}, which reverts changes to it{evidence}; remove {what} there, or leave {field} out of the VDOConfig"
         )),
         (Ownership::Adoptable { how }, false) => Some(format!(
             "{object} runs {what} in another place{evidence}, made by {how}; vdoctl adopt shows its settings; move it with: {GO_ON}, or remove it with: {}; \
-             to let it stay, leave {field} out of the VDOConfig",
+             to keep it, leave {field} out of the VDOConfig",
             removal(object, driver, how)
         )),
         (Ownership::Adoptable { .. } | Ownership::Ours, _) => None,
@@ -280,7 +281,7 @@ mod tests {
                 "kube-system",
                 "controller",
                 &json!({"replicas": 0, "annotations": {MOVED: r#"{"phase":"stopping","before":{"/replicas":3}}"#}}),
-                "vsphere-csi: Deployment kube-system/controller is moved to VDO and its pods are not gone yet",
+                "vsphere-csi: Deployment kube-system/controller is being moved to VDO and its pods still exist",
             ),
             (
                 "Deployment",
@@ -295,7 +296,7 @@ mod tests {
                 "kube-system",
                 "controller",
                 &json!({"replicas": 3, "annotations": {MOVED: r#"{"phase":"stopped","before":{"/replicas":3}}"#}}),
-                "vsphere-csi: Deployment kube-system/controller is moved to VDO and its pods are not gone yet",
+                "vsphere-csi: Deployment kube-system/controller is being moved to VDO and its pods still exist",
             ),
             (
                 "Deployment",
@@ -319,7 +320,7 @@ mod tests {
                 &none,
                 "vsphere-cpi: StatefulSet kube-system/ccm runs the cloud provider in another place (image registry.example.com/cloud-provider-vsphere:v1.34.0), \
                  made by a manager that left no mark; vdoctl adopt shows its settings; move it with: vdoctl adopt --move, or remove it with: \
-                 kubectl --namespace kube-system scale statefulset ccm --replicas 0; to let it stay, leave spec.cloudProvider out",
+                 kubectl --namespace kube-system scale statefulset ccm --replicas 0; to keep it, leave spec.cloudProvider out",
             ),
             ("DaemonSet", "kube-system", "vsphere-csi-node", &none, ""),
             ("Deployment", "shop", "else", &none, ""),

@@ -192,7 +192,7 @@ impl Plan {
             Some(Wait {
                 driver: driver.to_owned(),
                 reason: Reason::WaitingForDriver,
-                message: format!("{driver} waits for {other}, which cannot go on: {why}"),
+                message: format!("{driver} waits for {other}, which is not changed now: {why}"),
             })
         })
     }

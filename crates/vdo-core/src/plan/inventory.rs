@@ -68,7 +68,7 @@ pub struct InventoryError {
 pub(super) enum Damage {
     #[error("the list of objects is not a list")]
     Text(#[source] serde_json::Error),
-    #[error("its part {0} is not what was stored; another user changed it")]
+    #[error("another user changed its part {0}")]
     Changed(String),
     #[error("its history cannot be read")]
     History(#[source] serde_json::Error),
@@ -79,7 +79,8 @@ pub(super) enum Damage {
 /// An inventory that the API server would not take.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "the inventory in Secret {name} would have {size} bytes, and the API server takes {most}; the largest part is what is kept of driver {driver}; nothing was changed",
+    "the inventory in Secret {name} would have {size} bytes, and the API server takes {most}; \
+     driver {driver} needs the largest part; nothing was changed",
     most = Inventory::MOST
 )]
 pub struct InventoryTooLarge {

@@ -108,7 +108,7 @@ pub(super) fn prune(plan: &mut Plan, input: &Input<'_>, wanted: &Ids) -> Vec<(St
     for (id, entry, live, why) in released {
         plan.skipped.push(Skip {
             id: id.clone(),
-            message: format!("{id} stays and is no longer ours: {why}"),
+            message: format!("{id} stays and is no longer managed by VDO: {why}"),
         });
         let step = Step::Release {
             id: id.clone(),
@@ -135,7 +135,7 @@ fn successor(plan: &Plan, input: &Input<'_>, driver: &str) -> Gate {
     Gate::Waits(Wait {
         driver: driver.to_owned(),
         reason: Reason::Progressing,
-        message: format!("{driver} is pruned when everything else of it is applied and healthy"),
+        message: format!("objects of {driver} that are no longer needed are pruned when its other objects are applied and healthy"),
     })
 }
 
@@ -177,7 +177,7 @@ fn deletions(
             continue;
         }
         let unknown = || {
-            let message = format!("{id} is deleted once it is known what depends on it");
+            let message = format!("{id} is deleted when the operator has checked which objects depend on it");
             (is_guarded(id) && !observed.held.contains_key(id)).then(|| Gate::Waits(wait(Reason::Deleting, message)))
         };
         let below = || {
@@ -208,7 +208,7 @@ fn in_use(observed: &Observed) -> Option<Gate> {
         Some(volumes) if volumes.count == 0 => None,
         Some(volumes) => Some(Gate::Refused(wait(Reason::VolumesInUse, volumes.to_string()))),
         None => {
-            let message = "the driver is removed once it is known which volumes it has".to_owned();
+            let message = "the driver is removed when the operator has checked which volumes use it".to_owned();
             Some(Gate::Waits(wait(Reason::Deleting, message)))
         }
     }
@@ -247,7 +247,7 @@ enum Verdict {
 fn verdict(id: &ObjectId, entry: &Entry, live: &Object, kept: Option<String>, observed: &Observed, apply_set: &str) -> Verdict {
     let stays = |why: &str| Verdict::Stays(format!("{id} stays: {why}"));
     if !is_owned(live, apply_set) {
-        return stays("it no longer has our labels, so another manager owns it now");
+        return stays("it no longer has the labels of VDO, so another manager owns it now");
     }
     if entry.uid.as_deref().is_some_and(|uid| uid != live.uid()) {
         return stays("another user deleted and recreated it");

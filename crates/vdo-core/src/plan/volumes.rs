@@ -74,12 +74,12 @@ impl Volumes {
 
 impl fmt::Display for Volumes {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let verb = if self.count == 1 { "is" } else { "are" };
+        let verb = if self.count == 1 { "exists" } else { "exist" };
         let more = self.count - self.named.len();
         let more = if more > 0 { format!(" and {more} more") } else { String::new() };
         write!(
             f,
-            "the storage driver stays, because {} of {CSI_DRIVER} {verb} there: {}{more}; delete or migrate them, \
+            "the storage driver stays, because {} of {CSI_DRIVER} still {verb}: {}{more}; delete or migrate them, \
              or set the annotation {REMOVE_DESPITE_VOLUMES}=true on the VDOConfig to remove the driver and leave them as they are",
             self.counted(),
             self.named.join(", ")
@@ -99,10 +99,13 @@ mod tests {
     #[test]
     fn volumes_message_counts_in_words() {
         for (count, text) in [
-            (1, "because 1 volume or snapshot of csi.vsphere.vmware.com is there: pv-1; delete"),
+            (
+                1,
+                "because 1 volume or snapshot of csi.vsphere.vmware.com still exists: pv-1; delete",
+            ),
             (
                 2,
-                "because 2 volumes or snapshots of csi.vsphere.vmware.com are there: pv-1 and 1 more; delete",
+                "because 2 volumes or snapshots of csi.vsphere.vmware.com still exist: pv-1 and 1 more; delete",
             ),
         ] {
             let volumes = Volumes {

@@ -15,7 +15,7 @@ pub(super) fn connections(conditions: &mut Conditions, report: &Report) -> Optio
         conditions.keep(
             ConditionType::ConnectionsReady,
             Reason::NotChecked,
-            "no vSphere connection has been looked at yet",
+            "no vSphere connection has been checked yet",
         );
         return None;
     }
@@ -63,7 +63,7 @@ pub(super) fn drivers(conditions: &mut Conditions, report: &Report) {
     for known in drivers::KNOWN {
         match driver(known.name, report) {
             Some((holds, reason, message)) => conditions.set(known.condition, holds, reason, message),
-            None => conditions.keep(known.condition, Reason::NotChecked, "not looked at yet"),
+            None => conditions.keep(known.condition, Reason::NotChecked, "not checked yet"),
         }
     }
 }
@@ -77,11 +77,15 @@ pub(super) fn driver(name: &str, report: &Report) -> Option<(Option<bool>, Reaso
     let ready = |d: &DriverReport| d.health.as_ref().is_some_and(|h| h.ready);
     Some(match report.drivers.iter().find(|d| d.name == name) {
         None if report.uninstalling() => (Some(false), Reason::Deleting, format!("{short} is removed")),
-        None if removing => (None, Reason::Removed, format!("{short} is removed, as its managementState says")),
+        None if removing => (
+            None,
+            Reason::Removed,
+            format!("{short} is removed, because its managementState is Removed"),
+        ),
         None => match failure {
             Some(failure) => (Some(false), failure.reason, failure.message.clone()),
             None if report.drivers.is_empty() => return None,
-            None => (None, Reason::NotRequested, format!("{short} is not asked for")),
+            None => (None, Reason::NotRequested, format!("{short} is not requested")),
         },
         Some(_) if removing => {
             let message = wait.map_or_else(|| format!("{short} is being removed"), |wait| wait.message.clone());

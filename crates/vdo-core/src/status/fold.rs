@@ -1,14 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The next status of a VDOConfig from the last one and the report of a reconcile, with Reconciling, Stalled and drift.
 
+use super::Report;
 use super::conditions::{connections, drivers};
 use super::confirmed::last_confirmed;
 use super::preconditions::preconditions;
 use super::progress::{is_over, waiting_since};
-use super::ready::{Summary, running, summary};
+use super::ready::{activity, running, summary};
 use super::rows::{count, driver, nodes, vcenter};
-use super::{Failure, Report};
-use crate::plan::Wait;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use vdo_api::api::{
     Class, ConditionType, Conditions, DriftStatus, Health, InventoryStatus, KubernetesStatus, NextAttempt, Reason, VDOConfigStatus,
@@ -108,7 +107,7 @@ fn parts(old: &VDOConfigStatus, report: &Report, now: &Time) -> VDOConfigStatus 
 fn upgradeable(conditions: &mut Conditions, report: &Report) {
     match &report.upgradeable {
         Some(next) => conditions.set(ConditionType::Upgradeable, Some(next.fits), next.reason, next.message.clone()),
-        None => conditions.keep(ConditionType::Upgradeable, Reason::NotChecked, "not looked at yet"),
+        None => conditions.keep(ConditionType::Upgradeable, Reason::NotChecked, "not checked yet"),
     }
 }
 
@@ -119,7 +118,7 @@ fn options(conditions: &mut Conditions, old: &VDOConfigStatus, report: &Report) 
         Some(ignored) if ignored.is_empty() => {}
         Some(ignored) => conditions.set(OPTIONS, Some(false), Reason::OptionNotSupported, ignored.join("; ")),
         None if Conditions::find(&old.conditions, OPTIONS).is_none() => {}
-        None => conditions.keep(OPTIONS, Reason::NotChecked, "not looked at yet"),
+        None => conditions.keep(OPTIONS, Reason::NotChecked, "not checked yet"),
     }
 }
 
@@ -135,39 +134,7 @@ fn newer(conditions: &mut Conditions, old: &VDOConfigStatus, report: &Report) {
             conditions.set(AVAILABLE, Some(true), first.reason, all);
         }
         None if report.uninstalling() || Conditions::find(&old.conditions, AVAILABLE).is_none() => {}
-        None => conditions.keep(AVAILABLE, Reason::NotChecked, "not looked at yet"),
-    }
-}
-
-/// Reconciling and Stalled, of which never both are True. What is stuck is so by a failure, or for want of an approval.
-fn activity(
-    conditions: &mut Conditions,
-    report: &Report,
-    (failure, approval): (Option<&Failure>, Option<&Wait>),
-    summary: &Summary,
-    over: Option<&Time>,
-) {
-    let (working, stuck) = (ConditionType::Reconciling, ConditionType::Stalled);
-    let terminal = failure.filter(|t| t.class == Class::Terminal);
-    if let Some(wait) = approval {
-        conditions.set(working, Some(false), wait.reason, wait.message.clone());
-    } else if report.paused.is_some() {
-        conditions.set(working, Some(false), Reason::Paused, "management is paused; nothing is written");
-    } else if summary.ready != Some(true) && terminal.is_none() && over.is_none() {
-        conditions.set(working, Some(true), summary.reason, summary.message.clone());
-    } else {
-        conditions.set(working, Some(false), Reason::Idle, "nothing is under way");
-    }
-    let known = terminal
-        .map(|t| (t.reason, &t.message))
-        .or(approval.map(|w| (w.reason, &w.message)));
-    match (known, over) {
-        (Some((reason, message)), _) => conditions.set(stuck, Some(true), reason, message.clone()),
-        (None, Some(since)) => {
-            let message = format!("nothing has moved on since {}: {}", since.0, summary.message);
-            conditions.set(stuck, Some(true), Reason::DeadlineExceeded, message);
-        }
-        (None, None) => conditions.set(stuck, Some(false), Reason::Idle, "nothing is stuck"),
+        None => conditions.keep(AVAILABLE, Reason::NotChecked, "not checked yet"),
     }
 }
 

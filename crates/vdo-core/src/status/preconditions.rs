@@ -15,7 +15,7 @@ pub(super) fn preconditions(conditions: &mut Conditions, report: &Report) {
     for kind in ConditionType::PRECONDITIONS {
         match worst(&found, *kind) {
             Some(p) => conditions.set(p.kind, p.holds, p.reason, p.message.clone()),
-            None => conditions.keep(*kind, Reason::NotChecked, "not looked at yet"),
+            None => conditions.keep(*kind, Reason::NotChecked, "not checked yet"),
         }
     }
 }
@@ -72,7 +72,7 @@ fn initialized(cluster: &Cluster) -> Precondition {
             let later = if node.other_provider().is_some() {
                 ""
             } else {
-                " and gets it later"
+                " and follows later"
             };
             format!("{} {why}{later}", node.name)
         })
@@ -104,7 +104,7 @@ fn network(cluster: &Cluster) -> Precondition {
             let names: Vec<&str> = without.iter().take(NAMED).map(|n| n.name.as_str()).collect();
             let more = without.len().saturating_sub(NAMED);
             let message = format!(
-                "the pod network is not ready on {} of {} nodes: {}{}; {} says {}; look at the pods of the network plugin there",
+                "the pod network is not ready on {} of {} nodes: {}{}; node {} reports {}; check the pods of the network plugin there",
                 without.len(),
                 cluster.nodes.len(),
                 names.join(", "),

@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The Ready condition and the health word of a VDOConfig: which failure, wait or driver is reported first.
+//! The conditions Ready, Reconciling and Stalled, and the health word of a VDOConfig: which failure, wait or driver is reported first.
 
 use super::conditions::state;
 use super::preconditions::hindrance;
 use super::rows::tri;
 use super::{DriverReport, Failure, Report};
 use crate::drivers::short;
-use vdo_api::api::{Class, Health, Reason, VDOConfigStatus};
+use crate::plan::Wait;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
+use vdo_api::api::{Class, ConditionType, Conditions, Health, Reason, VDOConfigStatus};
 
 /// The Ready condition and the one word.
 pub(super) struct Summary {
@@ -25,6 +27,38 @@ pub(super) fn summary(report: &Report, failure: Option<&Failure>, connections: O
         .or_else(|| disconnected(report, connections))
         .or_else(|| unhealthy(report))
         .unwrap_or_else(|| healthy(report))
+}
+
+/// Reconciling and Stalled, of which never both are True. What is stuck is so by a failure, or for want of an approval.
+pub(super) fn activity(
+    conditions: &mut Conditions,
+    report: &Report,
+    (failure, approval): (Option<&Failure>, Option<&Wait>),
+    summary: &Summary,
+    over: Option<&Time>,
+) {
+    let (working, stuck) = (ConditionType::Reconciling, ConditionType::Stalled);
+    let terminal = failure.filter(|t| t.class == Class::Terminal);
+    if let Some(wait) = approval {
+        conditions.set(working, Some(false), wait.reason, wait.message.clone());
+    } else if report.paused.is_some() {
+        conditions.set(working, Some(false), Reason::Paused, "management is paused; nothing is written");
+    } else if summary.ready != Some(true) && terminal.is_none() && over.is_none() {
+        conditions.set(working, Some(true), summary.reason, summary.message.clone());
+    } else {
+        conditions.set(working, Some(false), Reason::Idle, "no change is in progress");
+    }
+    let known = terminal
+        .map(|t| (t.reason, &t.message))
+        .or(approval.map(|w| (w.reason, &w.message)));
+    match (known, over) {
+        (Some((reason, message)), _) => conditions.set(stuck, Some(true), reason, message.clone()),
+        (None, Some(since)) => {
+            let message = format!("no progress since {}: {}", since.0, summary.message);
+            conditions.set(stuck, Some(true), Reason::DeadlineExceeded, message);
+        }
+        (None, None) => conditions.set(stuck, Some(false), Reason::Idle, "nothing is stuck"),
+    }
 }
 
 fn not_ready(health: Health, reason: Reason, message: String) -> Summary {
@@ -61,7 +95,7 @@ fn asked(report: &Report) -> Option<Summary> {
             ready: Some(true),
             health: Health::Healthy,
             reason: Reason::Removed,
-            message: "the drivers are removed, as managementState says".into(),
+            message: "the drivers are removed, because managementState is Removed".into(),
         });
     }
     if report.paused.is_some()

@@ -55,7 +55,7 @@ fn sides(observed: &Observed, index: &Index<'_>, attachment: &Attachment) -> Str
     let listed = handle.zip(observed.registered.as_ref());
     let listed = listed.map(|(handle, registered)| match registered.get(handle) {
         Some(listed) => format!("volume {:?}", quoted(&listed.name)),
-        None => "no volume of this handle".to_owned(),
+        None => "no volume with this handle".to_owned(),
     });
     let machine = observed.machines.get(node).map(|machine| format!("the node is {}", machine.text()));
     let vcenter: Vec<String> = listed.into_iter().chain(machine).collect();

@@ -117,9 +117,18 @@ fn window_that_cannot_be_read_is_named_with_what_is_wrong() {
         ),
         (window("0 2 * * *", "1h", "Mars/Olympus"), "there is no time zone \"Mars/Olympus\""),
         (window("0 2 * * *", "1h", ""), "there is no time zone \"\""),
-        (window("0 2 * * *", "0s", "UTC"), "duration \"0s\" is no time longer than zero"),
-        (window("0 2 * * *", "-1h", "UTC"), "duration \"-1h\" is no time longer than zero"),
-        (window("0 2 * * *", "soon", "UTC"), "duration \"soon\" is no time longer than zero"),
+        (
+            window("0 2 * * *", "0s", "UTC"),
+            "duration \"0s\" is not a duration longer than zero",
+        ),
+        (
+            window("0 2 * * *", "-1h", "UTC"),
+            "duration \"-1h\" is not a duration longer than zero",
+        ),
+        (
+            window("0 2 * * *", "soon", "UTC"),
+            "duration \"soon\" is not a duration longer than zero",
+        ),
         (
             window("0 2 30 2 *", "1h", "UTC"),
             "schedule \"0 2 30 2 *\" never opens, or not within four years",

@@ -25,7 +25,7 @@ pub enum LayoutError {
         source: std::io::Error,
     },
     /// It is of another version.
-    #[error("{} does not say version 1.0.0, the only one that is known", path.display())]
+    #[error("{} does not have version 1.0.0, the only supported version", path.display())]
     Version {
         /// The file.
         path: PathBuf,
@@ -40,7 +40,7 @@ pub enum LayoutError {
         source: std::io::Error,
     },
     /// A document is not what it should be.
-    #[error("{what} is not understood")]
+    #[error("{what} cannot be parsed")]
     Json {
         /// Its file, or its type and digest.
         what: String,
@@ -82,15 +82,15 @@ impl Remedy for LayoutError {
             Self::None { .. } | Self::Version { .. } => Some("Name a folder that holds oci-layout, index.json and blobs.".into()),
             Self::Io { source, .. } => Some(match source.kind() {
                 std::io::ErrorKind::StorageFull | std::io::ErrorKind::QuotaExceeded => {
-                    "Free some space, and run the command again: what is complete stays.".into()
+                    "Free some space, and run the command again; complete files are kept.".into()
                 }
                 std::io::ErrorKind::ReadOnlyFilesystem | std::io::ErrorKind::PermissionDenied => {
                     "Check that you may read and write there, or name another folder.".into()
                 }
-                _ => "Copy or pull what is missing again.".into(),
+                _ => "Copy or pull the missing files again.".into(),
             }),
             Self::Json { .. } | Self::TooLarge { .. } | Self::Archive { .. } => Some("Build or copy the layout again.".into()),
-            Self::Busy { .. } => Some("Run the command again when the other one is through.".into()),
+            Self::Busy { .. } => Some("Run the command again when the other vdoctl has finished.".into()),
             Self::Blob(error) => error.remedy(),
         }
     }

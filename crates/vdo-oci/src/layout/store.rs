@@ -42,7 +42,10 @@ impl Store {
                 })
                 .collect();
             let Some(parts) = parts.into_iter().collect::<Option<Vec<_>>>() else {
-                return Err(damaged(format!("it names {}, which is outside of it", name.display())));
+                return Err(damaged(format!(
+                    "it contains the path {}, which is outside of the archive",
+                    name.display()
+                )));
             };
             let name = parts.join("/");
             match entry.header().entry_type() {
@@ -55,7 +58,7 @@ impl Store {
                 return Err(damaged(format!("it ends in the middle of {name}")));
             }
             if files.insert(name.clone(), (start, size)).is_some() {
-                return Err(damaged(format!("it has {name} twice")));
+                return Err(damaged(format!("it contains {name} twice")));
             }
         }
         Ok(Self::Tar {

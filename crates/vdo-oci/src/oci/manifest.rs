@@ -78,7 +78,7 @@ impl Manifest {
                 return Err(format!("the file {path:?}, which is outside of its folder"));
             }
             if !paths.insert(path.clone()) {
-                return Err(format!("two files {path:?}"));
+                return Err(format!("two files named {path:?}"));
             }
             all.push((path, layer.clone()));
         }

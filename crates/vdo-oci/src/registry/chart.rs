@@ -44,17 +44,17 @@ pub async fn pull_chart(registry: &Registry, from: &Reference, limit: usize) -> 
     let manifest = fetched.manifest()?;
     let wrong = |found: String| {
         let fault = Fault::Kind {
-            expected: "a chart of Helm",
+            expected: "a Helm chart",
             found,
         };
         RegistryError::new(format!("{from} cannot be used"), fault)
     };
     if manifest.config.media_type != media::HELM_CONFIG {
-        return Err(wrong(format!("of the type {:?}", manifest.config.media_type)));
+        return Err(wrong(format!("an artifact of the type {:?}", manifest.config.media_type)));
     }
     let mut packages = manifest.layers.iter().filter(|layer| layer.media_type == media::HELM_CHART);
     let (Some(package), None) = (packages.next(), packages.next()) else {
-        return Err(wrong("an artifact without a package, or with several".into()));
+        return Err(wrong("an artifact without a chart package or with several packages".into()));
     };
     let bytes = registry.blob_bytes(&from.repository, package, limit).await?;
     Ok((fetched.descriptor, bytes))

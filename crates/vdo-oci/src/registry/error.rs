@@ -29,7 +29,7 @@ pub enum Fault {
     #[error(transparent)]
     Blob(#[from] BlobError),
     /// The service for tokens does not give one.
-    #[error("{realm} gives no token for it")]
+    #[error("the token service {realm} issued no token")]
     Token {
         /// The service, without what follows its path.
         realm: String,
@@ -38,19 +38,19 @@ pub enum Fault {
         source: WebError,
     },
     /// Anyone on the way could read the credentials.
-    #[error("the registry sends its clients to {0} for a token, which is not https; nothing was sent there")]
+    #[error("the token service of the registry is {0}, which is not https; nothing was sent there")]
     Realm(String),
     /// The registry sends its clients far away for a token, and no one has allowed that.
-    #[error("the registry sends its clients to {host} for a token, which is in another domain; the credentials were not sent there")]
+    #[error("the token service of the registry is {host}, which is in another domain; the credentials were not sent there")]
     FarRealm {
         /// The host of the service.
         host: String,
     },
     /// It is something else, such as a login page in front.
-    #[error("what answers is not a registry: {0}")]
+    #[error("the server does not answer like a registry: {0}")]
     NotRegistry(String),
     /// It is another kind of artifact.
-    #[error("it is {found}, and not {expected}")]
+    #[error("expected {expected}, found {found}")]
     Kind {
         /// What was asked for.
         expected: &'static str,
@@ -58,7 +58,7 @@ pub enum Fault {
         found: String,
     },
     /// Another publisher was faster.
-    #[error("{}; another publisher writes there as well", moved(before.as_ref(), found.as_ref()))]
+    #[error("{}; another publisher writes to the same tag", moved(before.as_ref(), found.as_ref()))]
     Moved {
         /// What was there when the publisher began.
         before: Option<Digest>,
@@ -66,7 +66,7 @@ pub enum Fault {
         found: Option<Digest>,
     },
     /// An upload cannot go on.
-    #[error("the registry has {has} bytes of an upload, of which {sent} were sent")]
+    #[error("the registry has stored {has} bytes of an upload, but {sent} bytes were sent")]
     Upload {
         /// What it has.
         has: u64,
@@ -74,16 +74,16 @@ pub enum Fault {
         sent: u64,
     },
     /// An upload is not there any more, so it has to begin once more.
-    #[error("the registry has forgotten the upload")]
+    #[error("the registry no longer has the upload")]
     Forgotten,
 }
 
 fn moved(before: Option<&Digest>, found: Option<&Digest>) -> String {
     match (before, found) {
-        (None, Some(found)) => format!("the tag leads to {found} now, and led nowhere before"),
-        (Some(before), None) => format!("the tag leads nowhere now, and led to {before} before"),
-        (Some(before), Some(found)) => format!("the tag leads to {found} now, and led to {before} before"),
-        (None, None) => "the tag leads nowhere, although it was written".into(),
+        (None, Some(found)) => format!("the tag now points to {found}, and did not exist before"),
+        (Some(before), None) => format!("the tag no longer exists, and pointed to {before} before"),
+        (Some(before), Some(found)) => format!("the tag now points to {found}, and pointed to {before} before"),
+        (None, None) => "the tag does not exist, although it was written".into(),
     }
 }
 
@@ -169,16 +169,16 @@ impl Remedy for RegistryError {
         let of_web = |error: &WebError| match error {
             WebError::Status { code, .. } => match *code {
                 StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN => {
-                    "Check the credentials for this registry, and that they may do this in this repository."
+                    "Check the credentials for this registry and their rights in this repository."
                 }
-                StatusCode::NOT_FOUND => "Correct the reference, or publish it there.",
+                StatusCode::NOT_FOUND => "Correct the reference, or publish the artifact there.",
                 StatusCode::TOO_MANY_REQUESTS => "Wait, and try again.",
                 StatusCode::PROXY_AUTHENTICATION_REQUIRED => "Put the credentials of the proxy into HTTPS_PROXY.",
-                _ => "Look into the log of the registry, and try again.",
+                _ => "Check the log of the registry, and try again.",
             },
             WebError::Asked(_) => "Check the address, the proxy and the certificate authorities.",
             WebError::Access(_) => "Correct the credentials for this registry.",
-            WebError::Redirect(_) => "Name the registry that it leads to, if you trust it.",
+            WebError::Redirect(_) => "Use the registry that the redirect leads to, if you trust that registry.",
             WebError::TooLarge { .. } | WebError::TooSlow { .. } | WebError::Damaged => {
                 "Check that the registry is the right one, and try again."
             }
@@ -192,13 +192,13 @@ impl Remedy for RegistryError {
         Some(Cow::Borrowed(match &*self.fault {
             Fault::Web(error) => of_web(error),
             Fault::Token { source, .. } => of_web(source),
-            Fault::Blob(_) => "Publish it again; what is in the registry was changed.",
+            Fault::Blob(_) => "Publish the artifact again; its content in the registry was changed.",
             // Named above, with its host.
             Fault::FarRealm { .. } => return None,
-            Fault::Realm(_) => "Ask who runs the registry for a service for tokens by https.",
-            Fault::NotRegistry(_) => "Check the address, and whether something in front of the registry wants a login.",
+            Fault::Realm(_) => "Ask the administrator of the registry for a token service with https.",
+            Fault::NotRegistry(_) => "Check the address, and whether a proxy in front of the registry requires a login.",
             Fault::Kind { .. } => "Correct the reference.",
-            Fault::Moved { .. } => "Read what is there now, and publish again on top of it.",
+            Fault::Moved { .. } => "Pull the current content of the tag, and publish again on top of it.",
             Fault::Upload { .. } | Fault::Forgotten => "Try again.",
         }))
     }

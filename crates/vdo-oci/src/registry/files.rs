@@ -157,7 +157,7 @@ pub fn layers(from: &Reference, fetched: &Fetched, artifact_type: &'static str) 
     };
     let manifest = fetched.manifest()?;
     if manifest.kind() != artifact_type {
-        return Err(wrong(format!("of the type {:?}", manifest.kind())));
+        return Err(wrong(format!("an artifact of the type {:?}", manifest.kind())));
     }
-    manifest.files().map_err(|problem| wrong(format!("one with {problem}")))
+    manifest.files().map_err(|problem| wrong(format!("an artifact with {problem}")))
 }

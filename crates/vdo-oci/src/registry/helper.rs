@@ -29,10 +29,10 @@ struct Answer {
 pub async fn ask(helper: &str, host: &str) -> Result<Option<Login>, AccessError> {
     let is_name = !helper.is_empty() && helper.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.'));
     if !is_name {
-        return Err(AccessError::new(format!("{helper:?} is not a name of a program for credentials")));
+        return Err(AccessError::new(format!("{helper:?} is not a valid name of a credential helper")));
     }
     let name = format!("docker-credential-{helper}");
-    let failed = |why: String| AccessError::new(format!("{name} has not said the login for {host}: {why}"));
+    let failed = |why: String| AccessError::new(format!("{name} did not return the login for {host}: {why}"));
     let server = if host == "docker.io" { "https://index.docker.io/v1/" } else { host };
     let run = async {
         let mut child = Command::new(vdo_system::program(&name))
@@ -58,7 +58,7 @@ pub async fn ask(helper: &str, host: &str) -> Result<Option<Login>, AccessError>
             false => Err(failed(format!("it ended with {}", output.status))),
         };
     }
-    let answer: Answer = from_json(text.expose()).map_err(|_| failed("its answer is not understood".into()))?;
+    let answer: Answer = from_json(text.expose()).map_err(|_| failed("its answer cannot be parsed".into()))?;
     let secret = Secret::new(answer.secret);
     Ok(Some(match answer.username.as_str() {
         "<token>" => Login::Identity(secret),

@@ -75,7 +75,7 @@ impl Keychain {
     pub fn parse(name: &str, text: &Secret) -> Result<Self, AccessError> {
         // The error of the parser could repeat a password.
         let file: File = from_json(text.expose())
-            .map_err(|error| AccessError::new(format!("{name} is not a configuration of Docker (line {})", error.line())))?;
+            .map_err(|error| AccessError::new(format!("{name} is not a valid Docker configuration (line {})", error.line())))?;
         let mut logins = BTreeMap::new();
         for (key, entry) in file.auths {
             if let Some(login) = entry.login(name, &key)? {

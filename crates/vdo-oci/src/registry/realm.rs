@@ -51,7 +51,7 @@ pub fn host(text: &str) -> Result<String, AccessError> {
         .filter(|_| !text.contains(['/', '@', ':', '?', '#', '*']));
     named
         .map(str::to_owned)
-        .ok_or_else(|| AccessError::new(format!("{text:?} is not the name of a host; write for example auth.example.com")))
+        .ok_or_else(|| AccessError::new(format!("{text:?} is not a host name; write for example auth.example.com")))
 }
 
 /// Whether a service may see the credentials for a registry: on the same host, in the same domain, known to belong to it, or `allowed`.
@@ -166,7 +166,7 @@ mod tests {
         ] {
             let named = allowed(&Access::new([(TOKEN_REALMS.to_owned(), text.to_owned())]));
             let error = named.expect_err(text).to_string();
-            assert!(error.contains("is not the name of a host"), "{error}");
+            assert!(error.contains("is not a host name"), "{error}");
         }
         assert_eq!(
             allowed(&Access::new([(TOKEN_REALMS.to_owned(), " A.test \n\n".to_owned())])),

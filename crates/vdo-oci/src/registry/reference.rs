@@ -20,7 +20,7 @@ pub struct Reference {
 
 /// The text is not a reference.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("{text:?} names nothing in a registry: {problem}")]
+#[error("{text:?} is not a valid registry reference: {problem}")]
 pub struct ParseReferenceError {
     text: String,
     problem: &'static str,
@@ -114,10 +114,12 @@ impl FromStr for Reference {
             None => (rest, None),
         };
         if !repository.split('/').all(is_component) || host.len() + repository.len() > NAME {
-            return Err(wrong("a repository has small letters, digits, and between them . _ - and /"));
+            return Err(wrong(
+                "a repository name has only small letters and digits, separated by . _ - or /",
+            ));
         }
         if tag.is_some_and(|tag| !is_tag(tag)) {
-            return Err(wrong("a tag has up to 128 letters, digits, dots, hyphens and underscores"));
+            return Err(wrong("a tag has at most 128 letters, digits, dots, hyphens and underscores"));
         }
         Ok(Self {
             host: host.to_owned(),

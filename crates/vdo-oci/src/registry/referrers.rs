@@ -56,7 +56,7 @@ impl Registry {
         let repository = subject.repository.as_str();
         let failed = |fault| {
             RegistryError::new(
-                format!("what belongs to {digest} of {}/{repository} cannot be listed", self.host()),
+                format!("the referrers of {digest} in {}/{repository} cannot be listed", self.host()),
                 fault,
             )
         };
@@ -104,7 +104,7 @@ impl Registry {
             if tries == TRIES {
                 return Err(RegistryError::new(
                     format!("{tag} cannot be written"),
-                    Fault::NotRegistry("it does not keep what is written".into()),
+                    Fault::NotRegistry("it does not store the written tag".into()),
                 ));
             }
             tries += 1;

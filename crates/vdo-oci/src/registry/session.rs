@@ -105,7 +105,7 @@ impl Registry {
     /// A token, and for how long it is sent.
     async fn token(&self, realm: &str, service: Option<&str>, scope: &str) -> Result<(Secret, Duration), Fault> {
         let plain = self.0.options.plain_http;
-        let mut url = Url::parse(realm).map_err(|_| Fault::NotRegistry(format!("it names {realm:?} as its service for tokens")))?;
+        let mut url = Url::parse(realm).map_err(|_| Fault::NotRegistry(format!("it names {realm:?} as its token service")))?;
         if url.scheme() != "https" && !(plain && url.scheme() == "http") {
             return Err(Fault::Realm(web::shown(&url)));
         }
@@ -153,6 +153,6 @@ impl Registry {
             return Err(failed(refused(clock, response, super::error::said).await));
         }
         let body = Secret::new(String::from_utf8_lossy(&clock.read(response, TOKEN).await.map_err(failed)?).into_owned());
-        token::read(&body).ok_or_else(|| failed(WebError::Asked("its answer holds none".into())))
+        token::read(&body).ok_or_else(|| failed(WebError::Asked("the answer contains no token".into())))
     }
 }

@@ -29,7 +29,7 @@ impl Registry {
     pub async fn upload(&self, repository: &str) -> Result<Upload, RegistryError> {
         let fault = match self.begin_upload(repository, "blobs/uploads/").await? {
             Some(upload) => return Ok(upload),
-            None => Fault::NotRegistry("it says that nothing was stored".into()),
+            None => Fault::NotRegistry("it reports that nothing was stored".into()),
         };
         Err(RegistryError::new(writing(self, repository), fault))
     }

@@ -25,7 +25,7 @@ pub enum TransferError {
         source: Box<TransferError>,
     },
     /// It is not there for a platform.
-    #[error("{reference} is not there for {}; it is for {}", wanted.join(", "), known.join(", "))]
+    #[error("{reference} is not available for {}; it is available for {}", wanted.join(", "), known.join(", "))]
     Platform {
         /// The image.
         reference: String,
@@ -35,7 +35,7 @@ pub enum TransferError {
         known: Vec<String>,
     },
     /// A layer that its publisher gives out elsewhere.
-    #[error("{reference} has a layer that its registry does not give out (of the type {media_type})")]
+    #[error("the registry of {reference} does not provide one of its layers (type {media_type})")]
     Foreign {
         /// The image.
         reference: String,
@@ -54,7 +54,7 @@ pub enum TransferError {
         limit: usize,
     },
     /// A manifest is of an unknown kind.
-    #[error("{reference} is of the type {media_type:?}, which is not understood")]
+    #[error("{reference} has the unknown media type {media_type:?}")]
     Kind {
         /// The image.
         reference: String,
@@ -62,7 +62,7 @@ pub enum TransferError {
         media_type: String,
     },
     /// A manifest is not what its type says.
-    #[error("{reference} has a manifest that is not understood")]
+    #[error("a manifest of {reference} cannot be parsed")]
     Json {
         /// The image.
         reference: String,
@@ -81,9 +81,9 @@ impl Remedy for TransferError {
             Self::Platform { .. } => {
                 Some("Name platforms of this image with --platform, or leave out --platform to take all of them.".into())
             }
-            Self::Foreign { .. } => Some("Leave out its platform: name those that you need, for example --platform linux/amd64.".into()),
+            Self::Foreign { .. } => Some("Name only the platforms that you need, for example --platform linux/amd64.".into()),
             Self::TooMany { .. } | Self::Kind { .. } | Self::Json { .. } => {
-                Some("Ask the publisher of the image; nothing of it is used.".into())
+                Some("Ask the publisher of the image; the image is not used.".into())
             }
         }
     }

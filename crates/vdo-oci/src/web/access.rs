@@ -104,7 +104,7 @@ impl Access {
         // It is going to be a Secret in the cluster.
         let data: BTreeMap<String, String> = known.map(|(key, value)| (key.clone(), STANDARD.encode(value.expose()))).collect();
         match data.is_empty() {
-            true => Err(wrong(format!("there is none of the files {}", FILES.join(", ")))),
+            true => Err(wrong(format!("none of the files {} exists", FILES.join(", ")))),
             false => Ok(data),
         }
     }
@@ -123,8 +123,8 @@ impl Access {
                 format!("Basic {}", STANDARD.encode(format!("{user}:{password}")))
             }
             (None, None, Some(token)) => format!("Bearer {token}"),
-            (Some(_), None, None) => return Err(wrong("there is a username, and no password")),
-            (None, Some(_), None) => return Err(wrong("there is a password, and no username")),
+            (Some(_), None, None) => return Err(wrong("there is a username, but no password")),
+            (None, Some(_), None) => return Err(wrong("there is a password, but no username")),
             (_, _, Some(_)) => {
                 return Err(wrong(
                     "there are a bearerToken and a username or password; only one of them can be sent",
@@ -133,7 +133,7 @@ impl Access {
         };
         match value.bytes().all(|byte| (0x20..0x7f).contains(&byte)) {
             true => Ok(Some(Secret::new(value))),
-            false => Err(wrong("bearerToken has characters that no header can have")),
+            false => Err(wrong("bearerToken has characters that no HTTP header can have")),
         }
     }
 
@@ -152,7 +152,7 @@ impl Access {
                 let mut roots = RootCertStore::empty();
                 for certificate in certificates("ca.crt", authorities.expose())? {
                     let added = roots.add(certificate);
-                    added.map_err(|error| wrong(format!("ca.crt has something that is not a certificate: {error}")))?;
+                    added.map_err(|error| wrong(format!("ca.crt contains an invalid certificate: {error}")))?;
                 }
                 builder.with_root_certificates(roots)
             }
@@ -174,8 +174,8 @@ impl Access {
                 let identity = builder.with_client_auth_cert(certificates("tls.crt", chain.expose())?, key);
                 identity.map_err(|error| wrong(format!("tls.crt and tls.key cannot be used: {error}")))
             }
-            (Some(_), None) => Err(wrong("there is a tls.crt, and no tls.key")),
-            (None, Some(_)) => Err(wrong("there is a tls.key, and no tls.crt")),
+            (Some(_), None) => Err(wrong("there is a tls.crt, but no tls.key")),
+            (None, Some(_)) => Err(wrong("there is a tls.key, but no tls.crt")),
         }
     }
 }
@@ -207,7 +207,7 @@ mod tests {
             (&[("username", "u")], Err("no password")),
             (&[("password", "p4ss")], Err("no username")),
             (&[("username", "a:b"), ("password", "p4ss")], Err("colon")),
-            (&[("bearerToken", "t0\nken")], Err("no header")),
+            (&[("bearerToken", "t0\nken")], Err("HTTP header")),
             (
                 &[("username", "u"), ("password", "p4ss"), ("bearerToken", "t0ken")],
                 Err("only one"),

@@ -14,7 +14,7 @@ pub(super) const REDIRECTS: usize = 5;
 #[derive(Debug, thiserror::Error)]
 pub enum WebError {
     /// The credentials cannot be used.
-    #[error("the credentials for it cannot be used: {0}")]
+    #[error("the credentials cannot be used: {0}")]
     Access(#[from] AccessError),
     /// It could not be asked, or broke off.
     #[error("{0}")]
@@ -33,13 +33,13 @@ pub enum WebError {
     #[error("{0}")]
     Redirect(#[from] Led),
     /// It sends more than anything of its kind has.
-    #[error("the answer is larger than {limit} bytes, so it was broken off")]
+    #[error("the answer is larger than {limit} bytes, so the download was stopped")]
     TooLarge {
         /// The limit.
         limit: usize,
     },
     /// It sends too slowly.
-    #[error("the answer came too slowly: {bytes} bytes in {seconds} s, so it was broken off")]
+    #[error("the answer came too slowly: {bytes} bytes in {seconds} s, so the download was stopped")]
     TooSlow {
         /// What had come.
         bytes: u64,
@@ -61,7 +61,7 @@ pub enum Led {
         to: String,
     },
     /// What is sent may hold what only the server itself should have.
-    #[error("the server redirects what it is sent to {to}, which is another server")]
+    #[error("the server redirects the upload to another server, {to}")]
     Elsewhere {
         /// Where to, without what follows the path.
         to: String,
@@ -82,11 +82,11 @@ impl Remedy for WebError {
                 }
                 StatusCode::PROXY_AUTHENTICATION_REQUIRED => "Put the credentials of the proxy into HTTPS_PROXY.".into(),
                 StatusCode::NOT_FOUND | StatusCode::GONE => "Correct the address, or publish the file there.".into(),
-                _ => "Look into the log of the server; it is asked again.".into(),
+                _ => "Check the log of the server; the request is retried automatically.".into(),
             },
-            Self::Redirect(_) => "Name the address that it leads to, if you trust it.".into(),
+            Self::Redirect(_) => "Use the address that the redirect leads to, if you trust that address.".into(),
             Self::TooLarge { .. } | Self::TooSlow { .. } | Self::Damaged => {
-                "Check that the server is the right one; it is asked again.".into()
+                "Check that the server is the right one; the request is retried automatically.".into()
             }
         })
     }
@@ -109,9 +109,9 @@ impl From<reqwest::Error> for WebError {
 pub(super) fn chain(error: reqwest::Error) -> String {
     let error = error.without_url();
     let what = if error.is_connect() {
-        "it cannot be reached"
+        "the server cannot be reached"
     } else {
-        "it did not answer properly"
+        "the server did not answer properly"
     };
     let mut text = what.to_owned();
     let mut cause = std::error::Error::source(&error);

@@ -146,11 +146,11 @@ pub enum ConfigMapsError {
     Missing(ConfigMaps),
     /// The list is a ConfigMap, as former versions wrote it, and no keys are trusted.
     #[error(
-        "its list of files is a ConfigMap, which is believed only with --matrix-keys, because who may write ConfigMaps shall not choose what runs"
+        "its list of files is a ConfigMap, which is accepted only with --matrix-keys: the right to write ConfigMaps must not decide what runs"
     )]
     Unproven(ConfigMaps),
     /// They are where the operator may not look.
-    #[error("it is in another namespace than the operator, which reads ConfigMaps of {namespace} only")]
+    #[error("it is in another namespace than the operator; the operator reads ConfigMaps of {namespace} only")]
     Elsewhere {
         /// The ConfigMaps.
         place: ConfigMaps,
@@ -158,7 +158,7 @@ pub enum ConfigMapsError {
         namespace: String,
     },
     /// They are in a cluster, and none was read.
-    #[error("it is in a cluster, and no cluster was read")]
+    #[error("it is in a cluster, but this command reads no cluster")]
     NotRead,
     /// Their parts are not whole.
     #[error(transparent)]
@@ -176,7 +176,7 @@ impl Remedy for ConfigMapsError {
                 };
                 Some(format!("Run vdoctl matrix load FOLDER {place} to load it there.").into())
             }
-            Self::NotRead => Some("Name a folder here.".into()),
+            Self::NotRead => Some("Name a folder instead.".into()),
             Self::Parts(error) => error.remedy(),
         }
     }

@@ -70,7 +70,7 @@ impl RegistrySource {
         let index = file(INDEX).ok_or_else(|| {
             let fault = Fault::Kind {
                 expected: media::MATRIX,
-                found: format!("one without the file {INDEX}"),
+                found: format!("an artifact without the file {INDEX}"),
             };
             RegistryError::new(format!("{self} cannot be used"), fault)
         })?;

@@ -51,10 +51,10 @@ pub enum RepositoryError {
     #[error("the matrix index is not trusted")]
     RolledBack(#[from] RolledBack),
     /// The cluster names a source that is none.
-    #[error("the source of the matrix is not named properly")]
+    #[error("the source of the matrix is not valid")]
     Misnamed(#[from] SettingsError),
     /// The source was not asked yet.
-    #[error("{0} was not asked for the matrix yet; it is asked when this operator leads")]
+    #[error("the matrix was not read from {0} yet; the operator reads it once it is the leader")]
     NotYet(String),
 }
 
@@ -89,7 +89,7 @@ impl Remedy for RepositoryError {
             Self::Signature(error) => error.remedy(),
             Self::RolledBack(RolledBack { found, .. }) => Some(
                 format!(
-                    "Publish an index with a higher version. If the publisher means version {found}, accept it with kubectl annotate --overwrite \
+                    "Publish an index with a higher version. If version {found} is intended, accept it with kubectl annotate --overwrite \
                      -n NAMESPACE vdoconfig NAME vdo.vmware.com/accept-matrix-version={found}."
                 )
                 .into(),

@@ -97,8 +97,8 @@ impl Named {
         let place = self.places().into_iter().find(|place| !place.may && place.text.is_some())?;
         let text = place.text.filter(|text| counts.as_ref() != Some(text))?;
         Some(format!(
-            "{} names {text}, which is not followed, because who may write ConfigMaps shall not choose what runs; to follow it: vdoctl \
-             configure matrix {}",
+            "{} names the source {text}, which is ignored: the right to write ConfigMaps must not decide what runs; to use this source: \
+             vdoctl configure matrix {}",
             place.origin,
             shell_word(&text)
         ))
@@ -174,7 +174,7 @@ pub struct SettingsError {
 
 impl Remedy for SettingsError {
     fn remedy(&self) -> Option<Cow<'static, str>> {
-        Some("Correct it there; it is read again at once.".into())
+        Some("Correct the source there; the operator reads it again at once.".into())
     }
 }
 

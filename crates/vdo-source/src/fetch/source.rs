@@ -249,7 +249,7 @@ mod tests {
             ("https://", "is not an address"),
             ("configmap://matrix", "write configmap://NAMESPACE/NAME"),
             ("https://user:secret@vdo.example.com/index.yaml", "credentials"),
-            ("https://vdo.example.com/index.yaml#part", "without #"),
+            ("https://vdo.example.com/index.yaml#part", "must not contain #"),
             ("oci://registry.example.com/matrix", "names no tag"),
             ("oci://registry.example.com/Matrix:1", "small letters"),
             ("oci://user:secret@registry.example.com/matrix:1", "credentials"),

@@ -50,7 +50,7 @@ impl Web {
             return Err("an address must not hold credentials; put them into --matrix-credentials".into());
         }
         if url.fragment().is_some() {
-            return Err("the address of a matrix is one without #".into());
+            return Err("the address of a matrix must not contain #".into());
         }
         Ok(Self {
             url,
@@ -70,7 +70,7 @@ impl Web {
             (Answer::Same { .. }, None) => {
                 return Err(self.failed(
                     &self.url,
-                    WebError::Asked("the server says that what we do not have is unchanged".into()),
+                    WebError::Asked("the server reports an unchanged index, although no index was read before".into()),
                 ));
             }
             (

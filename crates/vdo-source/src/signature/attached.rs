@@ -133,7 +133,7 @@ fn signer<'a>(keys: &'a PublicKeys, bundle: &Value, manifest: &Digest) -> Result
         .dsse_envelope
         .ok_or_else(|| wrong("the bundle has no envelope with a statement"))?;
     if envelope.payload_type != PAYLOAD {
-        return Err(wrong("the envelope holds something else than a statement of in-toto"));
+        return Err(wrong("the envelope contains no in-toto statement"));
     }
     let payload = STANDARD
         .decode(&envelope.payload)
@@ -148,7 +148,7 @@ fn signer<'a>(keys: &'a PublicKeys, bundle: &Value, manifest: &Digest) -> Result
     let key = key.ok_or_else(|| keys.not_trusted())?;
     let statement: Statement = from_json(&payload).map_err(|error| SignatureError::Unreadable(format!("as a statement: {error}")))?;
     if statement.kind != STATEMENT || statement.predicate_type != PREDICATE {
-        return Err(wrong("the statement does not say that something is signed"));
+        return Err(wrong("it is not a signature statement"));
     }
     let is_manifest = |subject: &Subject| subject.digest.get("sha256").is_some_and(|digest| *digest == manifest.hex());
     match statement.subject.iter().any(is_manifest) {

@@ -92,7 +92,7 @@ impl Signature {
     pub fn parse(text: &[u8]) -> Result<Self, SignatureError> {
         let wrong = |why: &str| SignatureError::Unreadable(why.to_owned());
         if text.len() > LIMIT {
-            return Err(wrong("it is larger than any signature"));
+            return Err(wrong("it is too large for a signature"));
         }
         let text = text.trim_ascii();
         if !text.starts_with(b"{") {

@@ -117,7 +117,7 @@ impl PublicKeys {
                     plain(block.tag())
                 )));
             }
-            let key = PublicKey::from_der(block.contents()).ok_or_else(|| wrong("one is neither ECDSA on P-256 nor Ed25519"))?;
+            let key = PublicKey::from_der(block.contents()).ok_or_else(|| wrong("one key is neither ECDSA on P-256 nor Ed25519"))?;
             if !keys.contains(&key) {
                 keys.push(key);
             }
@@ -125,7 +125,7 @@ impl PublicKeys {
         match keys.len() {
             0 => Err(wrong("there is none")),
             1..=MANY => Ok(Self(keys)),
-            _ => Err(wrong("there are more than 64")),
+            _ => Err(wrong("there are more than 64 keys")),
         }
     }
 

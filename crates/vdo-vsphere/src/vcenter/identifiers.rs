@@ -34,7 +34,7 @@ pub fn identifier(text: &str) -> Result<String, String> {
     let id = text.trim();
     match !id.is_empty() && id.len() <= MAX_IDENTIFIER && id.chars().all(|c| c.is_ascii_graphic()) {
         true => Ok(id.to_owned()),
-        false => Err(format!("it calls something {:?}, which is not an identifier", plain(id))),
+        false => Err(format!("it contains the id {:?}, which is not an identifier", plain(id))),
     }
 }
 
@@ -51,7 +51,7 @@ pub fn segment(id: &str) -> Result<&str, String> {
     let good = |c: char| c.is_ascii_alphanumeric() || matches!(c, ':' | '-' | '_' | '.');
     match id.len() < 200 && id.starts_with(|c: char| c.is_ascii_alphanumeric()) && id.chars().all(good) {
         true => Ok(id),
-        false => Err(format!("it names a tag {:?}", plain(id))),
+        false => Err(format!("it contains the tag id {:?}, which is not valid", plain(id))),
     }
 }
 

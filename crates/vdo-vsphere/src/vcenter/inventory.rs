@@ -83,7 +83,7 @@ pub async fn read(caller: &mut Caller<'_>) -> Result<Inventory, SessionError> {
     let created = caller.call(Method::CreateContainerView, &views, &arguments).await?;
     let view = created
         .child("returnval")
-        .ok_or_else(|| "it made no view".to_owned())
+        .ok_or_else(|| "it names no view".to_owned())
         .and_then(reference)
         .map_err(|because| caller.session.malformed(because))?;
     drop(created);
@@ -192,7 +192,7 @@ pub async fn pages<T: Send + 'static>(
         let token = identifier(&token).map_err(|because| caller.session.malformed(because))?;
         (method, arguments) = (Method::ContinueRetrievePropertiesEx, element("token", &token));
     }
-    let endless = format!("it goes on for more than {MAX_PAGES} pages");
+    let endless = format!("it has more than {MAX_PAGES} pages");
     Err(caller.session.malformed(endless).into())
 }
 

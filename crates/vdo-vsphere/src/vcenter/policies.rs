@@ -57,7 +57,7 @@ async fn services(caller: &mut Caller<'_>) -> Result<[ManagedObject; 2], Session
     let content = caller.call(Method::PbmRetrieveServiceContent, &service, "").await?;
     let part = |name: &str| {
         let found = content.child("returnval").and_then(|content| content.child(name));
-        let found = found.ok_or_else(|| format!("it does not say where the {name} of its storage policies is"));
+        let found = found.ok_or_else(|| format!("it does not name the {name} of its storage policies"));
         found.and_then(reference).map_err(|because| caller.session.malformed(because))
     };
     Ok([part("profileManager")?, part("placementSolver")?])

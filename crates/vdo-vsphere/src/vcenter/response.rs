@@ -66,7 +66,7 @@ impl Session {
             return Ok(Err(Fault { text, ..fault }));
         }
         if first.namespace != operation.place.namespace || !first.name.ends_with("Response") {
-            return Err(self.malformed(format!("its answer to {} is another", operation.name)));
+            return Err(self.malformed(format!("its answer to {} is of another type", operation.name)));
         }
         Ok(Ok((first, taken)))
     }

@@ -324,7 +324,7 @@ impl Session {
         let part = |name: &str| {
             let found = content
                 .child(name)
-                .ok_or_else(|| self.malformed(format!("it does not say where its {name} is")))?;
+                .ok_or_else(|| self.malformed(format!("it does not name its {name}")))?;
             reference(found).map_err(|because| self.malformed(because))
         };
         let service = Service {

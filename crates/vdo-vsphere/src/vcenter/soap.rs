@@ -42,7 +42,7 @@ pub(super) async fn about(endpoint: &Endpoint, budget: &Budget, answer: Answer) 
     let status = answer.status;
     match status {
         300..=399 => return Err(not_vcenter("it redirects /sdk to another place, which is not followed")),
-        404 | 405 | 410 | 501 => return Err(not_vcenter("it has nothing at /sdk")),
+        404 | 405 | 410 | 501 => return Err(not_vcenter("it has no service at /sdk")),
         _ => {}
     }
     let read = offload(endpoint, budget, move |work| {

@@ -76,8 +76,8 @@ impl RestCall for Call<'_> {
         match self {
             Self::Login => "the REST login",
             Self::Logout => "the REST logout",
-            Self::Categories | Self::Category(_) => "the question for tag categories",
-            Self::TagsOf(_) | Self::Tag(_) | Self::Attached(_) | Self::ObjectsOf(_) => "the question for tags",
+            Self::Categories | Self::Category(_) => "the request for tag categories",
+            Self::TagsOf(_) | Self::Tag(_) | Self::Attached(_) | Self::ObjectsOf(_) => "the request for tags",
         }
     }
 

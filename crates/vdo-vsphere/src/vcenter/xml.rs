@@ -162,7 +162,7 @@ pub fn parse_each<T>(
             Event::CData(part) => push(&mut open, &part, &mut kept)?,
             Event::GeneralRef(reference) => push_reference(&mut open, &reference, &mut kept)?,
             Event::DocType(_) => return Err("it declares a DOCTYPE, which SOAP forbids".into()),
-            Event::Eof => return Err("it ends in the middle".into()),
+            Event::Eof => return Err("it is incomplete".into()),
             Event::Empty(_) | Event::Comment(_) | Event::Decl(_) | Event::PI(_) => {}
         }
     }
@@ -331,10 +331,10 @@ mod tests {
         let prefixes = format!("<a{prefixes}/>");
         let long_name = format!("<a></{}>", "b".repeat(1 << 20));
         for (text, reason) in [
-            ("", "ends in the middle"),
+            ("", "it is incomplete"),
             ("hello", "outside"),
             ("<a><b></a>", "not XML"),
-            ("<a><b>", "ends in the middle"),
+            ("<a><b>", "it is incomplete"),
             ("<q:a/>", "prefix"),
             ("<!DOCTYPE a [<!ENTITY x 'xx'>]><a>&x;</a>", "DOCTYPE"),
             ("<a>&x;</a>", "entity"),

@@ -127,7 +127,7 @@ fn storage(requirements: &Requirements, readings: &Readings, shared: &[SharedDat
     let shared: BTreeSet<&String> = shared.iter().flat_map(|one| &one.datastores).collect();
     let named = match named {
         0 => "no datastore or policy is named",
-        _ => "every datastore and policy that is named exists",
+        _ => "all datastores and policies that are named exist",
     };
     let shared = vdo_api::types::count(shared.len(), "datastore");
     Check::passed(kind, format!("{named}; the hosts of the nodes share {shared}"))

@@ -44,7 +44,7 @@ pub(super) fn add_checks_before_login(report: &mut ConnectionReport, inspection:
     for (check, kind) in STAGES {
         let (status, why) = failed.clone();
         report.checks.push(match check.cmp(&failed_at) {
-            std::cmp::Ordering::Less if !asked => Check::unknown(kind, "not asked yet"),
+            std::cmp::Ordering::Less if !asked => Check::unknown(kind, "not checked yet"),
             std::cmp::Ordering::Less => Check::passed(kind, reached(kind)),
             std::cmp::Ordering::Equal => Check::failed(kind, status, why.reason, why.message, why.remedy),
             std::cmp::Ordering::Greater => Check::unknown(kind, "an earlier check failed"),
@@ -87,7 +87,7 @@ fn is_vcenter(facts: &VcenterFacts, index: Option<&Index>) -> Check {
         Some(true),
         Reason::VersionNotInMatrix,
         format!("{}: no driver in the compatibility matrix knows vCenter {version}", facts.full_name),
-        "Use a newer matrix, or a vCenter that vdoctl matrix show lists; what runs goes on.",
+        "Use a newer matrix, or a vCenter that vdoctl matrix show lists; installed drivers keep running.",
     )
 }
 
@@ -104,7 +104,7 @@ fn trusted(certificate: &CertificateFacts, now: Timestamp) -> Check {
         Some(true),
         Reason::CertificateExpiresSoon,
         format!("{print}, which {verb} at {end}"),
-        "Renew it in vCenter under Administration, Certificates; where the connection has a thumbprint, write down the new one.",
+        "Renew it in vCenter under Administration, Certificates; if the connection has a thumbprint, set the new thumbprint there.",
     )
 }
 

@@ -98,7 +98,7 @@ fn no_policy(name: &str, named_in: &str, existing: &[Policy]) -> Finding {
 }
 
 fn none(what: &str, name: &str, named_in: &str, existing: &[&str]) -> String {
-    format!("there is no {what} {name:?}, as {named_in} says; {}", hint(name, existing))
+    format!("{what} {name:?}, which {named_in} names, does not exist; {}", hint(name, existing))
 }
 
 fn unusable(datastore: &Datastore, vsan: bool, named_in: &str) -> Option<Finding> {
@@ -109,7 +109,7 @@ fn unusable(datastore: &Datastore, vsan: bool, named_in: &str) -> Option<Finding
         return Some(Finding::new(
             Reason::DatastoreNotVsan,
             format!("datastore {path}, which {named_in} names for file volumes, is of type {kind}"),
-            "Name a vSAN datastore with file service, or none to use all.",
+            "Name a vSAN datastore with file service, or name no datastore to use all vSAN datastores.",
         ));
     }
     let because = if !datastore.accessible || datastore.hosts.is_empty() {
@@ -141,7 +141,7 @@ fn hint(wanted: &str, existing: &[&str]) -> String {
     match (near.is_empty(), existing.is_empty()) {
         (false, _) => format!("did you mean {}?", name_list(&near)),
         (true, false) => format!("there are: {}", name_list(existing)),
-        (true, true) => "the user sees none at all".into(),
+        (true, true) => "the user can see none".into(),
     }
 }
 
@@ -212,8 +212,8 @@ pub fn no_shared_datastore(shared: &[SharedDatastores]) -> Option<Finding> {
         segment => format!(" of {segment}"),
     };
     let culprit = match empty.emptied_by.as_str() {
-        "" => format!("not even without one of them: {}", name_list(&empty.hosts)),
-        host => format!("without host {host} there would be some"),
+        "" => format!("also without any single one of these hosts: {}", name_list(&empty.hosts)),
+        host => format!("without host {host} the other hosts would share datastores"),
     };
     Some(Finding::new(
         Reason::NoSharedDatastore,
@@ -221,7 +221,7 @@ pub fn no_shared_datastore(shared: &[SharedDatastores]) -> Option<Finding> {
             "no datastore is reached by all {} hosts{of} that nodes run on; {culprit}",
             empty.hosts.len()
         ),
-        "Mount a datastore on all of them, or set topologyCategories and tag the hosts that share one.",
+        "Mount a datastore on all of these hosts, or set topologyCategories and tag the hosts that share a datastore.",
     ))
 }
 
@@ -233,7 +233,7 @@ pub fn no_file_service(requirements: &Requirements, file_service: Option<&Result
     (is_missing && requirements.others == 0).then(|| {
         Finding::new(
             Reason::NoFileService,
-            "file volumes are configured, and no cluster of this vCenter has the vSAN file service: a claim of a file volume will stay Pending",
+            "file volumes are configured, and no cluster of this vCenter has the vSAN file service: claims of file volumes will stay Pending",
             "Enable it in vCenter: Configure, vSAN, Services, File Service of a vSAN cluster. Or take fileVolumes and the file-share classes out of the VDOConfig.",
         )
     })
@@ -294,11 +294,11 @@ mod tests {
         assert_eq!(reported(url.trim_end_matches('/'), false, good()), "");
         assert_eq!(
             reported("ds:///vmfs/volumes/vsan:52c2/", false, good()),
-            "DatastoreNotFound there is no datastore \"ds:///vmfs/volumes/vsan:52c2/\", as StorageClass fast says; did you mean ds:///vmfs/volumes/vsan:52c1/?"
+            "DatastoreNotFound datastore \"ds:///vmfs/volumes/vsan:52c2/\", which StorageClass fast names, does not exist; did you mean ds:///vmfs/volumes/vsan:52c1/?"
         );
         assert_eq!(
             reported("ds:///x", false, good()),
-            "DatastoreNotFound there is no datastore \"ds:///x\", as StorageClass fast says; there are: ds:///vmfs/volumes/vsan:52c1/"
+            "DatastoreNotFound datastore \"ds:///x\", which StorageClass fast names, does not exist; there are: ds:///vmfs/volumes/vsan:52c1/"
         );
     }
 
@@ -360,10 +360,10 @@ mod tests {
         };
         assert_eq!(reported(Some(&["Silver", "Gold"])), "");
         assert_eq!(reported(None), "", "what could not be read is not missing");
-        let start = "StoragePolicyNotFound there is no storage policy \"Gold\", as StorageClass fast says; ";
+        let start = "StoragePolicyNotFound storage policy \"Gold\", which StorageClass fast names, does not exist; ";
         assert_eq!(reported(Some(&["gold", "Silver"])), format!("{start}did you mean gold?"));
         assert_eq!(reported(Some(&["Silver"])), format!("{start}there are: Silver"));
-        assert_eq!(reported(Some(&[])), format!("{start}the user sees none at all"));
+        assert_eq!(reported(Some(&[])), format!("{start}the user can see none"));
     }
 
     fn shared(datastores: Vec<Datastore>, hosts: &[&str], segments: &[(&str, &str)]) -> Vec<SharedDatastores> {
@@ -438,7 +438,7 @@ mod tests {
         let message = no_shared_datastore(&third).expect("a finding").message;
         assert_eq!(
             message,
-            "no datastore is reached by all 3 hosts that nodes run on; without host esx-3 there would be some"
+            "no datastore is reached by all 3 hosts that nodes run on; without host esx-3 the other hosts would share datastores"
         );
     }
 
@@ -447,7 +447,10 @@ mod tests {
         let each = |host: &str| datastore(&format!("local-{host}"), "VMFS", &[host]);
         let apart = shared(vec![each("1"), each("2"), each("3")], &["1", "2", "3"], &[]);
         assert_eq!(apart[0].emptied_by, "");
-        assert!(no_shared_datastore(&apart).is_some_and(|f| f.message.ends_with("not even without one of them: esx-1, esx-2, esx-3")));
+        assert!(no_shared_datastore(&apart).is_some_and(|f| {
+            f.message
+                .ends_with("also without any single one of these hosts: esx-1, esx-2, esx-3")
+        }));
     }
 
     #[test]

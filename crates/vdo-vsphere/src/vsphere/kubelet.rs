@@ -5,7 +5,7 @@ use super::{Advice, AdviceLine, Check, Finding};
 use std::sync::Arc;
 use vdo_api::api::{ConditionType, Reason};
 use vdo_api::facts::Node;
-use vdo_api::types::name_list;
+use vdo_api::types::{count, name_list};
 
 /// Whether the kubelets leave their nodes to a cloud provider. One that does not has neither a provider ID nor the taint that waits for
 /// one, and no cloud provider will ever look at it.
@@ -15,7 +15,7 @@ pub fn kubelet_check(nodes: &[Arc<Node>]) -> Check {
     let alone: Vec<&str> = left.iter().map(|node| node.name.as_str()).collect();
     let passed = match nodes.len() {
         0 => "there are no nodes yet".to_owned(),
-        n => format!("the kubelets of {n} nodes wait for a cloud provider or have one"),
+        n => format!("every kubelet of {} waits for a cloud provider or has one", count(n, "node")),
     };
     let findings = left.first().map(|first| {
         let (kind, first) = (first.distribution(), &first.name);
@@ -29,9 +29,9 @@ pub fn kubelet_check(nodes: &[Arc<Node>]) -> Check {
         Finding::new(
             Reason::KubeletNotExternal,
             format!(
-                "{} of {} nodes have neither a provider ID nor the taint that waits for one: {}; their kubelets run without --cloud-provider=external",
+                "{} of {} have neither a provider ID nor the taint that waits for one: {}; their kubelets run without --cloud-provider=external",
                 alone.len(),
-                nodes.len(),
+                count(nodes.len(), "node"),
                 name_list(&alone)
             ),
             Advice::of(advice),

@@ -112,7 +112,7 @@ pub fn nodes_check(reports: &[NodeReport], alone: bool) -> Check {
         .into_values()
         .map(|(mut finding, nodes)| {
             if nodes.len() > 1 {
-                finding.message = format!("{}; the same of {}", finding.message, name_list(&nodes[1..]));
+                finding.message = format!("{}; the same applies to {}", finding.message, name_list(&nodes[1..]));
             }
             finding
         })
@@ -180,7 +180,7 @@ mod tests {
             check.text(),
             "3 of 4 nodes are virtual machines here; node c: NodeNotFound (and 2 more). Fix it."
         );
-        assert_eq!(check.findings[1].message, "node a: DiskUuidDisabled; the same of b");
+        assert_eq!(check.findings[1].message, "node a: DiskUuidDisabled; the same applies to b");
         let elsewhere = nodes_check(&reports, false);
         assert_eq!((elsewhere.reason, elsewhere.findings.len()), (Reason::DiskUuidDisabled, 2));
         assert_eq!(nodes_check(&reports[3..], true).text(), "1 of 1 nodes are virtual machines here");

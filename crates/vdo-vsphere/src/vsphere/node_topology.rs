@@ -104,7 +104,7 @@ fn judge(line: &mut NodeTopology, report: &NodeReport, inventory: &Inventory, ta
     }
     let found = find_tag(&way, category, inventory, tagging);
     let Some((_, tag)) = found.nearest else {
-        let more = on_machine.map(|tag| format!("; tag {tag:?} on the machine itself counts for no driver"));
+        let more = on_machine.map(|tag| format!("; no driver reads tag {tag:?} on the machine itself"));
         let text = format!("no tag on its host or above{}", more.unwrap_or_default());
         return Some((Reason::TopologyTagMissing, text));
     };
@@ -182,7 +182,7 @@ mod tests {
                 &[("vm-1", "a")],
                 both,
                 &[],
-                " [a on VirtualMachine /DC0/vm/n1] TopologyTagMissing no tag on its host or above; tag \"a\" on the machine itself counts for no driver",
+                " [a on VirtualMachine /DC0/vm/n1] TopologyTagMissing no tag on its host or above; no driver reads tag \"a\" on the machine itself",
             ),
             (
                 &[("host-1", "a"), ("dc", "b")],

@@ -81,7 +81,7 @@ fn storage_check(own: &Coverage, all: &[impl AsRef<Coverage>]) -> Option<Check> 
     }
     for finding in &mut findings {
         finding.message = format!(
-            "{}; nor is it in the vCenters of the {} other connections",
+            "{}; it does not exist in the vCenters of the other connections ({}) either",
             finding.message,
             others.len()
         );
@@ -110,17 +110,18 @@ fn distinct_check(own: &Coverage, others: &[impl AsRef<Coverage>]) -> Check {
             findings.push(if both.is_empty() {
                 Finding::new(
                     Reason::DuplicateVcenter,
-                    format!("vSphere connection {name} leads to the same vCenter, and both are used by {drivers}"),
-                    "Keep one, and write the datacenters of both into it.",
+                    format!("vSphere connection {name} uses the same vCenter, and both connections are used by {drivers}"),
+                    "Keep one connection, and write the datacenters of both into it.",
                 )
             } else {
                 Finding::new(
                     Reason::OverlappingDatacenters,
                     format!(
-                        "vSphere connection {name} covers {} of the same vCenter, too, and both are used by {drivers}",
+                        "vSphere connection {name} also covers {} of the same vCenter, and both connections are used by {drivers}",
                         name_list(&both)
                     ),
-                    "Let each datacenter be in one connection, or let each driver use one of them: vsphereCloudConfigs.",
+                    "Name each datacenter in one connection only, or \
+                     let each driver use only one of the two connections: field vsphereCloudConfigs.",
                 )
             });
             continue;
@@ -139,7 +140,7 @@ fn distinct_check(own: &Coverage, others: &[impl AsRef<Coverage>]) -> Check {
             findings.push(Finding::new(
                 Reason::MachineInSeveralVcenters,
                 format!(
-                    "vSphere connection {name}, another vCenter, has machines of the same nodes: {}",
+                    "vSphere connection {name}, which uses another vCenter, has machines of the same nodes: {}",
                     name_list(&twice)
                 ),
                 Advice::of(iter::once(text).chain(to_tell_apart(by, by_there).lines().cloned())),
@@ -149,7 +150,7 @@ fn distinct_check(own: &Coverage, others: &[impl AsRef<Coverage>]) -> Check {
     findings.sort_by_key(|finding| std::cmp::Reverse(finding.reason));
     Check::of(
         ConditionType::Distinct,
-        "no other connection of the same driver leads here",
+        "no other connection of the same driver uses this vCenter",
         findings,
     )
 }
@@ -237,7 +238,7 @@ mod tests {
             (vec![lacking("b", &["x"]), lacking("c", &["y"])], "Healthy ok"),
             (
                 vec![lacking("b", &["x", "y"]), lacking("c", &["y"])],
-                "DatastoreNotFound there is no datastore y; nor is it in the vCenters of the 2 other connections",
+                "DatastoreNotFound there is no datastore y; it does not exist in the vCenters of the other connections (2) either",
             ),
         ] {
             let all: Vec<std::sync::Arc<Coverage>> = others.into_iter().chain([own.clone()]).map(std::sync::Arc::new).collect();
@@ -256,18 +257,18 @@ mod tests {
             (vec![coverage("b", "u2", &["cpi"], &["/DC0"], &["n3"])], ""),
             (
                 vec![coverage("b", "u1", &["csi"], &["/DC2"], &[])],
-                "DuplicateVcenter vSphere connection b leads to the same vCenter, and both are used by csi",
+                "DuplicateVcenter vSphere connection b uses the same vCenter, and both connections are used by csi",
             ),
             (
                 vec![coverage("b", "u1", &["cpi", "csi"], &["/DC1"], &[])],
-                "OverlappingDatacenters vSphere connection b covers /DC1 of the same vCenter, too, and both are used by cpi and csi",
+                "OverlappingDatacenters vSphere connection b also covers /DC1 of the same vCenter, and both connections are used by cpi and csi",
             ),
             (
                 vec![
                     coverage("b", "u1", &["csi"], &["/DC1"], &[]),
                     coverage("c", "u2", &["csi"], &[], &["n2"]),
                 ],
-                "MachineInSeveralVcenters vSphere connection c, another vCenter, has machines of the same nodes: n2 (/u1/vm/n2 here, /u2/vm/n2 there) (and 1 more)",
+                "MachineInSeveralVcenters vSphere connection c, which uses another vCenter, has machines of the same nodes: n2 (/u1/vm/n2 here, /u2/vm/n2 there) (and 1 more)",
             ),
         ] {
             let others: Vec<std::sync::Arc<Coverage>> = others.into_iter().map(std::sync::Arc::new).collect();

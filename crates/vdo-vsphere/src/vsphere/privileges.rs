@@ -211,7 +211,7 @@ pub fn privileges_check(privileges: &Privileges) -> Check {
     let passed = match privileges.checked {
         0 => "no driver uses this connection, so it needs no privileges".to_owned(),
         n => format!(
-            "{} has what the features in use need ({n} privileges on objects)",
+            "{} has all privileges that the features in use need ({n} privileges on objects)",
             privileges.principal
         ),
     };
@@ -241,7 +241,7 @@ fn finding(principal: &str, group: &[&MissingPrivilege]) -> Finding {
             if first.inferred { "probably needed" } else { "needed" }
         ),
         Advice::run(
-            "Give it a role with this privilege there, merged with the role that it may have there already:",
+            "Give the account a role with this privilege on this object; if it has a role there already, use one role with the privileges of both:",
             format!(
                 "govc permissions.set -principal {} -role {} -propagate=false {}",
                 shell(principal),

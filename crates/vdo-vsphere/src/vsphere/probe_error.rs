@@ -154,7 +154,7 @@ pub enum ProbeError {
         presented: Box<CertificateFacts>,
     },
     /// The connection broke.
-    #[error("{address} broke the connection off during its answer")]
+    #[error("{address} closed the connection during its answer")]
     Broken {
         /// Host and port.
         address: String,
@@ -240,7 +240,7 @@ impl fmt::Display for Excess {
         match self {
             Self::Bytes(limit) => write!(f, "more than {} MiB", limit >> 20),
             Self::Elements(limit) => write!(f, "more than {limit} elements"),
-            Self::Memory => write!(f, "more than there is memory for"),
+            Self::Memory => write!(f, "more than fits into memory"),
             Self::Time(limit) => write!(f, "for longer than {limit:?}"),
         }
     }
@@ -316,30 +316,37 @@ impl Remedy for ProbeError {
                 "Check that TLS 1.2 or later is enabled on the vCenter and that no device between breaks TLS connections."
             }
             Self::UnknownIssuer { .. } => {
-                "Give the vCenter's CA certificate as the CA bundle (https://<vcenter>/certs/download.zip), or compare the thumbprint with the one vCenter shows and give that."
+                "Give the vCenter's CA certificate as the CA bundle (https://<vcenter>/certs/download.zip), or \
+                 compare the thumbprint with the thumbprint that vCenter shows and set it."
             }
             Self::Expired { .. } => "Renew the certificate of the vCenter; the drivers refuse it as well.",
             Self::NotYetValid { .. } => "Check the clocks of the cluster's nodes and of the vCenter.",
             Self::WrongName { .. } => "Use one of the names the certificate is for, renew it with this name, or give its thumbprint.",
             Self::ThumbprintMismatch { .. } => {
-                "If the certificate was renewed, compare the presented thumbprint with the one vCenter shows and give that; if it was not, the connection may be intercepted."
+                "If the certificate was renewed, compare the presented thumbprint with the thumbprint that vCenter shows and set it; \
+                 if it was not renewed, the connection may be intercepted."
             }
             Self::BadCertificate { .. } => "Give the vCenter a certificate that can be checked, or give its thumbprint.",
-            Self::Broken { .. } => "Check that the vCenter is up and that no device between cuts connections; it is asked again by itself.",
+            Self::Broken { .. } => {
+                "Check that the vCenter is up and that no device between closes connections; the check is repeated automatically."
+            }
             Self::Status { status: 503, .. } => {
                 "The vCenter is starting, or its vpxd service is down: check the service in the appliance's management page."
             }
-            Self::Status { .. } => "Check the health of the vCenter and that nothing in between answers for it.",
+            Self::Status { .. } => "Check the health of the vCenter and that no device in between answers in its place.",
             Self::NotVcenter { .. } => "Check the address and the port of the vCenter.",
             Self::EsxHost { .. } => "Give the address of the vCenter that manages this host; the drivers do not work with a host alone.",
             Self::TooMuch { .. } => {
-                "Check that the address is that of a vCenter and that nothing in between answers for it. Where the vCenter is that large, give the account rights on the datacenters of this cluster only: what it cannot see is not sent. It is asked again by itself."
+                "Check that the address is that of a vCenter and that no device in between answers in its place. If the vCenter is that large, \
+                 give the account rights on the datacenters of this cluster only: objects that the account cannot see are not sent. The check is \
+                 repeated automatically."
             }
             Self::Unfinished { .. } => {
-                "Check the health and the load of the vCenter. Where it is large, give the account rights on the datacenters of this cluster only: what it cannot see is not sent. It is asked again by itself."
+                "Check the health and the load of the vCenter. If the vCenter is large, give the account rights on the datacenters of this \
+                 cluster only: objects that the account cannot see are not sent. The check is repeated automatically."
             }
             Self::TooLarge { .. } | Self::Malformed { .. } => {
-                "Check that the address is that of a vCenter and that nothing in between answers for it."
+                "Check that the address is that of a vCenter and that no device in between answers in its place."
             }
         };
         Some(remedy.into())
@@ -382,7 +389,7 @@ fn waiting_for(stage: ProbeStage) -> &'static str {
         ProbeStage::Resolved => "while its name was looked up",
         ProbeStage::Connected => "while a connection was opened",
         ProbeStage::Trusted => "during the TLS handshake",
-        ProbeStage::IsVcenter => "after it was asked what it is",
+        ProbeStage::IsVcenter => "after the request for its product information",
     }
 }
 

@@ -33,7 +33,7 @@ pub enum SessionError {
         user: String,
     },
     /// Too many wrong passwords, or an administrator did it.
-    #[error("the account {user:?} is locked, says {address}")]
+    #[error("the account {user:?} is locked, as {address} reports")]
     Locked {
         /// Host and port.
         address: String,
@@ -41,7 +41,7 @@ pub enum SessionError {
         user: String,
     },
     /// The password is too old.
-    #[error("the password of {user:?} has expired, says {address}")]
+    #[error("the password of {user:?} has expired, as {address} reports")]
     Expired {
         /// Host and port.
         address: String,
@@ -49,7 +49,7 @@ pub enum SessionError {
         user: String,
     },
     /// The user is known and has no rights at all.
-    #[error("{address} knows {user:?} but does not let it log in, because it has no permission there")]
+    #[error("{address} knows {user:?} but refuses the login, because this user has no permission there")]
     Refused {
         /// Host and port.
         address: String,
@@ -57,7 +57,7 @@ pub enum SessionError {
         user: String,
     },
     /// The service that keeps the tags does not accept the login that the vCenter has accepted.
-    #[error("{address} lets {user:?} in, but its service for tags refuses the same user name and password")]
+    #[error("{address} accepts the login of {user:?}, but its service for tags refuses the same user name and password")]
     TagsRefused {
         /// Host and port.
         address: String,
@@ -135,11 +135,14 @@ impl Remedy for SessionError {
                 of_refused_login(self.reason())
             }
             Self::TagsRefused { .. } => {
-                "Look whether the account may sign in to the vSphere Client, and whether the vAPI endpoint of the vCenter works; a changed Secret is tried at once."
+                "Check whether the account may sign in to the vSphere Client, and \
+                 whether the vAPI endpoint of the vCenter works; a changed Secret is tried at once."
             }
-            Self::Lost { .. } => "None needed if it happens once; else look in vCenter for what ends sessions.",
+            Self::Lost { .. } => {
+                "Nothing has to be done if this happens once. If it happens repeatedly, find out in vCenter why sessions end."
+            }
             Self::Forbidden { .. } => "Give the user the role Read-only on the root folder, with propagation.",
-            Self::Fault { .. } | Self::TimedOut { .. } => "Check the health of the vCenter; it is asked again later.",
+            Self::Fault { .. } | Self::TimedOut { .. } => "Check the health of the vCenter; the request is repeated later.",
         };
         Some(remedy.into())
     }

@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use vdo_api::api::{ConditionType, Reason};
 use vdo_api::facts::Node;
-use vdo_api::types::name_list;
+use vdo_api::types::{count, name_list};
 
 /// Everything that can bear a tag of a zone or region: the hosts of the nodes, and all that they lie in. With `machines`, also these, whose
 /// tags no driver reads.
@@ -46,7 +46,7 @@ pub fn topology(
     let kind = ConditionType::TopologyConsistent;
     let categories = requirements.all_categories();
     if categories.is_empty() {
-        return (Check::passed(kind, "no topology is asked for"), BTreeMap::new());
+        return (Check::passed(kind, "no topology is requested"), BTreeMap::new());
     }
     let mut groups: BTreeMap<(Reason, String), (Finding, Vec<String>)> = BTreeMap::new();
     let mut add = |what: String, finding: Finding, node: &str| {
@@ -105,7 +105,7 @@ pub fn topology(
         }
         finding
     });
-    let passed = format!("the tags of {looked_at} nodes are there, and labels agree with them");
+    let passed = format!("the tags of {} exist, and the node labels match them", count(looked_at, "node"));
     (Check::of(kind, passed, findings.collect()), segments)
 }
 
@@ -173,7 +173,7 @@ fn says(way: &[&str], categories: &[&str], inventory: &Inventory, tagging: &Tagg
             let host = way.first().map_or("", |id| inventory.name_of(id));
             says.findings.push(Finding::new(
                 Reason::TopologyTagMissing,
-                format!("host {host} and all that it lies in have no tag of category {category}"),
+                format!("host {host} and the objects above it have no tag of category {category}"),
                 Advice::run(
                     "Attach one to the host, its cluster or its datacenter:",
                     format!("govc tags.attach -c {} TAG {}", shell(category), shell(host)),
@@ -281,7 +281,7 @@ mod tests {
             (
                 &good[..1],
                 &[][..],
-                "TopologyTagMissing host /DC0/host/C0/h1 and all that it lies in have no tag of category region (nodes n1)",
+                "TopologyTagMissing host /DC0/host/C0/h1 and the objects above it have no tag of category region (nodes n1)",
             ),
             // A tag on another host does not count for this one.
             (
@@ -318,7 +318,7 @@ mod tests {
     #[test]
     fn topology_not_requested_passes() {
         let (check, _) = topology(&Requirements::default(), &inventory(), &[], &nodes(), &Tagging::default());
-        assert_eq!(check.text(), "no topology is asked for");
+        assert_eq!(check.text(), "no topology is requested");
     }
 
     #[test]

@@ -112,13 +112,13 @@ impl NodeMachine<'_> {
         let (node, name, path) = (self.node, &self.machine.host_name, self.path);
         if name.is_empty() {
             let what = format!("VMware Tools report no host name of machine {path}");
-            let remedy = "Look at vmtoolsd in the guest; the cloud provider does not register a node without it.";
+            let remedy = "Check vmtoolsd in the guest; the cloud provider does not register a node without a host name.";
             return Some(self.finding(Reason::GuestNameMissing, what, remedy));
         }
         if !node.provider_id.is_empty() || *name == node.name {
             return None;
         }
-        let what = format!("machine {path} calls itself {name:?}; the cloud provider compares letter by letter");
+        let what = format!("machine {path} has the host name {name:?}; the cloud provider needs exactly the name of the node");
         let remedy = format!(
             "Set the guest's host name to {:?}, or the kubelet's --hostname-override to the guest's.",
             node.name
@@ -138,7 +138,7 @@ impl NodeMachine<'_> {
         let (what, remedy) = match why {
             NoAddress::AtAll => (
                 format!("VMware Tools report no usable address of machine {path}"),
-                "Connect its network adapter and look at vmtoolsd in the guest; loopback and link-local addresses do not count.".to_owned(),
+                "Connect its network adapter and check vmtoolsd in the guest; loopback and link-local addresses do not count.".to_owned(),
             ),
             NoAddress::InNetworks => (
                 format!("no adapter of machine {path} is in one of the networks of spec.cloudProvider.nodeNetworks"),
@@ -150,11 +150,11 @@ impl NodeMachine<'_> {
                     family.name(),
                     family.name()
                 ),
-                "Give the machine an IPv4 address on one of its adapters, or ask for IPv6: spec.cloudProvider.ipFamilies.".to_owned(),
+                "Give the machine an IPv4 address on one of its adapters, or request IPv6 in spec.cloudProvider.ipFamilies.".to_owned(),
             ),
             NoAddress::Family(family) => (
                 format!(
-                    "machine {path} has no {} address but {seen}; spec.cloudProvider.ipFamilies asks for one",
+                    "machine {path} has no {} address but {seen}; spec.cloudProvider.ipFamilies requires one",
                     family.name()
                 ),
                 format!(
@@ -181,7 +181,10 @@ impl NodeMachine<'_> {
         if !is_ours || node.provider_id.is_empty() || self.machine.uuid.is_empty() || node.provider_id == expected {
             return None;
         }
-        let what = format!("its provider ID is {}, its machine {path} would be {expected}", node.provider_id);
+        let what = format!(
+            "its provider ID is {}, and the provider ID of its machine {path} is {expected}",
+            node.provider_id
+        );
         let remedy = Advice::run(
             "The provider ID cannot be changed: delete the node and let it register again:",
             format!("kubectl delete node {}", node.name),
@@ -212,7 +215,7 @@ impl NodeMachine<'_> {
     fn snapshot(&self) -> Option<Finding> {
         let path = self.path;
         let remedy = || Advice::run("Remove it:", format!("govc snapshot.remove -vm {} '*'", shell(path)));
-        let what = format!("machine {path} has a snapshot, which a node must not have");
+        let what = format!("machine {path} has a snapshot; the machine of a node must not have snapshots");
         self.machine
             .snapshot
             .then(|| self.finding(Reason::SnapshotsPresent, what, remedy()))
@@ -224,7 +227,7 @@ impl NodeMachine<'_> {
             return None;
         }
         let what = format!(
-            "machine {} has no paravirtual SCSI controller; volumes are attached to no other kind",
+            "machine {} has no paravirtual SCSI controller; volumes cannot be attached to another kind",
             self.path
         );
         let remedy = "Power it off and add a SCSI controller of type VMware Paravirtual.";

@@ -17,7 +17,7 @@ pub(super) fn known(accepted: &[String], adoption: &Adoption) -> Result<(), CliE
         None => Ok(()),
         Some(key) if keys.is_empty() => Err(CliError::new(
             Exit::NotFound,
-            format!("there is no loss {key:?}: every setting is taken along"),
+            format!("there is no loss {key:?}: no setting would be lost"),
             "Leave out --accept-loss.",
         )),
         Some(key) => Err(unknown("loss", key, &keys)),
@@ -52,7 +52,7 @@ pub(super) fn losses(args: &Args, before: &[&str], adoption: &Adoption) -> Resul
     }
     for loss in &open {
         let question = format!(
-            "{} ({}) is not taken along: {}. Go on without it?",
+            "{} ({}) would be lost: {}. Continue without this setting?",
             loss.key, loss.origin, loss.because
         );
         if !prompt::yes(&question).map_err(|error| CliError::internal(&error))? {

@@ -90,10 +90,10 @@ async fn nothing(context: &Context, static_pods: &[Installed]) -> Result<CliErro
     Ok(CliError::new(
         Exit::NotFound,
         format!(
-            "{none}, but {CSI_DRIVER} is registered on {}, so it runs outside of the cluster, or ran until a moment ago",
+            "{none}, but {CSI_DRIVER} is registered on {}, so it runs outside of the cluster, or was stopped a moment ago",
             name_list(&nodes)
         ),
-        "Find the processes on these nodes and the controller outside of the cluster, stop them there, then: vdoctl deploy --vcenter HOST --user NAME",
+        "Stop the driver's processes on these nodes and its controller outside of the cluster, then: vdoctl deploy --vcenter HOST --user NAME",
     ))
 }
 

@@ -87,11 +87,11 @@ fn is_idle(state: &State) -> bool {
 fn question(args: &Args, context: &Context, steps: &[Next]) -> String {
     let lines: String = steps.iter().filter_map(step).map(|step| format!("  {}\n", step.message)).collect();
     let what = if args.undo {
-        "Lead the drivers of cluster"
+        "Return the drivers of cluster"
     } else {
         "Move the drivers of cluster"
     };
-    let whither = if args.undo { "back to what they were" } else { "to VDO" };
+    let whither = if args.undo { "to their previous state" } else { "to VDO" };
     format!("{lines}{what} {} {whither}?", context.name)
 }
 
@@ -123,7 +123,10 @@ async fn carried_out(args: &Args, global: &Global, context: &Deciding, progress:
             return Err(CliError::new(
                 Exit::Refused,
                 format!("{object} was changed back by another manager during the move"),
-                format!("Find out who writes it, have it stopped there, then repeat: {}", command(args)),
+                format!(
+                    "Find out which manager writes the object and stop that manager, then repeat: {}",
+                    command(args)
+                ),
             ));
         }
         match write(context, &step).await {
@@ -191,13 +194,13 @@ fn late(args: &Args, wait: &Wait, patience: Duration) -> CliError {
     let back = if args.undo {
         ""
     } else {
-        "\nThe way back: vdoctl adopt --move --undo"
+        "\nTo undo the move: vdoctl adopt --move --undo"
     };
     CliError::new(
         Exit::TimedOut,
         format!("the move stopped: it waited {} s for {wait}", patience.as_secs()),
         format!(
-            "vdoctl status says what the operator waits for. Go on with: {}{back}",
+            "vdoctl status shows what the operator waits for. To continue: {}{back}",
             command(args)
         ),
     )
@@ -271,7 +274,7 @@ fn text(view: &MoveView) -> String {
         text.extend(view.steps.iter().map(|step| format!("  {}\n", step.message)));
     }
     if !view.last_step.is_empty() {
-        text.push_str(&format!("{}\n", head("The last step, after which no way leads back:")));
+        text.push_str(&format!("{}\n", head("The last step, which cannot be undone:")));
         text.extend(view.last_step.iter().map(|command| format!("  {command}\n")));
     }
     text
@@ -281,9 +284,11 @@ fn note(view: &MoveView) -> &'static str {
     match (view.dry_run, view.undo) {
         (true, _) => "This was a dry run, and nothing was changed.",
         (false, true) => {
-            "The drivers are as they were before the move. The VDOConfig is paused: vdoctl delete --keep-drivers removes VDO, vdoctl resume and vdoctl \
-             adopt --move try it once more."
+            "The drivers are as they were before the move, and the VDOConfig is paused. To remove VDO: vdoctl delete --keep-drivers. To try the \
+             move again: vdoctl resume, then vdoctl adopt --move."
         }
-        (false, false) => "The drivers are VDO's. The old ones are stopped; vdoctl adopt --move --undo leads back until they are deleted.",
+        (false, false) => {
+            "VDO runs the drivers now. The old drivers are stopped. Before they are deleted, vdoctl adopt --move --undo reverts the move."
+        }
     }
 }

@@ -55,7 +55,7 @@ impl Picture {
 
     /// For people.
     pub(super) fn text(&self) -> String {
-        let mut text = format!("\n{}\n", style::head("What happens:"));
+        let mut text = format!("\n{}\n", style::head("What the operator would do:"));
         for check in &self.failed {
             text.push_str(&format!("{} {}\n", style::bad("✗"), check.message));
             let remedy = check.remedy.to_string();

@@ -116,7 +116,7 @@ fn text(view: &AdoptionView) -> String {
             vec![format!("{} {}", one.object.kind, one.field), value, one.origin.clone()]
         })
         .collect();
-    let mut text = table(&["DRIVER", "VERSION", "WORKLOAD", "INSTALLED BY", "KNOWN BY"], &workloads);
+    let mut text = table(&["DRIVER", "VERSION", "WORKLOAD", "INSTALLED BY", "FOUND BY"], &workloads);
     text.push('\n');
     text.push_str(&table(&["SETTING", "VALUE", "FROM"], &settings));
     if !view.connections.is_empty() {
@@ -124,7 +124,7 @@ fn text(view: &AdoptionView) -> String {
         text.extend(view.connections.iter().map(|name| format!("{}\n", kept(name))));
     }
     if !view.losses.is_empty() {
-        text.push_str(&format!("\n{}\n", head("Not taken along:")));
+        text.push_str(&format!("\n{}\n", head("Settings that would be lost:")));
         for loss in &view.losses {
             let accepted = if loss.accepted { " (accepted)" } else { "" };
             text.push_str(&format!("  {}{accepted}\n    {}\n    {}\n", loss.key, loss.origin, loss.reason));
@@ -135,7 +135,7 @@ fn text(view: &AdoptionView) -> String {
 
 /// A connection that counts more than the file of a driver.
 fn kept(name: &str) -> String {
-    format!("connection {name} leads to a vCenter of the drivers; account, certificate and datacenters come from there")
+    format!("connection {name} already exists for a vCenter of the drivers; its account, certificate and datacenters are used")
 }
 
 /// A value in one line.

@@ -11,26 +11,26 @@ pub struct Adopt {
     /// The name of the VDOConfig
     #[arg(long, value_name = "NAME", default_value = "vdo")]
     pub config: String,
-    /// Creates the objects with their Secrets in the cluster, after asking; the operator then adopts the drivers
+    /// Creates the objects and their Secrets in the cluster after a confirmation; the operator then adopts the drivers
     #[arg(long)]
     pub write: bool,
-    /// Moves drivers that run in another place to VDO: stops their controllers, lets the operator install its own, and replaces the node plugins node
-    /// by node. Volumes stay attached. Repeated after an interruption it goes on
+    /// Moves drivers that run under other names or in other namespaces to VDO: stops their controllers, lets the operator install its own
+    /// drivers, and replaces the node plugins node by node. Volumes stay attached; after an interruption, repeat the command to continue
     #[arg(long = "move")]
     pub moves: bool,
-    /// With --move: leads back to the drivers that were there before, from any step
+    /// With --move: restores the previous drivers, from any step of the move
     #[arg(long, requires = "moves")]
     pub undo: bool,
-    /// Changes nothing; with --move shows the steps
+    /// Changes nothing; with --move, the command shows the steps of the move
     #[arg(long)]
     pub dry_run: bool,
-    /// Confirms that a setting is not taken along, by its key in the list of losses; may be repeated
+    /// Accepts the loss of a setting, named by its key in the list of losses; may be repeated
     #[arg(long = "accept-loss", value_name = "KEY", requires = "changes")]
     pub accepted: Vec<String>,
-    /// Goes on without asking; a loss has to be confirmed anyway
+    /// Does not ask for confirmation; each lost setting still requires --accept-loss
     #[arg(long, short = 'y', requires = "changes")]
     pub yes: bool,
-    /// Prints the Secrets, too, with -o yaml
+    /// With -o yaml: also prints the Secrets
     #[arg(long)]
     pub show_secrets: bool,
     /// The index.

@@ -21,38 +21,41 @@ pub struct Chart {
 pub enum ChartVerb {
     /// Prints the objects of a chart
     ///
-    /// The configuration of the driver with its credentials is not part of a chart: `vdoctl render` shows it.
+    /// A chart does not contain the driver's configuration with the credentials. `vdoctl render` shows this configuration.
     Render(ChartRender),
     /// Lists the container images that a chart uses
     Images(ChartRender),
-    /// Compares what a chart renders with the driver's own manifests, field by field
+    /// Compares the rendered chart with the driver's own manifests, field by field
     ///
-    /// Ends with 0 when nothing differs but what the chart lists as intended, with 1 when something else does or when a listed
-    /// deviation is not there, with more than 1 on an error. The order of objects and fields does not matter, that of lists does.
+    /// The exit code is 0 when the chart lists all differences as intended. The exit code is 1 when there is another difference, or when a
+    /// listed difference does not exist. The exit code is more than 1 after an error. The comparison ignores the order of objects and
+    /// fields, but not the order of list items.
     Compare(ChartCompare),
-    /// Writes the package of a chart, the same bytes every time
+    /// Writes the package of a chart reproducibly, with the same bytes every time
     Package(ChartPackage),
-    /// Writes the sources of all charts, and what is known of their versions, into a new folder
+    /// Writes the sources of all charts, and the facts about their versions, into a new folder
     ///
-    /// It is what charts and the matrix in vdoctl are made from: `vdoctl chart add-release` takes a new version of a driver up there, and
-    /// `vdoctl matrix publish` publishes from there. No clone of the project is needed.
+    /// The charts and the matrix in vdoctl are built from these sources. `vdoctl chart add-release` adds a new version of a driver to the
+    /// folder, and `vdoctl matrix publish` publishes from the folder. You need no clone of the project.
     Sources(ChartSources),
-    /// Looks for mistakes in a chart: its folder with all releases, or a package
+    /// Finds mistakes in a chart: in its source folder with all releases, or in a package
     Lint(ChartLint),
     /// Adds a new version of a driver to the sources of its chart, from the driver's own manifests
     ///
-    /// What differs from the nearest older release is learnt from the manifests and written into the release file of the minor. Shows what
-    /// is left to be done by hand. Ends with 0 when the new release renders the manifests, with 1 when differences remain.
+    /// vdoctl finds the differences between the manifests and the nearest older release, and writes these differences into the release file
+    /// of the minor version. The command also shows the work that you must do by hand. The exit code is 0 when the new release renders the
+    /// manifests, and 1 when differences remain.
     AddRelease(Box<ChartAddRelease>),
-    /// Makes a chart of a project's own plain manifests
+    /// Creates a chart from a project's own plain manifests
     ///
-    /// Images, the namespace and pull secrets become values; everything else stays as it is. Notes what no value reaches. A further version
-    /// becomes a release of a chart with the same templates, or a chart of its own beside it. Ends with 1 when chart lint finds a mistake.
+    /// The images, the namespace and the pull secrets become values; all other fields stay unchanged. The output lists the places that no
+    /// value can change. If you import another version with the same templates, this version becomes a release of the existing chart;
+    /// otherwise the version becomes a separate chart. The exit code is 1 when chart lint finds a mistake.
     Import(ChartImport),
     /// Publishes the package of a chart in a registry, as helm push does
     ///
-    /// The name of the chart is appended to the repository, and its version becomes the tag. The login is that of helm registry login or
-    /// docker login, unless --username is given.
+    /// vdoctl appends the name of the chart to the repository, and uses the version of the chart as the tag. vdoctl uses the login of helm
+    /// registry login or docker login, unless --username is given.
     Push(ChartPush),
     /// Fetches the package of a chart from a registry, as helm pull does
     Pull(ChartPull),
@@ -61,10 +64,10 @@ pub enum ChartVerb {
 /// Arguments of `chart push`.
 #[derive(Debug, Clone, PartialEq, Eq, Args)]
 pub struct ChartPush {
-    /// The package
+    /// The chart package to publish
     #[arg(value_name = "PACKAGE")]
     pub package: PathBuf,
-    /// The repository above that of the chart, for example oci://registry.example.com/charts
+    /// The parent repository of the chart, for example oci://registry.example.com/charts
     #[arg(value_name = "oci://HOST/REPOSITORY")]
     pub to: String,
     /// The registry.
@@ -81,7 +84,7 @@ pub struct ChartPull {
     /// The version of the chart, for example 3.7.3
     #[arg(long, value_name = "VERSION")]
     pub version: String,
-    /// The folder in which NAME-VERSION.tgz is written
+    /// The folder for the file NAME-VERSION.tgz
     #[arg(long, short = 'd', value_name = "FOLDER", default_value = ".")]
     pub destination: PathBuf,
     /// The registry.
@@ -92,13 +95,13 @@ pub struct ChartPull {
 /// A chart.
 #[derive(Debug, Clone, PartialEq, Eq, Args)]
 pub struct ChartName {
-    /// The driver: vsphere-cpi or cpi, vsphere-csi or csi
+    /// The driver: vsphere-cpi (or cpi) or vsphere-csi (or csi)
     #[arg(value_name = "DRIVER")]
     pub driver: String,
     /// The version of the driver, for example 3.7.3
     #[arg(long, value_name = "VERSION")]
     pub version: String,
-    /// A folder with chart sources, one folder for each driver, to use instead of the charts in vdoctl
+    /// A folder with chart sources (one subfolder per driver), used instead of the charts in vdoctl
     #[arg(long, value_name = "FOLDER")]
     pub charts: Option<PathBuf>,
 }
@@ -109,13 +112,13 @@ pub struct ChartWith {
     /// The chart.
     #[command(flatten)]
     pub chart: ChartName,
-    /// A YAML file with values; may be repeated, the last one wins; - is stdin
+    /// A YAML file with values; may be repeated, and the last file has priority; - means stdin
     #[arg(long, short = 'f', value_name = "FILE")]
     pub values: Vec<PathBuf>,
-    /// A single value, for example controller.replicas=1; may be repeated; wins over files
+    /// A single value, for example controller.replicas=1; may be repeated; has priority over values in files
     #[arg(long, value_name = "KEY=VALUE")]
     pub set: Vec<Setting>,
-    /// The Kubernetes version to render for; default: the newest that the driver version supports
+    /// The Kubernetes version to render for; default: the newest Kubernetes version that the driver version supports
     #[arg(long, value_name = "VERSION")]
     pub kubernetes: Option<KubernetesVersion>,
 }
@@ -137,7 +140,7 @@ pub struct ChartCompare {
     /// The chart and its values.
     #[command(flatten)]
     pub with: ChartWith,
-    /// The driver's own manifests, all that belong to the version; - is stdin
+    /// All manifests that the driver's project publishes for this version; - means stdin
     #[arg(value_name = "FILE", required = true)]
     pub files: Vec<PathBuf>,
     /// The format.
@@ -151,7 +154,7 @@ pub struct ChartPackage {
     /// The chart.
     #[command(flatten)]
     pub chart: ChartName,
-    /// The file to write; - is stdout
+    /// The file to write; - means stdout
     #[arg(long, short = 'o', value_name = "FILE")]
     pub output: PathBuf,
 }
@@ -159,7 +162,7 @@ pub struct ChartPackage {
 /// Arguments of `chart sources`.
 #[derive(Debug, Clone, PartialEq, Eq, Args)]
 pub struct ChartSources {
-    /// The folder, which does not exist yet or is empty
+    /// A new or empty folder
     #[arg(value_name = "DIR")]
     pub to: PathBuf,
 }
@@ -167,7 +170,7 @@ pub struct ChartSources {
 /// Arguments of `chart lint`.
 #[derive(Debug, Clone, PartialEq, Eq, Args)]
 pub struct ChartLint {
-    /// The folder of a chart, or a package
+    /// The source folder of a chart, or a chart package
     #[arg(value_name = "DIR|TGZ")]
     pub path: PathBuf,
     /// The format.
@@ -178,34 +181,37 @@ pub struct ChartLint {
 /// Arguments of `chart add-release`.
 #[derive(Debug, Clone, PartialEq, Eq, Args)]
 pub struct ChartAddRelease {
-    /// The driver: vsphere-cpi or cpi, vsphere-csi or csi
+    /// The driver: vsphere-cpi (or cpi) or vsphere-csi (or csi)
     #[arg(value_name = "DRIVER")]
     pub driver: String,
     /// The new version, for example 3.7.4
     #[arg(value_name = "VERSION")]
     pub version: DriverVersion,
-    /// The driver's own manifests of that version; - is stdin
+    /// The manifests that the driver's project publishes for the new version; - means stdin
     #[arg(value_name = "MANIFEST", required = true)]
     pub files: Vec<PathBuf>,
-    /// The folder with chart sources, one folder for each driver
+    /// The folder with chart sources (one subfolder per driver)
     #[arg(long, value_name = "FOLDER", default_value = "charts")]
     pub charts: PathBuf,
-    /// The version to start from; default: the nearest older one
+    /// The release to start from; default: the nearest older release
     #[arg(long, value_name = "VERSION")]
     pub from: Option<DriverVersion>,
-    /// The day of the release, for example 2026-07-31; without it the release has none
+    /// The release date, for example 2026-07-31; without this flag, the release has no date
     #[arg(long, value_name = "DATE")]
     pub date: Option<Date>,
-    /// The facts of the matrix, to take up the release; default: ../matrix-index/facts.yaml beside the charts, if it is there
+    /// The facts.yaml file with the version data of the matrix, to which vdoctl adds the release; default: ../matrix-index/facts.yaml
+    /// relative to the --charts folder, if this file exists
     #[arg(long, value_name = "FILE")]
     pub facts: Option<PathBuf>,
-    /// The Kubernetes minors that the first version of a minor supports, for example 1.34..1.36: the facts get a line for it
+    /// For the first release of a driver minor version: the supported Kubernetes minor versions, for example 1.34..1.36; vdoctl adds this
+    /// range to the facts file
     #[arg(long, value_name = "MIN..MAX", value_parser = range)]
     pub kubernetes: Option<VersionRange>,
-    /// Where that is written: a source of the facts, with its address when it is new; may be repeated; without one it is unverified
+    /// The source that documents the --kubernetes range, with its URL if the facts file does not list this source yet; may be repeated;
+    /// without a source, the range is unverified
     #[arg(long, value_name = "NAME[=URL]", value_parser = source, requires = "kubernetes")]
     pub source: Vec<(String, Option<String>)>,
-    /// Lists the differences that remain as intended, for this reason, in deviations.yaml
+    /// Lists the remaining differences in deviations.yaml as intended, with this reason
     #[arg(long, value_name = "REASON")]
     pub intended: Option<String>,
     /// What is asked of registries.
@@ -214,7 +220,7 @@ pub struct ChartAddRelease {
     /// How these are reached.
     #[command(flatten)]
     pub registries: Registries,
-    /// Shows what would be written as a diff and writes nothing
+    /// Shows the changes as a diff and writes nothing
     #[arg(long)]
     pub dry_run: bool,
 }
@@ -222,25 +228,25 @@ pub struct ChartAddRelease {
 /// Arguments of `chart import`.
 #[derive(Debug, Clone, PartialEq, Eq, Args)]
 pub struct ChartImport {
-    /// The project's own manifests of one version, all of them; - is stdin
+    /// All manifests that the project publishes for one version; - means stdin
     #[arg(value_name = "MANIFEST", required = true)]
     pub files: Vec<PathBuf>,
-    /// The name of the driver: small letters, digits and hyphens
+    /// The name of the driver: lower-case letters, digits and hyphens
     #[arg(long, value_name = "NAME")]
     pub name: String,
-    /// What the driver does: cloud-provider, storage, network or other
+    /// The role of the driver: cloud-provider, storage, network or other
     #[arg(long, value_name = "ROLE", value_parser = role)]
     pub role: DriverRole,
     /// The version of the driver, for example 2.7.0
     #[arg(long, value_name = "VERSION")]
     pub version: DriverVersion,
-    /// The folder with chart sources, in which a folder for the driver is written
+    /// The folder with chart sources; vdoctl writes a subfolder for the driver
     #[arg(long, short = 'o', value_name = "FOLDER", default_value = "charts")]
     pub output: PathBuf,
-    /// Another reference for an image, for example agent=registry.example.com/agent:v2.7.0; may be repeated
+    /// Replaces the reference of an image, for example agent=registry.example.com/agent:v2.7.0; may be repeated
     #[arg(long, value_name = "NAME=REFERENCE", value_parser = named)]
     pub image: Vec<(String, String)>,
-    /// The day of the release, for example 2026-07-31
+    /// The release date, for example 2026-07-31
     #[arg(long, value_name = "DATE")]
     pub date: Option<Date>,
 }

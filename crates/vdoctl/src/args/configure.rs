@@ -19,32 +19,34 @@ pub struct Configure {
 /// What can be configured.
 #[derive(Debug, Clone, PartialEq, Subcommand)]
 pub enum ConfigureVerb {
-    /// Adds a vSphere connection, or changes one
+    /// Adds or changes a vSphere connection
     ///
-    /// What is not named stays as it is. The vCenter is asked everything that the operator would ask, and the API server tries the objects,
-    /// before the first is written: the Secret of the account, the certificate authorities, the connection.
+    /// Fields that you do not name keep their values. Before vdoctl writes an object, it makes all checks that the operator would make in
+    /// the vCenter, and the API server tries the objects in a dry run. The objects are the Secret of the account, the certificate
+    /// authorities and the connection.
     Connection(Box<ConfigureConnection>),
     /// Changes the VDOConfig: versions, policies, values
     ///
-    /// The API server tries the change, and the whole plan after it; only then it is written. vdoctl plan --set shows the plan alone.
+    /// First, the API server tries the change and the resulting plan in a dry run. Then vdoctl writes the change. To see only the plan, use
+    /// vdoctl plan --set.
     Drivers(ConfigureDrivers),
-    /// Names where the operator takes its compatibility matrix from
+    /// Sets the source of the operator's compatibility matrix
     ///
-    /// It is read from here, and the plan with it is made, before it is written. Keys and credentials are mounted into the operator, so
-    /// vdoctl deploy sets them up.
+    /// Before vdoctl writes the setting, it reads the matrix from this machine and makes a plan with this matrix. Set the keys and
+    /// credentials of the source with vdoctl deploy, because they are mounted into the operator.
     Matrix(ConfigureMatrix),
 }
 
 /// What every one of them takes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Args)]
 pub struct Writing {
-    /// Writes nothing: makes every check, and shows what would be written
+    /// Writes nothing; makes every check and shows the objects that would be written
     #[arg(long)]
     pub dry_run: bool,
-    /// Writes although checks fail, or the vCenter cannot be reached from here
+    /// Writes the changes even if checks fail, or if the vCenter cannot be reached from this machine
     #[arg(long)]
     pub ignore_checks: bool,
-    /// Waits until the drivers are healthy with it
+    /// Waits until the drivers are healthy after the change
     #[arg(long, conflicts_with = "dry_run")]
     pub wait: bool,
     /// The format.
@@ -62,40 +64,42 @@ impl Writing {
 /// Arguments of `configure connection`.
 #[derive(Debug, Clone, PartialEq, Args)]
 pub struct ConfigureConnection {
-    /// The connection; default: the only one, or vc1 where there is none
+    /// The name of the connection; default: the only connection, or vc1 if there is no connection
     #[arg(value_name = "NAME")]
     pub name: Option<String>,
-    /// The host name or address of the vCenter, and its port if it is not 443
+    /// The host name or address of the vCenter, with the port if it is not 443
     #[arg(long, value_name = "HOST[:PORT]")]
     pub vcenter: Option<String>,
     /// The user that the drivers log in as, for example k8s@vsphere.local
     #[arg(long, value_name = "NAME")]
     pub user: Option<String>,
-    /// A file with the password, which no other user can read; - is stdin, /dev/fd/3 a descriptor; default with --user: it is asked for on the terminal
+    /// A file with the password, readable only by you; - means stdin, /dev/fd/3 means file descriptor 3; default with --user: a prompt on
+    /// the terminal
     #[arg(long, env = "VDO_PASSWORD_FILE", value_name = "FILE")]
     pub password_file: Option<PathBuf>,
-    /// A Secret with the user and the password, as vdoctl users create makes it
+    /// A Secret with the user and the password, for example from vdoctl users create
     #[arg(long, value_name = "NAME", conflicts_with_all = ["user", "password_file", "interactive"])]
     pub credentials_secret: Option<String>,
-    /// A datacenter to look in, by name or inventory path; may be repeated; an empty one means all
+    /// A datacenter in which to search for virtual machines, by name or inventory path; may be repeated; an empty value means all
+    /// datacenters
     #[arg(long, value_name = "NAME")]
     pub datacenter: Vec<String>,
     /// The SHA-256 or SHA-1 thumbprint of the vCenter's certificate
     #[arg(long, value_name = "DIGITS", conflicts_with_all = ["ca_file", "insecure", "fetch_certificate"])]
     pub thumbprint: Option<Thumbprint>,
-    /// A file with the certificate authorities that sign it
+    /// A file with the certificate authorities that signed the vCenter's certificate
     #[arg(long, value_name = "FILE", conflicts_with_all = ["insecure", "fetch_certificate"])]
     pub ca_file: Option<PathBuf>,
-    /// Sends the password to any server that answers, without checking its certificate
+    /// Does not check the vCenter's certificate: the password is sent to any server that answers
     #[arg(long, conflicts_with = "fetch_certificate")]
     pub insecure: bool,
-    /// Takes the certificate that the vCenter shows now, after you have confirmed it
+    /// Fetches the current certificate of the vCenter, and trusts this certificate after you have confirmed it
     #[arg(long)]
     pub fetch_certificate: bool,
     /// Asks for each value on the terminal
     #[arg(long, short = 'i')]
     pub interactive: bool,
-    /// Confirms the certificate of --fetch-certificate, and another vCenter behind a connection
+    /// Accepts the certificate of --fetch-certificate without asking; also allows the change of a connection to another vCenter
     #[arg(long, short = 'y')]
     pub yes: bool,
     /// How it is written.
@@ -106,7 +110,7 @@ pub struct ConfigureConnection {
 /// Arguments of `configure drivers`.
 #[derive(Debug, Clone, PartialEq, Args)]
 pub struct ConfigureDrivers {
-    /// The vSphere storage policy of the default StorageClass, by name; the class is created where the cluster has no default
+    /// The name of the vSphere storage policy for the default StorageClass; the class is created if the cluster has no default StorageClass
     #[arg(long, value_name = "NAME")]
     pub storage_policy: Option<String>,
     /// The index.
@@ -123,7 +127,7 @@ pub struct ConfigureDrivers {
 /// Arguments of `configure matrix`.
 #[derive(Debug, Clone, PartialEq, Args)]
 pub struct ConfigureMatrix {
-    /// The source: embedded, a folder with index.yaml, or an address with https://, oci:// or configmap://
+    /// The source: embedded (the operator's built-in matrix), a folder with index.yaml, or an https://, oci:// or configmap:// address
     #[arg(value_name = "SOURCE")]
     pub source: MatrixSource,
     /// How it is written.
@@ -142,11 +146,12 @@ pub struct Secrets {
 /// The verbs of `secrets`.
 #[derive(Debug, Clone, PartialEq, Subcommand)]
 pub enum SecretsVerb {
-    /// Shows which Secret each vSphere connection uses, and whether its vCenter accepts it; never what is in it
+    /// Shows the Secret of each vSphere connection, and whether the vCenter accepts the credentials in the Secret; never shows a password
     List(SecretsList),
     /// Sets the password of a vSphere connection, or the user and the password
     ///
-    /// Tests the new credentials with one login from this machine. They replace the old ones in the Secret only after the vCenter has accepted them.
+    /// vdoctl tests the new credentials with one login from this machine. The new credentials replace the old credentials in the Secret
+    /// only after the vCenter has accepted the login.
     Set(SecretsSet),
 }
 
@@ -161,13 +166,13 @@ pub struct SecretsList {
 /// Arguments of `secrets set`.
 #[derive(Debug, Clone, PartialEq, Args)]
 pub struct SecretsSet {
-    /// The vSphere connection; default: the only one
+    /// The vSphere connection; default: the only connection
     #[arg(value_name = "CONNECTION")]
     pub connection: Option<String>,
-    /// The user; default: the one that is in the Secret
+    /// The user; default: the user in the Secret
     #[arg(long, value_name = "NAME")]
     pub user: Option<String>,
-    /// A file with the password, which no other user can read; - is stdin, /dev/fd/3 a descriptor; default: it is asked for on the terminal
+    /// A file with the password, readable only by you; - means stdin, /dev/fd/3 means file descriptor 3; default: a prompt on the terminal
     #[arg(long, env = "VDO_PASSWORD_FILE", value_name = "FILE")]
     pub password_file: Option<PathBuf>,
     /// How it is written.

@@ -7,7 +7,8 @@ use clap::builder::NonEmptyStringValueParser;
 /// The clusters of a verb that can ask several at once.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Args)]
 pub struct Contexts {
-    /// Asks the clusters of these contexts at once, instead of that of --context; separated by commas, or repeated
+    /// Queries the clusters of these contexts in parallel, instead of the cluster of --context; separate the names by commas, or repeat the
+    /// flag
     #[arg(
         long = "contexts",
         id = "contexts",
@@ -16,7 +17,7 @@ pub struct Contexts {
         conflicts_with = "all_contexts"
     )]
     pub names: Vec<String>,
-    /// Asks the clusters of all contexts of the kubeconfig at once
+    /// Queries the clusters of all contexts of the kubeconfig in parallel
     #[arg(long)]
     pub all_contexts: bool,
 }

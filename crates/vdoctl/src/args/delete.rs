@@ -7,16 +7,17 @@ use clap::Args;
 /// Arguments of `delete`.
 #[derive(Debug, Clone, Default, PartialEq, Args)]
 pub struct Delete {
-    /// Removes the operator and leaves the drivers as they run, with their accounts and rights
+    /// Removes the operator and keeps the drivers running, with their service accounts and rights
     #[arg(long, conflicts_with = "drivers_only")]
     pub keep_drivers: bool,
-    /// Removes the VDOConfig and the drivers, and leaves the operator and its connections
+    /// Removes the VDOConfig and the drivers, and keeps the operator and its connections
     #[arg(long)]
     pub drivers_only: bool,
-    /// Does not ask; needed where there is no terminal
+    /// Does not ask for confirmation; required if there is no terminal
     #[arg(long, short = 'y')]
     pub yes: bool,
-    /// Removes nothing: client shows what would be removed, server, which --dry-run alone means, has the API server try it
+    /// Removes nothing. --dry-run=client lists the objects that would be removed; --dry-run=server, or only --dry-run, tries the removal in
+    /// the API server
     #[arg(
         long,
         value_enum,
@@ -27,7 +28,7 @@ pub struct Delete {
         default_value = "none"
     )]
     pub dry_run: DryRun,
-    /// How the progress is written: table or json
+    /// The format of the progress output: table or json
     #[arg(
         long,
         short = 'o',

@@ -13,31 +13,34 @@ pub struct Deploy {
     /// The vCenter.
     #[command(flatten)]
     pub vcenter: DeployVcenter,
-    /// A file with the whole configuration instead: Secrets, ConfigMaps, VsphereCloudConfigs and a VDOConfig as kubectl takes them; - is stdin
+    /// A manifest file with the whole configuration, instead of the vCenter and account flags: Secrets, ConfigMaps, VsphereCloudConfigs and
+    /// a VDOConfig; - means stdin
     #[arg(help_heading = "Drivers", long, value_name = "FILE", conflicts_with_all = ["vcenter", "user"])]
     pub values: Option<PathBuf>,
-    /// The image of the operator, instead of the released one
+    /// The image of the operator; default: the released image
     #[arg(help_heading = "Images", long, value_name = "REFERENCE")]
     pub image: Option<String>,
-    /// A registry, with or without a path, that replaces the one of every image: of the operator and of the drivers
+    /// A registry, with or without a path, that replaces the registry of every image of the operator and the drivers
     #[arg(help_heading = "Images", long, value_name = "REGISTRY")]
     pub image_registry: Option<String>,
-    /// The image of the cloud provider, instead of the one in its chart
+    /// The image of the cloud provider; default: the image in its chart
     #[arg(help_heading = "Images", long, value_name = "REFERENCE", conflicts_with = "values")]
     pub cpi_image: Option<String>,
-    /// The image of the CSI driver, instead of the one in its chart
+    /// The image of the CSI driver; default: the image in its chart
     #[arg(help_heading = "Images", long, value_name = "REFERENCE", conflicts_with = "values")]
     pub csi_image: Option<String>,
-    /// When installed drivers change by themselves: Compatible, Latest or Disabled
+    /// When the operator updates installed drivers by itself: Compatible, Latest or Disabled
     #[arg(help_heading = "Drivers", long, value_name = "POLICY", value_parser = policy, conflicts_with = "values")]
     pub update_policy: Option<UpdatePolicy>,
-    /// The vSphere storage policy of the default StorageClass, by name; default in a new installation: a default class without a policy
+    /// The name of the vSphere storage policy for the default StorageClass; default in a new installation: a default StorageClass without a
+    /// policy
     #[arg(help_heading = "Drivers", long, value_name = "NAME", conflicts_with = "values")]
     pub storage_policy: Option<String>,
     /// Where the operator takes its matrix from. A file or a folder is copied into ConfigMaps; keys and credentials are mounted into the operator
     #[command(flatten, next_help_heading = "Matrix")]
     pub matrix: MatrixFile,
-    /// Writes nothing: client shows what would be applied, server, which --dry-run alone means, has the API server try it
+    /// Writes nothing. --dry-run=client lists the objects that would be applied; --dry-run=server, or only --dry-run, tries the objects in
+    /// the API server
     #[arg(
         help_heading = "Writing",
         long,
@@ -52,7 +55,7 @@ pub struct Deploy {
     /// A folder for a GitOps tool.
     #[command(flatten)]
     pub gitops: DeployGitops,
-    /// How the progress is written: table or json; yaml writes nothing to the cluster and prints all objects for kubectl apply
+    /// The format of the progress output: table or json; yaml writes nothing to the cluster and prints all objects for kubectl apply
     #[arg(
         help_heading = "Writing",
         long,
@@ -63,19 +66,19 @@ pub struct Deploy {
         hide_possible_values = true
     )]
     pub output: Option<super::Format>,
-    /// Runs the operator in the network of its node; without the flag that is done where no control-plane node has a pod network
+    /// Runs the operator in the host network of its node; default: only if no control-plane node has a pod network
     #[arg(help_heading = "Operator", long)]
     pub host_network: bool,
-    /// A taint of control-plane nodes that the operator's pod tolerates besides the usual ones, as kubectl taint writes it; may be repeated
+    /// An additional taint of control-plane nodes that the operator's pod tolerates, in the notation of kubectl taint; may be repeated
     #[arg(help_heading = "Operator", long, value_name = "KEY[=VALUE][:EFFECT]")]
     pub toleration: Vec<Toleration>,
-    /// Ends when everything is applied, without waiting for the drivers
+    /// Exits when all objects are applied, without waiting for the drivers
     #[arg(help_heading = "Writing", long)]
     pub no_wait: bool,
-    /// Answers every question with yes; a certificate still needs --thumbprint or --ca-file
+    /// Answers every question with yes; an unknown certificate still requires --thumbprint or --ca-file
     #[arg(help_heading = "Writing", long, short = 'y')]
     pub yes: bool,
-    /// Applies although checks fail, or the vCenter cannot be reached from here
+    /// Applies the objects even if checks fail, or if the vCenter cannot be reached from this machine
     #[arg(help_heading = "Writing", long)]
     pub ignore_checks: bool,
     /// Replaces an operator that is newer than this vdoctl
@@ -86,8 +89,8 @@ pub struct Deploy {
 /// What is written into a folder instead of a cluster.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Args)]
 pub struct DeployGitops {
-    /// Writes nothing to a cluster, and all objects into a folder that a GitOps tool applies, ready to commit. Secrets are left out and listed in
-    /// its README.md, or encrypted with sops where that is installed and the folder has a file .sops.yaml
+    /// Writes all objects into a folder for a GitOps tool, ready to commit, and nothing to a cluster. Secrets are encrypted if sops is
+    /// installed and the folder has a .sops.yaml; otherwise they are left out and listed in the folder's README.md
     #[arg(
         help_heading = "Writing",
         long = "gitops",
@@ -95,7 +98,8 @@ pub struct DeployGitops {
         conflicts_with_all = ["dry_run", "create_account", "credentials_from_openshift", "no_wait", "ignore_checks", "allow_downgrade"]
     )]
     pub folder: Option<PathBuf>,
-    /// With --gitops: encrypts Secrets with sops, with the rules that it finds from the folder upwards, or the keys that its environment names
+    /// With --gitops: encrypts Secrets with sops; sops uses the .sops.yaml rules of the folder or a parent folder, or the keys in its
+    /// environment variables
     #[arg(help_heading = "Writing", long, requires = "folder")]
     pub sops: bool,
 }
@@ -104,18 +108,18 @@ pub struct DeployGitops {
 #[derive(Debug, Clone, Default, PartialEq, Eq, Args)]
 #[command(next_help_heading = "vCenter", group = ArgGroup::new("reached").multiple(true))]
 pub struct DeployVcenter {
-    /// The host name or address of the vCenter, and its port if it is not 443; with --user, --credentials-secret or --create-account; default: on
-    /// OpenShift, what its object Infrastructure says
+    /// The host name or address of the vCenter, with the port if it is not 443; use together with --user, --credentials-secret or
+    /// --create-account. Default on OpenShift: the vCenter in OpenShift's Infrastructure object
     #[arg(long, value_name = "HOST[:PORT]", group = "reached")]
     pub vcenter: Option<String>,
     /// The user that the drivers log in as, for example k8s@vsphere.local
     #[arg(help_heading = "Account", long, value_name = "NAME", group = "reached")]
     pub user: Option<String>,
-    /// A file with the password, readable by no one else; - is stdin, /dev/fd/3 a descriptor; default: it is asked for on the terminal
+    /// A file with the password, readable only by you; - means stdin, /dev/fd/3 means file descriptor 3; default: a prompt on the terminal
     #[arg(help_heading = "Account", long, env = "VDO_PASSWORD_FILE", value_name = "FILE")]
     pub password_file: Option<PathBuf>,
-    /// A Secret in the operator's namespace with the user and the password, as vdoctl users create makes it; cpi=NAME and csi=NAME where each
-    /// driver has its own
+    /// A Secret in the operator's namespace with the user and the password, for example from vdoctl users create; use cpi=NAME and csi=NAME
+    /// if each driver has its own Secret
     #[arg(
         help_heading = "Account",
         long,
@@ -125,19 +129,20 @@ pub struct DeployVcenter {
         conflicts_with_all = ["user", "password_file", "create_account"]
     )]
     pub credentials_secret: Vec<super::parse::CredentialsSecret>,
-    /// On OpenShift: takes user and password of each vCenter from OpenShift's own Secret kube-system/vsphere-creds
+    /// On OpenShift: takes the user and the password of each vCenter from OpenShift's Secret kube-system/vsphere-creds
     #[arg(help_heading = "Account", long, group = "reached", conflicts_with_all = ["user", "password_file", "credentials_secret", "create_account", "values"])]
     pub credentials_from_openshift: bool,
-    /// Makes the account of the drivers first, as vdoctl users create --shared does; --password-file is then the administrator's
+    /// First creates an account for the drivers, as vdoctl users create --shared does; --password-file then contains the administrator's
+    /// password
     #[arg(help_heading = "Account", long, requires_all = ["vcenter", "admin"], conflicts_with = "user")]
     pub create_account: bool,
-    /// The administrator for --create-account, for example administrator@vsphere.local; stored nowhere
+    /// The administrator for --create-account, for example administrator@vsphere.local; the name is not stored
     #[arg(help_heading = "Account", long, value_name = "NAME")]
     pub admin: Option<String>,
-    /// The domain in which --create-account makes the user; default: vsphere.local
+    /// The domain in which --create-account creates the user; default: vsphere.local
     #[arg(help_heading = "Account", long, value_name = "NAME")]
     pub domain: Option<String>,
-    /// A datacenter to look in, by name or inventory path; may be repeated; default: all
+    /// A datacenter in which to search for virtual machines, by name or inventory path; may be repeated; default: all datacenters
     #[arg(help_heading = "vCenter", long, value_name = "NAME", requires = "vcenter")]
     pub datacenter: Vec<String>,
     /// How it is trusted.
@@ -148,10 +153,10 @@ pub struct DeployVcenter {
 /// Where a dry run is made.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, ValueEnum)]
 pub enum DryRun {
-    /// It is not a dry run
+    /// No dry run
     #[default]
     None,
-    /// Here
+    /// In vdoctl, without the API server
     Client,
     /// In the API server
     Server,

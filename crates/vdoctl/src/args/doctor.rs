@@ -13,10 +13,10 @@ pub struct Doctor {
     /// What to look at; without it, everything.
     #[command(subcommand)]
     pub what: Option<DoctorVerb>,
-    /// Looks before anything is installed: at the vCenter of --vcenter and, where there is a kubeconfig, at the cluster
+    /// Runs the checks before an installation: in the vCenter of --vcenter and, if there is a kubeconfig, in the cluster
     #[arg(long, global = true, requires = "vcenter", requires = "user")]
     pub pre: bool,
-    /// Shows what it found when this support bundle was made; needs no cluster
+    /// Shows the results that are stored in this support bundle; needs no cluster
     #[arg(long = "from", value_name = "FILE", global = true, conflicts_with = "pre")]
     pub from: Option<PathBuf>,
     /// The index.
@@ -31,7 +31,7 @@ pub struct Doctor {
         hide_possible_values = true,
         value_name = "FORMAT",
         global = true,
-        help = "How the answer is written: table, wide, json, yaml or name"
+        help = "The output format: table, wide, json, yaml or name"
     )]
     pub format: Option<super::Format>,
     /// The vCenter.
@@ -53,7 +53,8 @@ pub enum Allow {
 #[derive(Debug, Clone, Default, PartialEq, Eq, Args)]
 #[command(next_help_heading = "Fixing")]
 pub struct DoctorFixing {
-    /// Fixes what a command can fix in the vCenter, as the administrator --user: disk.EnableUUID of machines that are powered off, and tags of zones and regions. Asks before each fix
+    /// Fixes problems in the vCenter as the administrator --user: disk.EnableUUID of powered-off virtual machines, and tags of zones and
+    /// regions. Asks before each fix
     #[arg(
         long,
         global = true,
@@ -61,10 +62,10 @@ pub struct DoctorFixing {
         conflicts_with_all = ["undo", "from"]
     )]
     pub fix: bool,
-    /// Takes back what --fix has recorded, as far as no one else has changed or uses it
+    /// Reverts the recorded changes of --fix; keeps values that another user has changed since, and tags that are in use
     #[arg(long, global = true, requires = "user", conflicts_with = "from")]
     pub undo: bool,
-    /// With --fix: a change that cannot be undone is made, too: hardware-version
+    /// With --fix: also makes this change, which cannot be undone: hardware-version
     #[arg(
         long,
         value_name = "CHANGE",
@@ -75,13 +76,13 @@ pub struct DoctorFixing {
         requires = "fix"
     )]
     pub allow: Vec<Allow>,
-    /// With --fix and --undo: the file in which changes are recorded; default: vdo-fixes-CLUSTER.json in this folder
+    /// With --fix and --undo: the file that records the changes; default: vdo-fixes-CLUSTER.json in the current folder
     #[arg(long, value_name = "FILE", global = true)]
     pub record: Option<PathBuf>,
-    /// With --fix and --undo: shows what would be changed and changes nothing
+    /// With --fix and --undo: shows the changes and makes none of them
     #[arg(long, global = true)]
     pub dry_run: bool,
-    /// With --fix and --undo: does not ask about what can be undone; needed where there is no terminal
+    /// With --fix and --undo: does not ask before changes that can be undone; required if there is no terminal
     #[arg(long, short = 'y', global = true)]
     pub yes: bool,
 }
@@ -121,27 +122,27 @@ impl From<Commands> for Language {
 /// A part of what `doctor` looks at.
 #[derive(Debug, Clone, PartialEq, Eq, Subcommand)]
 pub enum DoctorVerb {
-    /// Shows for each node its virtual machine and what is wrong with it
+    /// Shows the virtual machine of each node, and the problems of this virtual machine
     Nodes,
-    /// Shows for each node the labels of zones and regions, the tags that they come from, and what does not fit
+    /// Shows the zone and region labels of each node, the vCenter tags behind these labels, and mismatches between labels and tags
     Topology,
-    /// Shows why claims wait, volumes do not attach and snapshots fail, each with its cause and what to do
+    /// Shows pending claims, volumes that do not attach and failed snapshots, each with its cause and a remedy
     Volumes,
-    /// Shows every stage of the check of one vSphere connection
+    /// Shows the result of each check stage for one vSphere connection
     Connection {
         /// The vSphere connection
         #[arg(value_name = "NAME")]
         name: String,
     },
-    /// Shows what the accounts lack of the privileges that the features in use need, with the entity and the role
+    /// Shows which privileges the accounts lack for the features in use, on which vCenter object and in which role
     Privileges {
-        /// Shows what they have and do not need, too
+        /// Also shows the privileges that the accounts have but do not need
         #[arg(long)]
         surplus: bool,
-        /// Shows the roles that the configuration needs, object by object, whether the account has them or not
+        /// Shows the roles that the configuration requires on each vCenter object, including roles that the account already has
         #[arg(long, conflicts_with = "surplus")]
         required: bool,
-        /// Prints the required roles as commands for a tool: govc or powercli
+        /// Prints the required roles as commands for govc or powercli
         #[arg(long, value_name = "TOOL", value_enum, hide_possible_values = true, requires = "required")]
         commands: Option<Commands>,
     },
@@ -151,25 +152,28 @@ pub enum DoctorVerb {
 #[derive(Debug, Clone, Default, PartialEq, Eq, Args)]
 #[command(next_help_heading = "vCenter")]
 pub struct DoctorVcenter {
-    /// With --pre: the host name or address of the vCenter, and its port if it is not 443
+    /// With --pre: the host name or address of the vCenter, with the port if it is not 443
     #[arg(long, value_name = "HOST[:PORT]", global = true, requires = "pre")]
     pub vcenter: Option<String>,
-    /// With --pre: the user, for example k8s@vsphere.local. With --fix and --undo: an administrator; used for this command only and stored nowhere
+    /// With --pre: the user of the drivers, for example k8s@vsphere.local. With --fix and --undo: an administrator, used only for this
+    /// command and not stored
     #[arg(long, value_name = "NAME", global = true)]
     pub user: Option<String>,
-    /// A file with the password, - is stdin; default with --pre: it is asked for on the terminal. Without --pre it is tried instead of the one in the connection's Secret
+    /// A file with the password; - means stdin; default with --pre: a prompt on the terminal. Without --pre, vdoctl uses this password
+    /// instead of the password in the connection's Secret
     #[arg(long, env = "VDO_PASSWORD_FILE", value_name = "FILE", global = true)]
     pub password_file: Option<PathBuf>,
-    /// With --pre: a datacenter to look in, by name or inventory path; may be repeated; default: all
+    /// With --pre: a datacenter in which to search for virtual machines, by name or inventory path; may be repeated; default: all
+    /// datacenters
     #[arg(long, value_name = "NAME", global = true, requires = "pre")]
     pub datacenter: Vec<String>,
     /// With --pre: the SHA-256 or SHA-1 thumbprint of the vCenter's certificate
     #[arg(long, value_name = "DIGITS", global = true, requires = "pre", conflicts_with_all = ["ca_file", "insecure"])]
     pub thumbprint: Option<Thumbprint>,
-    /// With --pre: a file with the certificate authorities that sign it; default: those of this machine
+    /// With --pre: a file with the certificate authorities that signed the vCenter's certificate; default: the authorities of this machine
     #[arg(long, value_name = "FILE", global = true, requires = "pre", conflicts_with = "insecure")]
     pub ca_file: Option<PathBuf>,
-    /// With --pre: sends the password to any server, without a check of its certificate
+    /// With --pre: does not check the vCenter's certificate: the password is sent to any server that answers
     #[arg(long, global = true, requires = "pre")]
     pub insecure: bool,
 }

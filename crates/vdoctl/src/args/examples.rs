@@ -20,9 +20,9 @@ const EXAMPLES: &[(&str, &[&str])] = &[
         "adopt",
         &[
             "vdoctl adopt",
-            "vdoctl adopt -o yaml                     # the objects, each setting with its origin",
+            "vdoctl adopt -o yaml                     # the objects, with the origin of each setting",
             "vdoctl adopt --write --accept-loss csi/global/cnspvcprotection-cleanup-intervalinmin",
-            "vdoctl adopt --move --dry-run            # drivers in another place, step by step",
+            "vdoctl adopt --move --dry-run            # the steps to move drivers of another tool",
             "vdoctl adopt --move --undo",
         ],
     ),
@@ -32,14 +32,14 @@ const EXAMPLES: &[(&str, &[&str])] = &[
             "vdoctl status",
             "vdoctl status --watch",
             "vdoctl status -o json | jq .problems",
-            "vdoctl status --all-contexts             # a line for each cluster, problems first",
+            "vdoctl status --all-contexts             # one line per cluster, problems first",
         ],
     ),
     (
         "plan",
         &[
             "vdoctl plan",
-            "vdoctl plan --set storageProvider.version=3.6.3   # of a change that was not made yet",
+            "vdoctl plan --set storageProvider.version=3.6.3   # the plan of a change that is not made yet",
             "vdoctl plan -f vdoconfig.yaml -o wide",
         ],
     ),
@@ -59,7 +59,7 @@ const EXAMPLES: &[(&str, &[&str])] = &[
         &[
             "vdoctl upgrade plan",
             "vdoctl upgrade plan --to csi=3.7.3",
-            "vdoctl upgrade plan --kubernetes 1.35    # what an upgrade of the cluster would ask for",
+            "vdoctl upgrade plan --kubernetes 1.35    # the effects of an upgrade of the cluster",
             "vdoctl upgrade plan --vcenter 9.0",
         ],
     ),
@@ -72,7 +72,7 @@ const EXAMPLES: &[(&str, &[&str])] = &[
         "configure connection",
         &[
             "vdoctl configure connection vc2 --vcenter vc2.example.com --user k8s@vsphere.local",
-            "vdoctl configure connection vc1 --fetch-certificate    # after its certificate was renewed",
+            "vdoctl configure connection vc1 --fetch-certificate    # after the vCenter's certificate was renewed",
             "vdoctl configure connection vc1 --datacenter DC1 --datacenter DC2 --dry-run",
             "vdoctl configure connection --interactive",
         ],
@@ -82,7 +82,7 @@ const EXAMPLES: &[(&str, &[&str])] = &[
         &[
             "vdoctl configure drivers --set storageProvider.version=3.6.3",
             "vdoctl configure drivers --set storageProvider.version=null --set updatePolicy=Latest",
-            "vdoctl configure drivers --storage-policy gold    # of the default StorageClass",
+            "vdoctl configure drivers --storage-policy gold    # for the default StorageClass",
             "vdoctl configure drivers -f vdoconfig.yaml --dry-run",
         ],
     ),
@@ -90,8 +90,8 @@ const EXAMPLES: &[(&str, &[&str])] = &[
         "configure matrix",
         &[
             "vdoctl configure matrix https://matrix.example.com/index.yaml",
-            "vdoctl configure matrix ./matrix         # is copied into ConfigMaps",
-            "vdoctl configure matrix embedded         # the operator's own again",
+            "vdoctl configure matrix ./matrix         # copies the folder into ConfigMaps",
+            "vdoctl configure matrix embedded         # back to the operator's built-in matrix",
         ],
     ),
     ("secrets list", &["vdoctl secrets list"]),

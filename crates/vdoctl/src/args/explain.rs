@@ -7,7 +7,7 @@ use clap::Args;
 /// Arguments of `explain`.
 #[derive(Debug, Clone, PartialEq, Eq, Args)]
 pub struct ExplainReason {
-    /// A reason or a condition, in any case, or an exit code of vdoctl; without one, all are listed
+    /// A reason, a condition or an exit code of vdoctl, in upper or lower case; without this argument, vdoctl lists all of them
     #[arg(value_name = "REASON|CONDITION|CODE")]
     pub word: Option<String>,
     /// The format.

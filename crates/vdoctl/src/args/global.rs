@@ -15,31 +15,31 @@ pub(super) const GLOBAL_OPTIONS: &str = "Global options";
 #[derive(Debug, Clone, PartialEq, Args)]
 #[command(next_help_heading = GLOBAL_OPTIONS)]
 pub struct Global {
-    /// The kubeconfig file; default: what KUBECONFIG names, then ~/.kube/config, then the service account of the pod
+    /// The kubeconfig file; default: the files in KUBECONFIG, then ~/.kube/config, then the service account of the pod
     #[arg(long, env = "VDO_KUBECONFIG", value_name = "FILE", global = true)]
     pub kubeconfig: Option<PathBuf>,
-    /// The context in the kubeconfig; default: the current one
+    /// The context in the kubeconfig; default: the current context
     #[arg(long, env = "VDO_CONTEXT", value_name = "NAME", global = true)]
     pub context: Option<String>,
-    /// The cluster in the kubeconfig; default: that of the context
+    /// The cluster in the kubeconfig; default: the cluster of the context
     #[arg(long, env = "VDO_KUBE_CLUSTER", value_name = "NAME", global = true)]
     pub kube_cluster: Option<String>,
-    /// The user in the kubeconfig; default: that of the context
+    /// The user in the kubeconfig; default: the user of the context
     #[arg(long, env = "VDO_KUBE_USER", value_name = "NAME", global = true)]
     pub kube_user: Option<String>,
-    /// A file with a token for the API server, instead of the credentials in the kubeconfig; - is stdin
+    /// A file with a token for the API server, used instead of the credentials in the kubeconfig; - means stdin
     #[arg(long, env = "VDO_TOKEN_FILE", value_name = "FILE", global = true)]
     pub token_file: Option<PathBuf>,
     /// The namespace of the operator and its configuration
     #[arg(long, short = 'n', env = "VDO_NAMESPACE", value_name = "NAME", default_value = OPERATOR_NAMESPACE, global = true)]
     pub namespace: String,
-    /// A user to act as
+    /// The user to impersonate
     #[arg(long = "as", env = "VDO_AS", value_name = "USER", global = true)]
     pub impersonate: Option<String>,
-    /// A group to act as, with --as; may be repeated
+    /// A group to impersonate, together with --as; may be repeated
     #[arg(long = "as-group", env = "VDO_AS_GROUP", value_name = "GROUP", global = true)]
     pub groups: Vec<String>,
-    /// When to use colours: auto, always or never; auto means on a terminal, unless NO_COLOR is set
+    /// When to use colours: auto, always or never; auto uses colours on a terminal unless NO_COLOR is set
     #[arg(
         long,
         env = "VDO_COLOR",
@@ -50,10 +50,13 @@ pub struct Global {
         global = true
     )]
     pub color: Color,
-    /// How long to wait, for example 30s or 2m: for the cluster's answers (default 30s); with deploy and delete, for the end (default 15m)
+    /// How long to wait for answers of the cluster, for example 30s or 2m; default: 30s. With deploy, delete, wait, upgrade apply, users
+    /// rotate, adopt --move and the flag --wait: how long the command waits for the result; default: 15m. With selftest: how long each step
+    /// may take; default: 5m
     #[arg(long, env = "VDO_TIMEOUT", value_name = "TIME", value_parser = parse::duration, global = true)]
     pub timeout: Option<Duration>,
-    /// How long the API server may take to answer one request, for example 5s; 0 is for ever; default: 15s, and 60s for a policy
+    /// How long the API server may take to answer one request, for example 5s; 0 means no limit; default: 15s, and 60s for an admission
+    /// policy
     #[arg(long, env = "VDO_REQUEST_TIMEOUT", value_name = "TIME", value_parser = parse::request_timeout, global = true)]
     pub request_timeout: Option<Duration>,
 }

@@ -90,7 +90,7 @@ const FLAGS: [(&str, &str); 3] = [
     ("--user", "--kube-user NAME for a user of the kubeconfig"),
     (
         "--token",
-        "--token-file FILE, or - for stdin; other users can read what is in a command line",
+        "--token-file FILE, or - for stdin; other users can read the arguments of a command",
     ),
 ];
 
@@ -100,7 +100,7 @@ pub(in super::super) fn with_tip(mut error: clap::Error) -> clap::Error {
         let flag = typed.split('=').next().unwrap_or_default();
         let known = FLAGS.iter().find(|(name, _)| *name == flag);
         if let Some((_, ours)) = known.filter(|_| error.kind() == ErrorKind::UnknownArgument) {
-            let tip = StyledStr::from(format!("what you look for is: {ours}"));
+            let tip = StyledStr::from(format!("use instead: {ours}"));
             error.remove(ContextKind::SuggestedArg);
             error.insert(ContextKind::Suggested, ContextValue::StyledStrs(vec![tip]));
         }
@@ -111,7 +111,7 @@ pub(in super::super) fn with_tip(mut error: clap::Error) -> clap::Error {
     };
     let known = WORDS.iter().find(|(words, _)| words.contains(&word.as_str()));
     if let Some((_, verb)) = known.filter(|_| error.kind() == ErrorKind::InvalidSubcommand) {
-        let tip = StyledStr::from(format!("what you look for is: {verb}"));
+        let tip = StyledStr::from(format!("use instead: {verb}"));
         error.remove(ContextKind::SuggestedSubcommand);
         error.insert(ContextKind::Suggested, ContextValue::StyledStrs(vec![tip]));
     }

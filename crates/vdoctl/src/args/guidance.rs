@@ -65,7 +65,7 @@ fn help_of_verbs_that_overlap_says_when_to_use_them() {
     every(&super::command(), "", &mut |path, command| {
         for (_, others) in overlapping.iter().filter(|(verb, _)| *verb == path) {
             let help = command.get_long_about().map(ToString::to_string).unwrap_or_default();
-            let line = help.lines().find(|line| line.starts_with("Use it when ")).unwrap_or_default();
+            let line = help.lines().find(|line| line.starts_with("Use this command ")).unwrap_or_default();
             assert!(others.iter().all(|other| line.contains(other)), "vdoctl {path}: {help}");
             seen += 1;
         }

@@ -7,10 +7,10 @@ use clap::Args;
 /// Arguments of `history`.
 #[derive(Debug, Clone, PartialEq, Args)]
 pub struct History {
-    /// The driver: vsphere-cpi or cpi, vsphere-csi or csi; default: all
+    /// The driver: vsphere-cpi (or cpi) or vsphere-csi (or csi); default: all drivers
     #[arg(value_name = "DRIVER")]
     pub driver: Option<String>,
-    /// A revision of it, of which everything is shown; with -o yaml its objects
+    /// Shows the details of this revision of the driver; with -o yaml: its objects
     #[arg(value_name = "REVISION", requires = "driver")]
     pub revision: Option<u64>,
     /// The format.
@@ -21,16 +21,16 @@ pub struct History {
 /// Arguments of `rollback`.
 #[derive(Debug, Clone, PartialEq, Eq, Args)]
 pub struct Rollback {
-    /// The driver: vsphere-cpi or cpi, vsphere-csi or csi
+    /// The driver: vsphere-cpi (or cpi) or vsphere-csi (or csi)
     #[arg(value_name = "DRIVER")]
     pub driver: String,
-    /// The revision, as vdoctl history shows it; default: the last one before this that worked
+    /// The revision number from vdoctl history; default: the last earlier revision that worked
     #[arg(value_name = "REVISION", conflicts_with = "lift")]
     pub revision: Option<u64>,
-    /// Keeps the driver at no revision any longer: it goes on to what the VDOConfig asks for
+    /// Ends the rollback: the driver follows the VDOConfig again
     #[arg(long)]
     pub lift: bool,
-    /// Waits until the drivers are healthy with it
+    /// Waits until the drivers are healthy after the change
     #[arg(long)]
     pub wait: bool,
 }

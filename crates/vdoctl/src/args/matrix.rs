@@ -18,63 +18,69 @@ pub struct Matrix {
 /// The verbs of `matrix`.
 #[derive(Debug, Clone, PartialEq, Subcommand)]
 pub enum MatrixVerb {
-    /// Chooses a version of every driver, and says why this one
+    /// Chooses a version of every driver, and shows the reasons
     ///
-    /// Needs no cluster when --kubernetes and --vcenter are given. What is not given is taken from the cluster: its version,
-    /// its vSphere connections, its VDOConfig and what is installed. When nothing fits, every candidate is listed with the
-    /// reason it was rejected, and the exit code is 1.
+    /// The command needs no cluster when --kubernetes and --vcenter are given. Values that are not given are read from the cluster: its
+    /// Kubernetes version, its vSphere connections, its VDOConfig and the installed driver versions. When no version fits, the command
+    /// lists every candidate with the reason for its rejection, and the exit code is 1.
     ///
-    /// With --what-if-kubernetes or --what-if-vcenter it tells what an upgrade of the platform would do, step by step.
+    /// With --what-if-kubernetes or --what-if-vcenter, the command shows step by step how the drivers change in an upgrade of the platform.
     ///
-    /// Use it when there is no cluster yet, or for the reasons of a choice. Where VDO is deployed, upgrade plan shows objects and restarts, too.
+    /// Use this command when there is no cluster yet, or when you want the reasons for a choice. Where VDO is deployed, upgrade plan also
+    /// shows objects and restarts.
     Resolve(Resolve),
-    /// Shows the choice, the facts it is based on, and why every other version was not chosen
+    /// Shows the chosen versions, the facts behind the choice, and the reason why each other version was not chosen
     Explain(Explain),
-    /// Says what keeps a version from being chosen; the exit code is 1 when something does
+    /// Shows the reasons why a version cannot be chosen; the exit code is 1 when there is such a reason
     WhyNot(WhyNot),
-    /// Shows which Kubernetes minors the versions support, as bars
+    /// Shows as bars which Kubernetes minor versions each driver version supports
     ///
-    /// The minor of the cluster is marked where a kubeconfig leads to one that answers at once. -o wide is a table with one line for each version.
+    /// If the kubeconfig names a cluster that answers at once, the minor version of this cluster is marked. -o wide prints a table with one
+    /// line for each driver version.
     List(List),
-    /// Shows everything that is known of a version
+    /// Shows all data of the matrix about one driver version
     Show(Show),
-    /// Finds every mistake in an index; needs no cluster
+    /// Finds every mistake in a matrix index; needs no cluster
     ///
-    /// Charts are looked for beside the index, and in this vdoctl. The exit code is 1 when there is a mistake.
+    /// vdoctl searches for the charts next to the index, and then among the charts in its own binary. The exit code is 1 when there is a
+    /// mistake.
     Lint(Lint),
-    /// Puts a folder with an index, its signature and its charts into ConfigMaps, from where the operator takes them
+    /// Copies a matrix (index, signature and charts) from a folder into ConfigMaps, from which the operator reads the matrix
     ///
-    /// Nothing is written before the index and every chart were checked. An earlier matrix of the same name is replaced as a whole; its
-    /// ConfigMaps that are not needed any more are deleted.
+    /// vdoctl checks the index and every chart before it writes anything. An earlier matrix of the same name is replaced as a whole, and
+    /// its ConfigMaps that are no longer needed are deleted.
     Load(MatrixLoad),
-    /// Signs an index with a private key; needs no cluster
+    /// Signs a matrix index with a private key; needs no cluster
     ///
-    /// Writes the signature next to the index in the two forms of cosign: index.yaml.sig, and the bundle index.yaml.sigstore.json for keys on
-    /// P-256. Signs any other file as well.
+    /// Writes the signature next to the index in the two formats of cosign: index.yaml.sig, and for P-256 keys also the bundle
+    /// index.yaml.sigstore.json. The command can sign any other file in the same way.
     Sign(Sign),
-    /// Shows where the operator takes the matrix from, and what names that source
+    /// Shows the source of the operator's matrix, and the setting that names this source
     Source(MatrixSourceArgs),
-    /// Checks the signature of an index; needs no cluster
+    /// Checks the signature of a matrix index; needs no cluster
     ///
-    /// The exit code is 4 when none of the keys has signed it.
+    /// The exit code is 4 when none of the keys has signed the index.
     Verify(Verify),
-    /// Begins a matrix of your own in a folder: a copy of this one with its charts, or an empty one; needs no cluster
+    /// Creates your own matrix in a folder: a copy of an existing matrix with its charts, or an empty matrix; needs no cluster
     ///
-    /// The folder is a source as it is: for --matrix, copied to a web server, or copied to another machine.
+    /// The folder is a complete matrix source. You can name the folder with --matrix, or copy the folder to a web server or to another
+    /// machine.
     Init(Init),
-    /// Adds versions of drivers to a matrix in a folder
+    /// Adds driver versions to a matrix in a folder
     ///
-    /// Every chart is linted, rendered for each Kubernetes minor that it supports, and compared with the version before it; with --kubeconfig
-    /// or --context it is also tried in the API server of that cluster. Images, digest and upgrade edges are written into the entry; version,
-    /// date and expiry of the matrix are raised, and it is signed. A chart with a problem is refused with 4, and nothing is written.
+    /// vdoctl lints every chart, renders the chart for each Kubernetes minor version that it supports, and compares the chart with the
+    /// previous version. With --kubeconfig or --context, vdoctl also tries the chart in the API server of that cluster. The new matrix
+    /// entry contains the images, the digest of the chart and the versions from which an upgrade is possible. vdoctl also updates the
+    /// version, the date and the expiry date of the matrix, and signs the matrix. If a chart has a problem, nothing is written, and the
+    /// exit code is 4.
     Publish(Box<Publish>),
-    /// Withdraws a version: it is never chosen any more, and left where it is installed
+    /// Withdraws a version: the operator no longer chooses this version, and replaces it in clusters where it is installed
     Withdraw(Mark),
-    /// Deprecates a version: it is chosen only where nothing better fits
+    /// Deprecates a version: the operator chooses this version only if no better version fits
     Deprecate(Mark),
-    /// Compares two matrices: what differs in them, and what an operator would do differently
+    /// Compares two matrices, and shows how the choices of an operator would differ
     ///
-    /// Ends with 0 when an operator would do the same, with 1 when it would not.
+    /// The exit code is 0 when an operator would act in the same way with both matrices, and 1 otherwise.
     Diff(MatrixDiff),
 }
 
@@ -84,7 +90,7 @@ pub struct Sign {
     /// A matrix index, or a folder with index.yaml
     #[arg(value_name = "FILE")]
     pub file: PathBuf,
-    /// A file with the private key (PEM, PKCS #8) that no other user can read; - is stdin
+    /// A file with the private key (PEM, PKCS #8), readable only by you; - means stdin
     #[arg(long, env = "VDO_SIGNING_KEY_FILE", value_name = "FILE")]
     pub key_file: PathBuf,
 }
@@ -92,10 +98,10 @@ pub struct Sign {
 /// Arguments of `matrix load`.
 #[derive(Debug, Clone, PartialEq, Args)]
 pub struct MatrixLoad {
-    /// A folder with index.yaml and the charts that it names, or an index file with charts beside it
+    /// A folder with index.yaml and its charts, or an index file with its charts in the same folder
     #[arg(value_name = "FOLDER")]
     pub folder: PathBuf,
-    /// The Secret that is going to list the files, as a source names it: configmap://NAMESPACE/NAME
+    /// The Secret that will list the files, in the form of a matrix source: configmap://NAMESPACE/NAME
     #[arg(value_name = "CONFIGMAP")]
     pub place: ConfigMaps,
 }
@@ -125,14 +131,15 @@ pub struct Verify {
 /// Another index than the one that the operator of the cluster decides with.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Args)]
 pub struct MatrixFile {
-    /// Another matrix than the operator's: embedded, an index file, a folder with index.yaml, or an address with https://, oci:// or configmap://; default:
-    /// the one that the operator of the cluster decides with, and without a cluster the one of this vdoctl
+    /// The compatibility matrix to use: embedded (the built-in matrix), an index file, a folder with index.yaml, or an https://, oci:// or
+    /// configmap:// address; default: the matrix of the cluster's operator, or without a cluster the matrix in vdoctl
     #[arg(long, env = "VDO_MATRIX", value_name = "SOURCE", global = true)]
     pub matrix: Option<MatrixSource>,
-    /// A file with public keys (PEM), or a folder of such files: a matrix that none of them has signed is refused
+    /// A file with public keys (PEM), or a folder of such files; only a matrix that one of these keys has signed is accepted
     #[arg(long, env = "VDO_MATRIX_KEYS", value_name = "PATH", global = true)]
     pub matrix_keys: Option<PathBuf>,
-    /// A folder with the files of a Secret for that address: username and password, or bearerToken; tls.crt and tls.key; ca.crt; .dockerconfigjson
+    /// A folder with the credentials for the address of the matrix. Possible files: username and password, or bearerToken; tls.crt and
+    /// tls.key; ca.crt; .dockerconfigjson
     #[arg(long, env = "VDO_MATRIX_CREDENTIALS", value_name = "FOLDER", global = true)]
     pub matrix_credentials: Option<PathBuf>,
 }
@@ -151,16 +158,17 @@ pub struct Platform {
     /// The Kubernetes version, for example 1.34
     #[arg(long, value_name = "VERSION")]
     pub kubernetes: Option<KubernetesVersion>,
-    /// A vCenter version, for example 8.0.3, vc1=8.0.3, or with its build 6.7.0-14367737; may be repeated
+    /// A vCenter version, for example 8.0.3, vc1=8.0.3 (with the name of the connection) or 6.7.0-14367737 (with the build); may be
+    /// repeated
     #[arg(long, value_name = "[NAME=]VERSION", value_delimiter = ',')]
     pub vcenter: Vec<Vcenter>,
-    /// A driver to choose, perhaps pinned, for example csi or csi=3.7.3; may be repeated; default: all
+    /// A driver to choose a version for, for example csi, or csi=3.7.3 to pin the version; may be repeated; default: all drivers
     #[arg(long, value_name = "NAME[=VERSION]", value_delimiter = ',')]
     pub driver: Vec<DriverArg>,
-    /// A version that is installed, for example csi=3.6.3; may be repeated; default: what the cluster has
+    /// An installed driver version, for example csi=3.6.3; may be repeated; default: the versions that the cluster has
     #[arg(long, value_name = "NAME=VERSION", value_delimiter = ',')]
     pub installed: Vec<DriverArg>,
-    /// Something the storage driver must be able to do, for example snapshots; may be repeated
+    /// A feature that the storage driver must support, for example snapshots; may be repeated
     #[arg(long, value_name = "NAME", value_delimiter = ',')]
     pub feature: Vec<String>,
 }
@@ -171,10 +179,10 @@ pub struct Resolve {
     /// The platform.
     #[command(flatten)]
     pub platform: Platform,
-    /// Looks ahead to this Kubernetes version, for example 1.35
+    /// Shows the effects of an upgrade to this Kubernetes version, for example 1.35
     #[arg(long, value_name = "VERSION")]
     pub what_if_kubernetes: Option<KubernetesVersion>,
-    /// Looks ahead to this vCenter version, for example 8.0.4 or vc1=8.0.4; may be repeated
+    /// Shows the effects of an upgrade to this vCenter version, for example 8.0.4 or vc1=8.0.4; may be repeated
     #[arg(long, value_name = "[NAME=]VERSION", value_delimiter = ',')]
     pub what_if_vcenter: Vec<Vcenter>,
     /// The index.
@@ -202,10 +210,10 @@ pub struct Explain {
 /// Arguments of `matrix why-not`.
 #[derive(Debug, Clone, PartialEq, Args)]
 pub struct WhyNot {
-    /// The driver: vsphere-cpi or cpi, vsphere-csi or csi
+    /// The driver: vsphere-cpi (or cpi) or vsphere-csi (or csi)
     #[arg(value_name = "DRIVER")]
     pub name: String,
-    /// Its version, for example 3.5.1
+    /// The version of the driver, for example 3.5.1
     #[arg(value_name = "VERSION")]
     pub version: String,
     /// The platform.
@@ -222,13 +230,13 @@ pub struct WhyNot {
 /// Arguments of `matrix list`.
 #[derive(Debug, Clone, Default, PartialEq, Args)]
 pub struct List {
-    /// Only this driver
+    /// Lists only this driver
     #[arg(value_name = "DRIVER")]
     pub driver: Option<String>,
-    /// Only versions that support this Kubernetes version, for example 1.34
+    /// Lists only versions that support this Kubernetes version, for example 1.34
     #[arg(long, value_name = "VERSION")]
     pub kubernetes: Option<KubernetesVersion>,
-    /// Only versions that support this vCenter version, for example 8.0.3
+    /// Lists only versions that support this vCenter version, for example 8.0.3
     #[arg(long, value_name = "VERSION")]
     pub vcenter: Option<VcenterVersion>,
     /// The index.
@@ -242,10 +250,10 @@ pub struct List {
 /// Arguments of `matrix show`.
 #[derive(Debug, Clone, PartialEq, Args)]
 pub struct Show {
-    /// The driver: vsphere-cpi or cpi, vsphere-csi or csi
+    /// The driver: vsphere-cpi (or cpi) or vsphere-csi (or csi)
     #[arg(value_name = "DRIVER")]
     pub driver: String,
-    /// Its version, for example 3.7.3; without it the error names the newest
+    /// The version of the driver, for example 3.7.3; without a version, the error message names the newest version
     #[arg(value_name = "VERSION")]
     pub version: Option<String>,
     /// The index.
@@ -259,7 +267,7 @@ pub struct Show {
 /// Arguments of `matrix lint`.
 #[derive(Debug, Clone, PartialEq, Args)]
 pub struct Lint {
-    /// The index; default: the one of this vdoctl
+    /// The index; default: the index in vdoctl
     #[arg(value_name = "FILE")]
     pub file: Option<PathBuf>,
     /// The format.

@@ -19,42 +19,43 @@ pub struct Mirror {
 /// The verbs of `mirror`.
 #[derive(Debug, Clone, PartialEq, Subcommand)]
 pub enum MirrorVerb {
-    /// Copies a part of a matrix with all its images into a bundle: a folder, or a file that ends in .tar
+    /// Copies the selected part of a matrix with all its images into a bundle: a folder, or a file that ends in .tar
     ///
-    /// Everything is compared with its digest while it is written. Interrupted, it leaves the bundle that was there before; run again, it
-    /// fetches what is missing.
+    /// While vdoctl writes the data, it compares all data with the digests. An interruption leaves an existing bundle unchanged. If you run
+    /// the command again, it fetches only the missing data.
     Pull(MirrorPull),
-    /// Checks that a mirror is complete: every image that any of its versions can ask for is inside, and nothing was changed
+    /// Checks that a mirror is complete: it contains every image that its driver versions can use, and nothing was changed
     ///
-    /// Of a bundle without any network. Of a registry each image is looked up by its digest. With --cluster the images of the drivers that run
-    /// and of those that are wanted are looked up where their pods take them from. The exit code is 1 when something is missing.
+    /// vdoctl checks a bundle without a network. In a registry, vdoctl looks up each image by its digest. With --cluster, vdoctl takes the
+    /// images of the running and the desired drivers, and looks up these images in the registries from which the pods pull. The exit code
+    /// is 1 when anything is missing.
     Verify(MirrorVerify),
-    /// Copies a bundle into a registry, and says how a cluster uses it
+    /// Copies a bundle into a registry, and shows how to use the registry in a cluster
     ///
-    /// Tags, digests and signatures stay what they are. What the registry has is not sent again. The matrix is written last, so a cluster
-    /// that follows it finds every image.
+    /// Tags, digests and signatures do not change. Images that the registry already has are not sent again. The matrix is written last, so
+    /// a cluster that uses the matrix finds every image.
     Push(MirrorPush),
-    /// Copies a part of a matrix with all its images into a registry, without a bundle
+    /// Copies the selected part of a matrix with all its images into a registry, without a bundle
     Copy(MirrorCopy),
-    /// Removes what a bundle does not need: what earlier pulls have left, and versions that are not selected
+    /// Removes unneeded data from a bundle: data that only earlier pulls needed, and driver versions that are not selected
     ///
-    /// Nothing is deleted in a registry: its retention rules do that.
+    /// The command deletes nothing in a registry. Use the retention rules of the registry for this purpose.
     Prune(MirrorPrune),
 }
 
 /// Which versions are mirrored. What is named several times is limited by all of it.
 #[derive(Debug, Clone, Default, PartialEq, Args)]
 pub struct Selecting {
-    /// The versions for these Kubernetes minors, for example 1.33..1.35 or 1.34
+    /// Selects the driver versions that support one of these Kubernetes minor versions, for example 1.33..1.35 or 1.34
     #[arg(long, value_name = "MIN..MAX", value_parser = minors)]
     pub kubernetes: Option<VersionRange>,
-    /// The versions for one of these vCenters, for example 8.0 or 8.0.3
+    /// Selects the driver versions that support one of these vCenter versions, for example 8.0 or 8.0.3
     #[arg(long, value_name = "VERSION", value_delimiter = ',')]
     pub vcenter: Vec<VcenterVersion>,
-    /// These versions of a driver, for example csi=3.7.*, csi=3.7.3, csi=3.5.0..3.7.3 or csi
+    /// Selects these versions of a driver, for example csi=3.7.*, csi=3.7.3, csi=3.5.0..3.7.3 or csi
     #[arg(long, value_name = "DRIVER[=VERSIONS]", value_delimiter = ',')]
     pub driver: Vec<DriverPattern>,
-    /// All versions that were not withdrawn
+    /// Selects all driver versions that were not withdrawn
     #[arg(long)]
     pub all: bool,
 }
@@ -62,16 +63,17 @@ pub struct Selecting {
 /// What else is taken.
 #[derive(Debug, Clone, Default, PartialEq, Args)]
 pub struct Taking {
-    /// What the cluster runs, what it would choose, and the versions on the way there, now and with the next minor of Kubernetes
+    /// Selects the installed versions of the cluster, the versions that the operator would choose now and with the next Kubernetes minor
+    /// version, and all upgrade steps between these versions
     #[arg(long)]
     pub for_cluster: bool,
-    /// Only these platforms, for example linux/amd64; default: all, with the digests and signatures of the publisher
+    /// Copies only these platforms, for example linux/amd64; default: all platforms, with the digests and signatures of the publisher
     #[arg(long, value_name = "OS/ARCH", value_delimiter = ',')]
     pub platform: Vec<Platform>,
-    /// Takes what begins with this from elsewhere, for example registry.k8s.io=mirror.example/k8s
+    /// Replaces the first prefix by the second prefix in the references of images to pull, for example registry.k8s.io=mirror.example/k8s
     #[arg(long, value_name = "PREFIX=PREFIX", value_delimiter = ',', value_parser = substitute)]
     pub from: Vec<(String, String)>,
-    /// The operator's image that goes with it; none: no operator
+    /// The image of the operator to copy; default: the released image; the value none copies no operator image
     #[arg(long, value_name = "REFERENCE")]
     pub image: Option<String>,
 }
@@ -79,13 +81,14 @@ pub struct Taking {
 /// What is asked of the registries of images.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Args)]
 pub struct Resolving {
-    /// Asks the registries of images for their digests, and writes these down
+    /// Reads the digest of each image from its registry and records the digest
     #[arg(long)]
     pub resolve_digests: bool,
     /// Each image must exist for this platform, for example linux/arm64; may be repeated
     #[arg(long, value_name = "OS/ARCH", value_delimiter = ',', default_value = "linux/amd64")]
     pub platform: Vec<Platform>,
-    /// Asks elsewhere for images whose reference begins with this, for example registry.k8s.io=mirror.example/k8s
+    /// Replaces the first prefix by the second prefix in the references of images to look up, for example
+    /// registry.k8s.io=mirror.example/k8s
     #[arg(long, value_name = "PREFIX=PREFIX", value_delimiter = ',', value_parser = substitute)]
     pub images_from: Vec<(String, String)>,
 }
@@ -102,7 +105,7 @@ pub struct MirrorPull {
     /// What else.
     #[command(flatten)]
     pub take: Taking,
-    /// Lists what would be pulled, with its size, and writes nothing
+    /// Lists the images that would be pulled, with their sizes, and writes nothing
     #[arg(long)]
     pub dry_run: bool,
     /// The matrix.
@@ -119,14 +122,14 @@ pub struct MirrorPull {
 /// Arguments of `mirror verify`.
 #[derive(Debug, Clone, PartialEq, Args)]
 pub struct MirrorVerify {
-    /// A bundle, or the oci://HOST/PREFIX to which it was pushed
+    /// A bundle, or the oci://HOST/PREFIX to which a bundle was pushed
     #[arg(value_name = "BUNDLE|oci://…", required_unless_present = "cluster", conflicts_with = "cluster")]
     pub mirror: Option<String>,
-    /// The images of the cluster, where its pods take them from
+    /// Checks the images of the cluster in the registries from which its pods pull
     // Its images are in registries of several owners: a password is for one.
     #[arg(long, conflicts_with = "username")]
     pub cluster: bool,
-    /// A file with public keys (PEM), or a folder of such files: the matrix has to be signed by one of them
+    /// A file with public keys (PEM), or a folder of such files; the matrix must be signed by one of these keys
     #[arg(long, env = "VDO_MATRIX_KEYS", value_name = "PATH")]
     pub matrix_keys: Option<PathBuf>,
     /// The registry.
@@ -143,13 +146,13 @@ pub struct MirrorPush {
     /// The bundle, or any OCI image layout: a folder or a tar file
     #[arg(value_name = "BUNDLE")]
     pub bundle: PathBuf,
-    /// Where its images go: oci://HOST/PREFIX; an image without a name needs oci://HOST/REPOSITORY:TAG
+    /// The target for the images: oci://HOST/PREFIX; an image without a name requires oci://HOST/REPOSITORY:TAG
     #[arg(value_name = "oci://…")]
     pub to: String,
-    /// Makes the cluster use the mirror: the drivers take images from there, and the operator takes the matrix
+    /// Configures the cluster to take the images of the drivers and the matrix of the operator from the mirror
     #[arg(long = "use")]
     pub adopt: bool,
-    /// Lists what would be sent and sends nothing
+    /// Lists the data that would be sent, and sends nothing
     #[arg(long)]
     pub dry_run: bool,
     /// The registry.
@@ -163,10 +166,10 @@ pub struct MirrorPush {
 /// Arguments of `mirror copy`.
 #[derive(Debug, Clone, PartialEq, Args)]
 pub struct MirrorCopy {
-    /// The matrix: embedded, an index file, a folder with index.yaml, or an address with https:// or oci://
+    /// The matrix: embedded (the built-in matrix), an index file, a folder with index.yaml, or an https:// or oci:// address
     #[arg(value_name = "SOURCE")]
     pub source: vdo_source::fetch::MatrixSource,
-    /// Where everything goes: oci://HOST/PREFIX
+    /// The target for the matrix and the images: oci://HOST/PREFIX
     #[arg(value_name = "oci://…")]
     pub to: String,
     /// Which versions.
@@ -175,10 +178,11 @@ pub struct MirrorCopy {
     /// What else.
     #[command(flatten)]
     pub take: Taking,
-    /// A file with public keys (PEM), or a folder of such files: a matrix that none of them has signed is refused
+    /// A file with public keys (PEM), or a folder of such files; only a matrix that one of these keys has signed is accepted
     #[arg(long, env = "VDO_MATRIX_KEYS", value_name = "PATH")]
     pub matrix_keys: Option<PathBuf>,
-    /// A folder with the files of a Secret for the address of the matrix
+    /// A folder with the credentials for the address of the matrix. Possible files: username and password, or bearerToken; tls.crt and
+    /// tls.key; ca.crt; .dockerconfigjson
     #[arg(long, env = "VDO_MATRIX_CREDENTIALS", value_name = "FOLDER")]
     pub matrix_credentials: Option<PathBuf>,
     /// The registries.
@@ -192,13 +196,13 @@ pub struct MirrorCopy {
 /// Arguments of `mirror prune`.
 #[derive(Debug, Clone, PartialEq, Args)]
 pub struct MirrorPrune {
-    /// The bundle, which is a folder
+    /// The folder of the bundle
     #[arg(value_name = "BUNDLE")]
     pub bundle: PathBuf,
     /// Which of its versions stay; default: all.
     #[command(flatten)]
     pub select: Selecting,
-    /// Lists what would be removed and removes nothing
+    /// Shows how much data would be removed, and removes nothing
     #[arg(long)]
     pub dry_run: bool,
     /// The format.
@@ -216,7 +220,7 @@ fn minors(text: &str) -> Result<VersionRange, String> {
 
 /// `registry.k8s.io=mirror.example/k8s`.
 fn substitute(text: &str) -> Result<(String, String), String> {
-    let wrong = || format!("{text:?} is not a substitute; write for example registry.k8s.io=mirror.example/k8s");
+    let wrong = || format!("{text:?} does not replace a registry; write OLD=NEW, for example registry.k8s.io=mirror.example/k8s");
     let (from, to) = text.split_once('=').ok_or_else(wrong)?;
     let trim = |part: &str| part.trim_start_matches("oci://").trim_end_matches('/').to_owned();
     let (from, to) = (trim(from), trim(to));

@@ -9,10 +9,10 @@ use std::path::PathBuf;
 #[derive(Debug, Clone, Default, PartialEq, Args)]
 #[command(next_help_heading = "Change")]
 pub struct Preview {
-    /// A file with objects as kubectl apply takes them: a VDOConfig, VsphereCloudConfigs, Secrets, ConfigMaps; - is stdin
+    /// A manifest file as for kubectl apply, with a VDOConfig, VsphereCloudConfigs, Secrets or ConfigMaps; - means stdin
     #[arg(long = "filename", short = 'f', value_name = "FILE")]
     pub file: Option<PathBuf>,
-    /// A field of the VDOConfig's spec and its value, for example storageProvider.version=3.6.3; null removes it; may be repeated
+    /// Sets a field of the VDOConfig's spec, for example storageProvider.version=3.6.3; the value null removes the field; may be repeated
     #[arg(long = "set", value_name = "FIELD=VALUE")]
     pub settings: Vec<Setting>,
 }

@@ -13,13 +13,13 @@ pub struct Publishing {
     /// The matrix: a folder, or oci://HOST/REPOSITORY:TAG
     #[arg(long, value_name = "DIR|oci://…", value_parser = target)]
     pub to: MatrixSource,
-    /// A file with the private key that signs it (PEM, PKCS #8); - is stdin; needed where the matrix is signed
+    /// A file with the private key that signs the matrix (PEM, PKCS #8); - means stdin; required if the matrix is already signed
     #[arg(long, env = "VDO_SIGNING_KEY_FILE", value_name = "FILE")]
     pub key_file: Option<PathBuf>,
-    /// How long the new version is good, for example 180d; default: as long as the last one
+    /// How long the new version of the matrix is valid, for example 180d; default: as long as the previous version
     #[arg(long, value_name = "DAYS", value_parser = days)]
     pub valid_for: Option<i64>,
-    /// Shows what would be written as a diff and writes nothing
+    /// Shows the changes as a diff and writes nothing
     #[arg(long)]
     pub dry_run: bool,
     /// The registry.
@@ -33,13 +33,13 @@ pub struct Publishing {
 /// Arguments of `matrix init`.
 #[derive(Debug, Clone, PartialEq, Args)]
 pub struct Init {
-    /// A folder that does not exist or is empty, or oci://HOST/REPOSITORY:TAG with a tag that does not exist
+    /// A new or empty folder, or oci://HOST/REPOSITORY:TAG with a new tag
     #[arg(value_name = "DIR|oci://…", value_parser = target)]
     pub to: MatrixSource,
-    /// Begins with no driver, instead of with a copy of the matrix
+    /// Creates a matrix without drivers, instead of a copy
     #[arg(long, conflicts_with = "matrix")]
     pub empty: bool,
-    /// A file with the private key that signs it (PEM, PKCS #8); - is stdin
+    /// A file with the private key that signs the matrix (PEM, PKCS #8); - means stdin
     #[arg(long, env = "VDO_SIGNING_KEY_FILE", value_name = "FILE")]
     pub key_file: Option<PathBuf>,
     /// The matrix to copy.
@@ -56,25 +56,28 @@ pub struct Init {
 /// Arguments of `matrix publish`.
 #[derive(Debug, Clone, PartialEq, Args)]
 pub struct Publish {
-    /// Packages of charts, or folders of chart sources: of these every release that the matrix does not list yet
+    /// Chart packages, or folders with chart sources; from a folder, every release that the matrix does not list yet is published
     #[arg(value_name = "CHART", required_unless_present = "resolve_digests")]
     pub charts: Vec<PathBuf>,
-    /// Only this release of a chart source
+    /// Publishes only this release of a chart source
     #[arg(long, value_name = "VERSION")]
     pub version: Option<DriverVersion>,
-    /// A YAML file with the matrix entries of the versions, and with the sources and preconditions that these entries name
+    /// A YAML file with the matrix entries of the versions, and with the sources and preconditions to which these entries refer
     #[arg(long, value_name = "FILE")]
     pub facts: Option<PathBuf>,
-    /// The Kubernetes minors that the versions support, for example 1.33..1.35; default: those of the version before, of the same minor
+    /// The Kubernetes minor versions that the new versions support, for example 1.33..1.35; default: the range of the previous driver
+    /// version, if it has the same minor version
     #[arg(long, value_name = "MIN..MAX", value_parser = range)]
     pub kubernetes: Option<VersionRange>,
-    /// The vSphere versions that they support, for example 7.0.. for 7.0 and newer; default: those of the version before
+    /// The vSphere versions that the new versions support, for example 7.0.. for 7.0 and newer; default: the range of the previous driver
+    /// version
     #[arg(long, value_name = "MIN..MAX", value_parser = range)]
     pub vsphere: Option<VersionRange>,
-    /// The oldest version from which they can be installed; default: as for the version before
+    /// The oldest version from which an upgrade to the new versions is possible; default: the same version as for the previous driver
+    /// version
     #[arg(long, value_name = "VERSION")]
     pub upgrades_from: Option<DriverVersion>,
-    /// Publishes a version although an upgrade to it breaks something: the list is shown
+    /// Publishes a version even if an upgrade to this version contains breaking changes; vdoctl lists these changes
     #[arg(long)]
     pub allow_breaking: bool,
     /// What is asked of registries. Without a chart: of every version that the matrix lists.
@@ -88,13 +91,13 @@ pub struct Publish {
 /// Arguments of `matrix withdraw` and `matrix deprecate`.
 #[derive(Debug, Clone, PartialEq, Args)]
 pub struct Mark {
-    /// The driver: vsphere-cpi or cpi, vsphere-csi or csi
+    /// The driver: vsphere-cpi (or cpi) or vsphere-csi (or csi)
     #[arg(value_name = "DRIVER")]
     pub driver: String,
-    /// Its version, for example 3.7.4
+    /// The version of the driver, for example 3.7.4
     #[arg(value_name = "VERSION")]
     pub version: DriverVersion,
-    /// Why, in a sentence; administrators read it
+    /// The reason, as one sentence for administrators
     #[arg(long, value_name = "TEXT")]
     pub reason: String,
     /// The version to use instead
@@ -108,22 +111,24 @@ pub struct Mark {
 /// Arguments of `matrix diff`.
 #[derive(Debug, Clone, PartialEq, Args)]
 pub struct MatrixDiff {
-    /// The old matrix: embedded, an index file, a folder with index.yaml, or an address with https://
+    /// The old matrix: embedded (the built-in matrix), an index file, a folder with index.yaml, or an https:// address
     #[arg(value_name = "OLD")]
     pub old: MatrixSource,
-    /// The new one
+    /// The new matrix, in the same notation as the old matrix
     #[arg(value_name = "NEW")]
     pub new: MatrixSource,
-    /// Only clusters with these Kubernetes versions, for example 1.34; default: every minor that either of them knows
+    /// Compares the choices only for these Kubernetes versions, for example 1.34; default: every minor version in either matrix
     #[arg(long, value_name = "VERSION", value_delimiter = ',')]
     pub kubernetes: Vec<vdo_api::types::KubernetesVersion>,
-    /// Only vCenters of these versions, for example 8.0.3; default: every version at which a range of either begins or ends
+    /// Compares the choices only for these vCenter versions, for example 8.0.3; default: every version at which a range in either matrix
+    /// begins or ends
     #[arg(long, value_name = "VERSION", value_delimiter = ',')]
     pub vcenter: Vec<vdo_api::types::VcenterVersion>,
-    /// A file with public keys (PEM), or a folder of such files: a matrix that none of them has signed is refused
+    /// A file with public keys (PEM), or a folder of such files; only a matrix that one of these keys has signed is accepted
     #[arg(long, env = "VDO_MATRIX_KEYS", value_name = "PATH")]
     pub matrix_keys: Option<PathBuf>,
-    /// A folder with the files of a Secret for the addresses
+    /// A folder with the credentials for the addresses of the matrices. Possible files: username and password, or bearerToken; tls.crt and
+    /// tls.key; ca.crt; .dockerconfigjson
     #[arg(long, env = "VDO_MATRIX_CREDENTIALS", value_name = "FOLDER")]
     pub matrix_credentials: Option<PathBuf>,
     /// The format.

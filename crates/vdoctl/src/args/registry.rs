@@ -8,16 +8,17 @@ use vdo_oci::registry::realm_host;
 /// How registries are reached, of several owners perhaps: each with the login that is kept for it.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Args)]
 pub struct Registries {
-    /// A file with the authorities (PEM) that may have signed the certificate of a registry, instead of those of the machine
+    /// A PEM file with the certificate authorities to trust for registries, instead of the authorities of this machine
     #[arg(long, value_name = "FILE")]
     pub ca_file: Option<PathBuf>,
-    /// Speaks to registries without TLS
+    /// Connects to registries over HTTP, without TLS
     #[arg(long)]
     pub plain_http: bool,
-    /// The file with logins; default: that of helm registry login, then that of docker login
+    /// The file with registry logins; default: the file of helm registry login, then the file of docker login
     #[arg(long, env = "VDO_REGISTRY_CONFIG", value_name = "FILE")]
     pub registry_config: Option<PathBuf>,
-    /// A host that gives out tokens for a registry and may see its login; may be repeated. Not needed for a host in the domain of the registry
+    /// The host of a token service that may receive the login of a registry; may be repeated. Not needed for a host in the domain of the
+    /// registry
     #[arg(long, value_name = "HOST", value_delimiter = ',', value_parser = realm_host)]
     pub registry_token_realm: Vec<String>,
 }
@@ -28,10 +29,10 @@ pub struct RegistryArgs {
     /// As others are.
     #[command(flatten)]
     pub reach: Registries,
-    /// The user of the registry; default: the login that Helm or Docker keeps
+    /// The user for the registry; default: the login that Helm or Docker has stored
     #[arg(long, value_name = "NAME", requires = "password_stdin")]
     pub username: Option<String>,
-    /// Reads the password of that user from stdin
+    /// Reads the password of the --username user from stdin
     #[arg(long, requires = "username")]
     pub password_stdin: bool,
 }

@@ -8,19 +8,19 @@ use std::path::PathBuf;
 /// Who manages the drivers after VDO.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum NewOwner {
-    /// Manifests for kubectl apply, or for what applies a folder
+    /// Manifests for kubectl apply, or for another tool that applies a folder
     Manifests,
-    /// A release of Helm
+    /// A Helm release
     Helm,
 }
 
 /// Arguments of `release`.
 #[derive(Debug, Clone, PartialEq, Args)]
 pub struct Release {
-    /// The new owner: manifests or helm
+    /// The form for the new owner: manifests for kubectl apply, or helm for a Helm chart
     #[arg(long, value_enum, value_name = "OWNER", hide_possible_values = true, default_value = "manifests")]
     pub to: NewOwner,
-    /// The folder for the files, which only you may read: they have the Secrets of the drivers
+    /// The folder for the files; only you can read the files, because they contain the Secrets of the drivers
     #[arg(long, value_name = "DIR")]
     pub output_dir: PathBuf,
     /// The index.

@@ -7,19 +7,20 @@ use clap::Args;
 /// Arguments of `rights`.
 #[derive(Debug, Clone, PartialEq, Args)]
 pub struct Rights {
-    /// Print only the rights of this driver, for example csi or csi=3.7.3; may be repeated; default: CPI and CSI, with --missing also the drivers in spec.drivers
+    /// Prints only the rights of this driver, for example csi or csi=3.7.3; may be repeated; default: CPI and CSI, and with --missing also
+    /// the drivers in spec.drivers
     #[arg(long, value_name = "NAME[=VERSION]", value_delimiter = ',')]
     pub driver: Vec<DriverArg>,
-    /// Only what the cluster lacks
+    /// Prints only the objects that the cluster lacks
     #[arg(long)]
     pub missing: bool,
-    /// Also what OpenShift asks for: which of its SecurityContextConstraints the pods of the drivers may use
+    /// Also prints the rights for OpenShift: the SecurityContextConstraints that the pods of the drivers may use
     #[arg(long)]
     pub openshift: bool,
-    /// Also the ValidatingAdmissionPolicy that keeps the operator to the content of these charts (Kubernetes 1.30 or newer)
+    /// Also prints the ValidatingAdmissionPolicy that limits the operator to the content of the driver charts (Kubernetes 1.30 or newer)
     #[arg(long)]
     pub admission_policy: bool,
-    /// The ServiceAccount of the operator; default: with --missing, the one of its Deployment, otherwise vdo-operator
+    /// The ServiceAccount of the operator; default: vdo-operator, or with --missing the ServiceAccount of the operator's Deployment
     #[arg(long, value_name = "NAME")]
     pub service_account: Option<String>,
     /// The index.

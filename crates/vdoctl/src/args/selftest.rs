@@ -6,7 +6,7 @@ use clap::{Args, ValueEnum};
 /// Arguments of `selftest`.
 #[derive(Debug, Clone, PartialEq, Eq, Args)]
 pub struct Selftest {
-    /// How the answer is written: table, json, yaml or junit
+    /// The output format: table, json, yaml or junit
     #[arg(
         long = "output",
         short = 'o',
@@ -16,10 +16,10 @@ pub struct Selftest {
         value_name = "FORMAT"
     )]
     pub format: Option<SelftestFormat>,
-    /// The namespace that the test makes and deletes; refused where it exists and is not of a selftest
+    /// The namespace that the test creates and deletes; an existing namespace is accepted only if a selftest created it
     #[arg(long, value_name = "NAME", default_value = "vdo-selftest")]
     pub test_namespace: String,
-    /// The StorageClass that is tested; default: the default class of the cluster
+    /// The StorageClass to test; default: the default StorageClass of the cluster
     #[arg(long, value_name = "NAME")]
     pub storage_class: Option<String>,
     /// How pods may mount the volume: ReadWriteOnce or ReadWriteMany
@@ -32,16 +32,16 @@ pub struct Selftest {
         default_value = "ReadWriteOnce"
     )]
     pub access_mode: AccessMode,
-    /// Makes every step once in each zone of the CSI driver's topology; needs a class with WaitForFirstConsumer
+    /// Runs every step once in each zone of the CSI driver's topology; requires a StorageClass with WaitForFirstConsumer
     #[arg(long)]
     pub zones: bool,
-    /// The image of the pods, with sh, sha256sum, df and tail; default: that of the CSI driver on the nodes
+    /// The image of the test pods, which needs sh, sha256sum, df, tail and sync; default: the image of the CSI driver on the nodes
     #[arg(long, value_name = "IMAGE")]
     pub image: Option<String>,
-    /// Keeps the namespace after a step has failed; the next run deletes it
+    /// Keeps the namespace if a step fails; the next run deletes the namespace
     #[arg(long)]
     pub keep: bool,
-    /// Prints the objects that the test would make, and makes none
+    /// Prints the objects that the test would create, and creates none of them
     #[arg(long)]
     pub dry_run: bool,
 }
@@ -54,7 +54,7 @@ pub enum SelftestFormat {
     Table,
     /// For programs, with a stable schema
     Json,
-    /// As json, in YAML
+    /// The same data as json, in YAML
     Yaml,
     /// For build servers: a test case for each step
     Junit,

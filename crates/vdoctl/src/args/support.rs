@@ -8,7 +8,7 @@ use std::path::PathBuf;
 /// Arguments of `support-bundle`.
 #[derive(Debug, Clone, PartialEq, Eq, Args)]
 pub struct SupportBundle {
-    /// The file to write, a tar archive packed by gzip; default: vdo-support-CLUSTER-TIME.tar.gz here; - is stdout
+    /// The tar.gz file to write; default: vdo-support-CLUSTER-TIME.tar.gz in the current folder; - means stdout
     #[arg(long = "output", short = 'o', value_name = "FILE")]
     pub output: Option<PathBuf>,
 }
@@ -16,10 +16,11 @@ pub struct SupportBundle {
 /// Arguments of `report`.
 #[derive(Debug, Clone, PartialEq, Eq, Args)]
 pub struct Report {
-    /// The page to write; default: vdo-report-CLUSTER.html here, vdo-report.html for several clusters; - is stdout
+    /// The HTML file to write; default: vdo-report-CLUSTER.html in the current folder, or vdo-report.html for several clusters; - means
+    /// stdout
     #[arg(long, value_name = "FILE")]
     pub html: Option<PathBuf>,
-    /// A support bundle that it is made from, instead of the cluster
+    /// Creates the report from this support bundle instead of the cluster
     #[arg(long = "from", value_name = "FILE", conflicts_with_all = ["contexts", "all_contexts"])]
     pub from: Option<PathBuf>,
     /// Several clusters.

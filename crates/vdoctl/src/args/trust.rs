@@ -12,10 +12,10 @@ pub struct TypedTrust {
     /// The SHA-256 or SHA-1 thumbprint of the vCenter's certificate
     #[arg(long, value_name = "DIGITS", requires = "reached", conflicts_with_all = ["ca_file", "insecure"])]
     pub thumbprint: Option<Thumbprint>,
-    /// A file with the certificate authorities that sign it; default: those of this machine
+    /// A file with the certificate authorities that signed the vCenter's certificate; default: the authorities of this machine
     #[arg(long, value_name = "FILE", requires = "reached", conflicts_with = "insecure")]
     pub ca_file: Option<PathBuf>,
-    /// Sends the password to any server, without a check of its certificate
+    /// Does not check the vCenter's certificate: the password is sent to any server that answers
     #[arg(long, requires = "reached")]
     pub insecure: bool,
 }

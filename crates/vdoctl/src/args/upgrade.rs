@@ -17,36 +17,40 @@ pub struct Upgrade {
 /// What about an upgrade.
 #[derive(Debug, Clone, PartialEq, Subcommand)]
 pub enum UpgradeVerb {
-    /// Shows what an upgrade would do: of the drivers, or of Kubernetes or a vCenter
+    /// Shows the effects of an upgrade of the drivers, of Kubernetes or of a vCenter
     ///
-    /// Without a flag, every driver goes to the newest version that fits. The plan of that is made and tried in the API server as if it were
-    /// asked for: steps, pods that restart, preconditions, what is in the way. Changes nothing. Ends with 0 when there is nothing to
-    /// upgrade, with 1 when there is.
+    /// Without a flag, the command plans the upgrade of every driver to its newest compatible version. The API server tries this plan in a
+    /// dry run. The plan shows the steps, the pod restarts, the preconditions and the obstacles. The command changes nothing. The exit code
+    /// is 0 when there is nothing to upgrade, 1 when there is an upgrade, and 4 when the upgrade cannot be made, for example because a
+    /// driver cannot reach its new version or the API server refuses an object.
     ///
-    /// Use it when VDO is deployed: it knows what is installed, and the API server tries it. matrix resolve only chooses versions.
+    /// Use this command when VDO is deployed: the plan starts from the installed versions, and the API server tries the plan. matrix
+    /// resolve only chooses versions.
     Plan(UpgradePlan),
     /// Upgrades the drivers, and waits until they are healthy
     ///
-    /// Shows the plan and asks. Each driver is pinned to its version until it is healthy there; then the pin is lifted, unless there was one
-    /// before. When it was interrupted, run it again to go on.
+    /// The command shows the plan and asks for confirmation. vdoctl pins each driver to its new version, and removes the pin when the
+    /// driver is healthy. A driver that was pinned before the upgrade stays pinned. After an interruption, run the command again to
+    /// continue.
     Apply(UpgradeApply),
-    /// Tries a change once more that failed and was rolled back
+    /// Retries a change that failed and was rolled back
     Retry,
 }
 
 /// Arguments of `upgrade plan`.
 #[derive(Debug, Clone, PartialEq, Args)]
 pub struct UpgradePlan {
-    /// A driver and the version it goes to, for example csi=3.7.3; may be repeated; default: every driver to the newest that fits
+    /// A driver and its new version, for example csi=3.7.3; may be repeated; default: the newest compatible version of every driver
     #[arg(long, value_name = "DRIVER=VERSION", value_delimiter = ',')]
     pub to: Vec<DriverArg>,
-    /// A Kubernetes version that the cluster is upgraded to, for example 1.35
+    /// Shows the effects of an upgrade of the cluster to this Kubernetes version, for example 1.35
     #[arg(long, value_name = "VERSION", conflicts_with = "to")]
     pub kubernetes: Option<KubernetesVersion>,
-    /// A version of OpenShift that the cluster is upgraded to, for example 4.21: the same as the version of Kubernetes in it
+    /// Shows the effects of an upgrade of the cluster to this OpenShift version, for example 4.21; same as --kubernetes with the Kubernetes
+    /// version of that release
     #[arg(long, value_name = "VERSION", conflicts_with_all = ["to", "kubernetes"])]
     pub openshift: Option<OpenShiftVersion>,
-    /// A version that a vCenter is upgraded to, for example 9.0 or vc1=9.0; may be repeated
+    /// Shows the effects of an upgrade of a vCenter to this version, for example 9.0 or vc1=9.0; may be repeated
     #[arg(long, value_name = "[NAME=]VERSION", value_delimiter = ',', conflicts_with = "to")]
     pub vcenter: Vec<Vcenter>,
     /// The index.
@@ -60,16 +64,16 @@ pub struct UpgradePlan {
 /// Arguments of `upgrade apply`.
 #[derive(Debug, Clone, PartialEq, Args)]
 pub struct UpgradeApply {
-    /// A driver and the version it goes to, for example csi=3.7.3; may be repeated; default: every driver to the newest that fits
+    /// A driver and its new version, for example csi=3.7.3; may be repeated; default: the newest compatible version of every driver
     #[arg(long, value_name = "DRIVER=VERSION", value_delimiter = ',')]
     pub to: Vec<DriverArg>,
     /// The index.
     #[command(flatten)]
     pub index: MatrixFile,
-    /// Does not ask; needed without a terminal
+    /// Does not ask for confirmation; required if there is no terminal
     #[arg(long, short = 'y')]
     pub yes: bool,
-    /// Ends when the upgrade is asked for, without waiting for it; the pins stay until the command is run again
+    /// Exits when the upgrade is requested, without waiting for the drivers; the pins stay until you run the command again
     #[arg(long)]
     pub no_wait: bool,
     /// The format.
@@ -80,10 +84,10 @@ pub struct UpgradeApply {
 /// Arguments of `pause` and `resume`.
 #[derive(Debug, Clone, PartialEq, Eq, Args)]
 pub struct Manage {
-    /// The driver: cpi, csi, or the name of a further one; default: all
+    /// The driver: cpi, csi, or the name of another driver; default: all drivers
     #[arg(value_name = "DRIVER")]
     pub driver: Option<String>,
-    /// Waits until the operator has acted on it; with resume, until everything is healthy
+    /// Waits until the operator has applied the change; with resume, until the drivers are healthy
     #[arg(long)]
     pub wait: bool,
 }
@@ -91,11 +95,11 @@ pub struct Manage {
 /// Arguments of `wait`.
 #[derive(Debug, Clone, PartialEq, Args)]
 pub struct Wait {
-    /// What is waited for: healthy, deleted, or a condition of the VDOConfig such as MatrixFresh or UpgradeAvailable=False; condition=NAME as kubectl wait has it
-    /// is the same
+    /// The state to wait for: healthy, deleted, or a condition of the VDOConfig such as MatrixFresh or UpgradeAvailable=False; also in the
+    /// form condition=NAME of kubectl wait
     #[arg(long = "for", value_name = "WHAT", default_value = "healthy")]
     pub what: String,
-    /// Ends as soon as something is wrong, although the operator keeps trying; without the flag only where a person has to act
+    /// Exits at the first problem, even if the operator still retries; without the flag, the command exits early only if a person must act
     #[arg(long)]
     pub fail_fast: bool,
     /// The format.

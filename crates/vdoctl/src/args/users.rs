@@ -16,23 +16,25 @@ pub struct Users {
 /// What can be done with the accounts of the drivers.
 #[derive(Debug, Clone, PartialEq, Subcommand)]
 pub enum UsersVerb {
-    /// Creates the accounts with exactly the privileges that the features in use need, and the Secret of the connection
+    /// Creates the accounts with exactly the privileges that the features in use require, and the Secret of the connection
     ///
-    /// Shows every change and asks. Run again it goes on where it stopped; without anything to change it only checks.
+    /// The command shows every change and asks for confirmation. After an interruption, run the command again: it continues where it
+    /// stopped. If there is nothing to change, the command only checks the accounts.
     Create(UsersCreate),
-    /// Shows the accounts, roles and permissions that vdoctl made
+    /// Shows the accounts, roles and permissions that vdoctl created
     List(UsersVcenter),
-    /// Checks what the accounts lack and what they have beyond their needs, inherited or through groups
+    /// Checks the accounts for missing and surplus privileges, including inherited privileges and privileges of groups
     ///
-    /// Changes nothing. Ends with 1 when something is missing or surplus.
+    /// The command changes nothing. The exit code is 1 when a privilege is missing or surplus.
     Verify(UsersAccount),
-    /// Takes from the accounts what they have and do not need, for example after a feature was switched off
+    /// Removes surplus privileges from the accounts, for example after a feature was switched off
     Shrink(UsersChange),
-    /// Gives a connection a new account and deletes the one before once the drivers use the new one
+    /// Gives a connection a new account, and deletes the old account once the drivers use the new account
     ///
-    /// Both work until then, so nothing is locked out, wherever it is stopped. Run again it goes on.
+    /// Until the old account is deleted, the vCenter accepts both accounts, so an interruption locks no driver out. After an interruption,
+    /// run the command again: it continues where it stopped.
     Rotate(UsersChange),
-    /// Deletes accounts with their permissions, and the roles that no one uses then
+    /// Deletes accounts with their permissions, and the roles that are then unused
     ///
     /// The command refuses to delete an account that a connection or a driver uses.
     Delete(UsersChange),
@@ -53,25 +55,25 @@ pub enum For {
 #[derive(Debug, Clone, PartialEq, Args)]
 #[command(next_help_heading = "vCenter")]
 pub struct UsersVcenter {
-    /// The vSphere connection; default: the only one
+    /// The vSphere connection; default: the only connection
     #[arg(long, value_name = "NAME", conflicts_with = "vcenter")]
     pub connection: Option<String>,
-    /// Where there is no connection yet: the host name or address of the vCenter, and its port if it is not 443
+    /// If there is no connection yet: the host name or address of the vCenter, with the port if it is not 443
     #[arg(long, value_name = "HOST[:PORT]", group = "reached")]
     pub vcenter: Option<String>,
     /// How that vCenter is trusted.
     #[command(flatten)]
     pub trust: TypedTrust,
-    /// The administrator, for example administrator@vsphere.local; used for this command only and stored nowhere
+    /// The administrator, for example administrator@vsphere.local; used only for this command and not stored
     #[arg(long, value_name = "NAME")]
     pub user: String,
-    /// A file or descriptor with the administrator's password, - is stdin; default: it is asked for on the terminal
+    /// A file or file descriptor with the administrator's password; - means stdin; default: a prompt on the terminal
     #[arg(long, env = "VDO_PASSWORD_FILE", value_name = "FILE")]
     pub password_file: Option<PathBuf>,
-    /// The domain in which vCenter keeps users of its own
+    /// The single sign-on domain in which the vCenter stores its own users
     #[arg(long, value_name = "NAME", default_value = crate::users::DOMAIN)]
     pub domain: String,
-    /// How the answer is written: table, json or yaml
+    /// The output format: table, json or yaml
     #[arg(
         help_heading = None,
         long,
@@ -91,28 +93,29 @@ pub struct UsersAccount {
     /// The vCenter.
     #[command(flatten)]
     pub vcenter: UsersVcenter,
-    /// Where there is no connection yet: the drivers that get an account: cpi, csi or both, which get one each
+    /// If there is no connection yet: the drivers that get an account (cpi, csi or both); with both, each driver gets its own account
     #[arg(long = "for", value_enum, hide_possible_values = true, value_name = "DRIVERS")]
     pub drivers: Option<For>,
-    /// With --vcenter: one account for both drivers
+    /// With --vcenter: both drivers share one account
     #[arg(long, requires = "vcenter")]
     pub shared: bool,
-    /// What the drivers do there, instead of what the VDOConfig requests: cloud-provider, block, file, topology, encryption
+    /// The features that the drivers use in the vCenter, instead of the features in the VDOConfig: cloud-provider, block, file, topology,
+    /// encryption
     #[arg(long, value_name = "LIST", value_delimiter = ',', value_parser = super::parse::feature)]
     pub features: Vec<vdo_vsphere::vsphere::Feature>,
-    /// A datastore for volumes, by name, path or URL; may be repeated; default: every one that all nodes reach
+    /// A datastore for volumes, by name, path or URL; may be repeated; default: every datastore that all nodes can reach
     #[arg(long, value_name = "NAME")]
     pub datastore: Vec<String>,
-    /// The datastores that meet a storage policy, by its name; may be repeated, and with --datastore they add up
+    /// The name of a storage policy, to select its compliant datastores in addition to those of --datastore; may be repeated
     #[arg(long, value_name = "NAME")]
     pub storage_policy: Vec<String>,
-    /// A user of any identity source that exists already, for example k8s@corp.example.com: it only gets roles and permissions
+    /// An existing user of any identity source, for example k8s@corp.example.com; this user only gets roles and permissions
     #[arg(long, value_name = "USER")]
     pub existing: Option<String>,
-    /// --existing names a group
+    /// The name in --existing is a group
     #[arg(long, requires = "existing")]
     pub group: bool,
-    /// The name of the account; default: one with the drivers and the cluster
+    /// The name of the account; default: a generated name with the drivers and the cluster
     #[arg(long, value_name = "NAME", conflicts_with = "existing")]
     pub name: Option<String>,
 }
@@ -123,7 +126,7 @@ pub struct UsersCreate {
     /// The account, and how far the command goes.
     #[command(flatten)]
     pub change: UsersChange,
-    /// With --existing: a file with that user's password, which then is checked and written into the Secret
+    /// With --existing: a file with the password of this user; vdoctl checks the password and writes it into the Secret
     #[arg(
         long,
         env = "VDO_ACCOUNT_PASSWORD_FILE",
@@ -143,13 +146,13 @@ pub struct UsersChange {
     /// The account.
     #[command(flatten)]
     pub account: UsersAccount,
-    /// Shows what would be changed and changes nothing
+    /// Shows the changes and makes none of them
     #[arg(long, help_heading = None)]
     pub dry_run: bool,
-    /// Prints the changes as commands of another tool, govc or powercli, and changes nothing
+    /// Prints the changes as commands for govc or powercli, and changes nothing
     #[arg(help_heading = None, long, value_enum, hide_possible_values = true, value_name = "TOOL")]
     pub emit: Option<Commands>,
-    /// Does not ask; needed where there is no terminal
+    /// Does not ask for confirmation; required if there is no terminal
     #[arg(help_heading = None, long, short = 'y')]
     pub yes: bool,
 }

@@ -37,7 +37,7 @@ pub(in super::super) async fn run(args: &ChartAddRelease) -> Result<Answer, CliE
     let index = matrix::embedded_index()?;
     let driver = matrix::driver(&index, &args.driver).map_or(args.driver.as_str(), |(driver, _)| driver);
     let root = args.charts.join(driver);
-    let source = folder::read(&root, "Name with --charts the folder that holds a folder for each driver.")?;
+    let source = folder::read(&root, "With --charts, name the folder that has a subfolder for each driver.")?;
     let manifests = manifests::read(&args.files)?;
     let date = args.date.map(|date| date.to_string());
     let refused = |error| CliError::of(Exit::Refused, &error);
@@ -115,11 +115,11 @@ fn intended(args: &ChartAddRelease, root: &Path, source: &Source, added: &mut Ad
     let after = add_release::with_deviations(&before, unexpected().map(|(difference, _)| difference), &args.version, reason);
     let path = root.join(FILE);
     let (after, listed) = after.ok_or_else(|| {
-        let what = format!("{} takes no entry", path.display());
+        let what = format!("no entry can be added to {}", path.display());
         CliError::new(
             Exit::Refused,
             what,
-            "Write deviations as a list with each field on a line of its own.",
+            "Write the deviations as a YAML list, with each field on its own line.",
         )
     })?;
     for (difference, deviation) in &mut added.differences {
@@ -183,22 +183,25 @@ fn left_to_do(args: &ChartAddRelease, added: &Added, found: &DeviationReport, fa
         .collect();
     if !lost.is_empty() && missing.is_empty() {
         steps.push(format!(
-            "a manifest does not know the digests of images: --resolve-digests asks the registry for those of {}",
+            "the manifests have no image digests: --resolve-digests asks the registry for the digests of {}",
             lost.join(", ")
         ));
     }
     let (from, version) = (&added.from, &args.version);
     match facts {
-        Facts::Joined(path) => steps.push(format!("{}: check that the line of {from} holds for {version} too", path.display())),
+        Facts::Joined(path) => steps.push(format!(
+            "{}: check that the facts about {from} are true for {version}, too",
+            path.display()
+        )),
         Facts::Stated(path) => steps.push(format!(
-            "{}: read what the line of {version} takes over from {from}, which no source states for it",
+            "{}: check the facts that {version} takes from {from}; no source states these facts for {version}",
             path.display()
         )),
         Facts::Missing(path) => steps.push(format!(
-            "{}: say what {version} works with, and the evidence: --kubernetes MIN..MAX --source NAME=URL",
+            "{}: state the Kubernetes versions that {version} supports, and the evidence: --kubernetes MIN..MAX --source NAME=URL",
             path.display()
         )),
-        Facts::None => steps.push("an entry in the index, see docs/matrix.md".to_owned()),
+        Facts::None => steps.push("write an entry into the index, see docs/matrix.md".to_owned()),
     }
     let steps = steps.into_iter().map(|step| format!("- {step}\n"));
     steps.fold("Left to do:\n".to_owned(), |text, step| text + &step)

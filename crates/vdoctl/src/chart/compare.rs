@@ -43,7 +43,7 @@ pub(in super::super) async fn run(args: &ChartCompare, global: &Global) -> Resul
         .collect();
     let found = found(&chart, &values, &original, &objects)?;
     let summary = format!(
-        "{}: {} compared with {} of the driver: {}, {} of them intended",
+        "{}: {} compared with {} in the manifests of the driver: {}, {} of them intended",
         chart.label(),
         count(objects.len(), "object"),
         original.len(),
@@ -102,7 +102,7 @@ pub(super) fn text(found: &DeviationReport) -> String {
         let space = if deviation.path.is_empty() { "" } else { " " };
         let _ = writeln!(
             out,
-            "NOT THERE: {}{space}{} is listed as a deviation; remove it from deviations.yaml",
+            "NOT FOUND: {}{space}{} is listed as a deviation and does not differ; remove it from deviations.yaml",
             deviation.object, deviation.path
         );
     }

@@ -74,7 +74,7 @@ fn collect(folder: &Path, below: &str, source: &mut Source) -> std::io::Result<(
         } else if metadata.is_dir() && path.split('/').count() < archive::DEPTH_LIMIT {
             collect(&entry.path(), &format!("{path}/"), source)?;
         } else if metadata.is_dir() {
-            return refused("lies too deep for a package");
+            return refused("is in too many nested folders for a package");
         } else if !metadata.is_file() {
             return refused("is not a regular file");
         } else if metadata.len() > archive::FILE_LIMIT as u64 {

@@ -51,7 +51,7 @@ pub(super) fn run(args: &ChartImport) -> Result<Answer, CliError> {
                 let file = path.join(file);
                 save::write(&file, text.as_bytes()).map_err(|error| unwritten(&file, &error))?;
                 return Ok(answer(format!(
-                    "wrote {}: the templates are those of the releases that are there",
+                    "wrote {}: this release has the same templates as the existing releases",
                     file.display()
                 )));
             }
@@ -68,7 +68,7 @@ pub(super) fn run(args: &ChartImport) -> Result<Answer, CliError> {
 /// The folder of a version whose templates are its own.
 fn versioned(args: &ChartImport) -> (PathBuf, &'static str) {
     let name = format!("{}-{}", args.name, args.version);
-    (args.output.join(name), ": other releases have other templates")
+    (args.output.join(name), ", because the existing releases have other templates")
 }
 
 fn unwritten(path: &Path, error: &io::Error) -> CliError {

@@ -50,7 +50,7 @@ fn package(folder: &Path, name: &ChartName, index: &Index) -> Result<Vec<u8>, Cl
         .version
         .parse()
         .map_err(|error| CliError::new(Exit::Usage, sentence(&error), ""))?;
-    let read = |path: &PathBuf| super::folder::read(path, "Name with --charts the folder that holds a folder for each driver.");
+    let read = |path: &PathBuf| super::folder::read(path, "With --charts, name the folder that has a subfolder for each driver.");
     let paths = super::folder::of_driver(folder, driver);
     let elsewhere = paths
         .iter()

@@ -118,7 +118,7 @@ fn read(path: &Path) -> Result<Vec<u8>, CliError> {
         CliError::new(
             exit,
             format!("{} cannot be read: {error}", path.display()),
-            "Name a package as vdoctl chart package writes it.",
+            "Name a package that vdoctl chart package has written.",
         )
     };
     let mut bytes = Vec::new();

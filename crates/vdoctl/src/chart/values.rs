@@ -48,7 +48,7 @@ impl Values {
                 Ok(Value::Null) => json!({}),
                 Ok(value @ Value::Object(_)) => value,
                 Ok(_) => return wrong("it is not a map".into(), "Write key: value."),
-                Err(error) => return wrong(error.to_string(), "Correct it there; a values file is one YAML document."),
+                Err(error) => return wrong(error.to_string(), "Correct the file; a values file is one YAML document."),
             };
             sources.push(Source {
                 name: path.display().to_string(),

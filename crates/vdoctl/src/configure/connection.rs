@@ -44,7 +44,10 @@ impl Target {
                 let names: Vec<String> = several.iter().map(ResourceExt::name_any).collect();
                 return Err(CliError::new(
                     Exit::Usage,
-                    format!("there are {} vSphere connections, and none is named", several.len()),
+                    format!(
+                        "there are {} vSphere connections, and the command names none of them",
+                        several.len()
+                    ),
                     format!("Name one of them: {}.", names.join(", ")),
                 ));
             }
@@ -166,12 +169,12 @@ pub(crate) async fn inspected(
         Some(before) if !other => Err(CliError::new(
             Exit::Refused,
             format!(
-                "connection {} would lead to another vCenter than before (instance {} instead of {})",
+                "connection {} would use another vCenter than before (instance {} instead of {})",
                 target.name,
                 checked.instances().collect::<Vec<_>>().join(", "),
                 before.instance_uuid
             ),
-            "Nodes and volumes belong to the vCenter that they are on: add a further connection for another one. --yes changes it anyway.",
+            "Nodes and volumes belong to their vCenter: add another connection for the other vCenter. --yes changes this connection anyway.",
         )),
         _ => Ok(()),
     }
@@ -189,8 +192,8 @@ pub(crate) async fn credentials(
     let server = &endpoint.server;
     let whole = secret(&id.name, &id.namespace, server, user.unwrap_or_default(), password);
     if user.is_none() && !has_user(found.as_ref()) {
-        let what = format!("{id} has no user name, so the user is not known");
-        return Err(CliError::new(Exit::Usage, what, "Name it with --user NAME."));
+        let what = format!("{id} has no user name, and the command names no user");
+        return Err(CliError::new(Exit::Usage, what, "Name the user with --user NAME."));
     }
     let Some(live) = found else {
         let object = Object::new(whole).map_err(|error| CliError::internal(&error))?;
@@ -238,10 +241,10 @@ async fn reached(args: &Args, target: &Target, progress: &mut Progress) -> Resul
             return Err(CliError::new(
                 Exit::Usage,
                 format!(
-                    "connection {} is not there yet, and it is not known where its vCenter is",
+                    "connection {} does not exist yet, and the command does not name its vCenter",
                     target.name
                 ),
-                "Name it with --vcenter HOST and --user NAME; --interactive asks for everything.",
+                "Name the vCenter with --vcenter HOST and the user with --user NAME; --interactive asks for all values.",
             ));
         }
     };
@@ -275,7 +278,7 @@ fn account(args: &Args, target: &Target) -> Result<Option<(Option<String>, Secre
                     "the vCenter of connection {} refuses the account ({reason}), and the same password is not sent again",
                     target.name
                 ),
-                "Give the right one: --user NAME, --password-file FILE.",
+                "Give the correct user and password: --user NAME --password-file FILE.",
             )),
         };
     }
@@ -287,7 +290,7 @@ fn account(args: &Args, target: &Target) -> Result<Option<(Option<String>, Secre
         return Err(CliError::new(
             Exit::Usage,
             format!("it is not known which user connection {} logs in as", target.name),
-            "Name it with --user NAME.",
+            "Name the user with --user NAME.",
         ));
     };
     if let Some(file) = &args.password_file {

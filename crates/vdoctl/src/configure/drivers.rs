@@ -27,7 +27,7 @@ pub(super) async fn run(args: &Args, global: &Global, progress: &mut Progress) -
         return Err(CliError::new(
             Exit::Usage,
             format!("{} is not a VDOConfig", other.after),
-            "Connections and their Secrets: vdoctl configure connection; all together: vdoctl deploy --values FILE.",
+            "To configure connections and their Secrets: vdoctl configure connection. To apply a whole configuration: vdoctl deploy --values FILE.",
         ));
     }
     match Planned::of(&context).await {
@@ -95,6 +95,6 @@ fn approved(planned: &Planned, args: &Args, progress: &mut Progress) -> Result<(
     Err(CliError::new(
         Exit::Refused,
         what,
-        "Put it right and run the same command again; --ignore-checks writes anyway.",
+        "Fix the problem and run the same command again; --ignore-checks writes despite failed checks.",
     ))
 }

@@ -41,7 +41,10 @@ pub(super) async fn run(args: &Args, global: &Global, progress: &mut Progress) -
             context.deciding_with(choice)
         }
         Err(error) if args.writing.ignore_checks => {
-            progress.step(Mark::Failed, &format!("the matrix was not read from here: {}", error.what));
+            progress.step(
+                Mark::Failed,
+                &format!("the matrix cannot be read from this machine: {}", error.what),
+            );
             context.like_the_operator(global).await?
         }
         Err(error) => {
@@ -74,7 +77,7 @@ pub(super) async fn run(args: &Args, global: &Global, progress: &mut Progress) -
             return Ok(Answer::text("").note("Nothing was written."));
         }
         objects::apply(&context, &matrix.objects, Some((place, &matrix.objects)), progress).await?;
-        return Ok(Answer::text("").note("The operator takes it within a minute; vdoctl matrix source shows which one counts."));
+        return Ok(Answer::text("").note("The operator reads it within a minute; vdoctl matrix source shows the matrix in use."));
     }
     let mut changes = Vec::new();
     for object in &matrix.objects {
@@ -82,7 +85,7 @@ pub(super) async fn run(args: &Args, global: &Global, progress: &mut Progress) -
     }
     let answer = write(&context, &changes, args.writing, progress).await?;
     Ok(match answer.exit {
-        Exit::Ok if !args.writing.dry_run => answer.note("vdoctl matrix source shows which source counts."),
+        Exit::Ok if !args.writing.dry_run => answer.note("vdoctl matrix source shows the source in use."),
         _ => answer,
     })
 }

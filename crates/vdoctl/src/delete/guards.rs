@@ -23,7 +23,7 @@ pub(super) fn refuse(target: &Target, cluster: &str) -> Result<(), CliError> {
                 count(target.elsewhere.len(), "object"),
                 named.join(", ")
             ),
-            "Delete them first: vdoctl delete --drivers-only -n NAMESPACE removes the drivers of a namespace, kubectl delete the rest.",
+            "Delete them first: the drivers of a namespace with vdoctl delete --drivers-only -n NAMESPACE, all other objects with kubectl delete.",
         ));
     }
     let orphans = |config: &&std::sync::Arc<VDOConfig>| config.spec.deletion_policy == DeletionPolicy::Orphan;
@@ -58,7 +58,7 @@ pub(super) fn refuse_volumes(config: &VDOConfig, inventory: &Inventory, found: &
     let namespace = config.namespace().unwrap_or_default();
     listed.push("Delete the claims and snapshots, or move their data, and run vdoctl delete again.".into());
     if config.metadata.deletion_timestamp.is_some() {
-        listed.push("Where the operator's manifests were deleted, the driver lacks its rights, and this brings them back:".into());
+        listed.push("If the operator's manifests were deleted, the driver lacks its rights. This command restores them:".into());
         listed.push("  kubectl apply --server-side -k deploy".into());
     }
     listed.push("To remove the driver and leave the volumes as they are (vdoctl deploy finds them again):".into());

@@ -117,7 +117,7 @@ async fn kept_namespace(context: &Context, namespace: &Object) -> Result<Option<
     }
     let found = match contents(&context.ports.client, namespace.name()).await {
         Ok(found) => found,
-        Err(error) => return Ok(Some(format!("what is in it is not known: {}", CliError::from(error).what))),
+        Err(error) => return Ok(Some(format!("its objects cannot be listed: {}", CliError::from(error).what))),
     };
     Ok(holds(&found))
 }
@@ -134,7 +134,7 @@ fn holds(found: &[Object]) -> Option<String> {
         more => format!(" and {more} more"),
     };
     let first = || named.iter().take(CONTENT).cloned().collect::<Vec<_>>().join(", ");
-    (!named.is_empty()).then(|| format!("it holds {}{more}", first()))
+    (!named.is_empty()).then(|| format!("it contains {}{more}", first()))
 }
 
 /// Why a binding stays: an account that it is for exists, although all of ours are gone.
@@ -197,11 +197,11 @@ mod tests {
         let lease = object("coordination.k8s.io/v1", "Lease", "external-attacher", json!({}));
         let own = object("cns.vmware.com/v1alpha1", "CnsVolumeOperationRequest", "pvc-1", json!({}));
         assert_eq!(holds(&[lease.clone(), own]), None);
-        assert_eq!(holds(&[lease, secret("a")]).as_deref(), Some("it holds Secret a"));
+        assert_eq!(holds(&[lease, secret("a")]).as_deref(), Some("it contains Secret a"));
         let many: Vec<Object> = (0..7).map(|i| secret(&i.to_string())).collect();
         let said = holds(&many).expect("kept");
         assert!(
-            said.starts_with("it holds Secret 0, Secret 1,") && said.ends_with("Secret 4 and 2 more"),
+            said.starts_with("it contains Secret 0, Secret 1,") && said.ends_with("Secret 4 and 2 more"),
             "{said}"
         );
     }

@@ -88,7 +88,7 @@ impl Configuration {
             return Err(CliError::new(
                 Exit::Usage,
                 format!("{file}: it has {configs} VDOConfig objects"),
-                "One VDOConfig acts for a cluster; an empty spec installs both drivers.",
+                "Write exactly one VDOConfig; an empty spec installs both drivers.",
             ));
         }
         Ok(Self { objects })
@@ -97,7 +97,7 @@ impl Configuration {
     /// The objects of a part of a configuration, in the order in which they are applied.
     pub(crate) fn objects(file: &str, text: &str, namespace: &str) -> Result<Vec<Object>, CliError> {
         let wrong = |what: String, remedy: &str| CliError::new(Exit::Usage, format!("{file}: {what}"), remedy);
-        let documents = load_all(text).map_err(|error| wrong(error.to_string(), "Write YAML documents as kubectl takes them."))?;
+        let documents = load_all(text).map_err(|error| wrong(error.to_string(), "Write YAML documents that kubectl accepts."))?;
         let mut ranked: Vec<(usize, Object)> = Vec::new();
         for mut value in documents {
             if value.pointer("/metadata/namespace").is_none_or(Value::is_null)
@@ -111,14 +111,14 @@ impl Configuration {
             let kinds = ["Secret", "ConfigMap", "VsphereCloudConfig", "VDOConfig"];
             let Some(rank) = kinds.iter().position(|kind| *kind == object.kind()) else {
                 return Err(wrong(
-                    format!("{object} does not belong into a configuration"),
+                    format!("{object} does not belong in a configuration"),
                     "A configuration has Secrets, ConfigMaps, VsphereCloudConfigs and a VDOConfig; apply everything else with kubectl.",
                 ));
             };
             if object.namespace() != namespace {
                 return Err(wrong(
-                    format!("{object} is in another namespace than the operator, {namespace}"),
-                    "The operator reads its own namespace only: leave out metadata.namespace, or name the operator's with -n.",
+                    format!("{object} is not in the namespace of the operator, {namespace}"),
+                    "The operator reads its own namespace only: leave out metadata.namespace, or name the operator's namespace with -n.",
                 ));
             }
             match object.kind() {

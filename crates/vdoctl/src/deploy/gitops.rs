@@ -43,13 +43,13 @@ pub(super) async fn run(args: &Args, global: &Global, path: &Path, progress: &mu
     progress.step(
         Mark::Done,
         &format!(
-            "{}: {} written, {kept} as before; nothing was written to a cluster",
+            "{}: {} written, {kept} unchanged; nothing was written to a cluster",
             path.display(),
             count(written, "file")
         ),
     );
     for secret in &needed {
-        let line = format!("{secret} has to be in the cluster: {}", layout::EXAMPLE);
+        let line = format!("{secret} has to be in the cluster; {} shows its keys", layout::EXAMPLE);
         progress.step(Mark::Note, &line);
     }
     Ok(Answer::text("").note("Commit the folder. docs/gitops.md shows how Flux, Argo CD and others apply it."))

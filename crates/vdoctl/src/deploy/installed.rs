@@ -74,8 +74,8 @@ impl Installed {
         let refused = |what: String, remedy: String| Err(CliError::new(Exit::Refused, what, remedy));
         if let Some(leaving) = self.ground.iter().find(|object| object.is_terminating()) {
             return refused(
-                format!("{leaving} is being deleted, and nothing can be deployed until it is gone"),
-                "If it stays, vdoctl status says what it waits for, and vdoctl delete finishes an uninstallation.".into(),
+                format!("{leaving} is being deleted, and nothing can be deployed before its deletion has ended"),
+                "If the deletion does not end, vdoctl status shows its cause, and vdoctl delete finishes an uninstallation.".into(),
             );
         }
         if let Some(config) = self.config.as_ref().filter(|config| config.metadata.deletion_timestamp.is_some()) {
@@ -89,7 +89,7 @@ impl Installed {
                 return refused(
                     format!("{operator} is another operator in this cluster, and only one may manage its drivers"),
                     format!(
-                        "Upgrade that one with -n {}, or remove it first: vdoctl delete -n {0}",
+                        "Upgrade that operator with -n {}, or remove it first: vdoctl delete -n {0}",
                         operator.namespace()
                     ),
                 );
@@ -97,7 +97,7 @@ impl Installed {
             if let Some(manager) = Manager::of(operator) {
                 let by = manager.installed_by();
                 return refused(
-                    format!("{operator} was installed {by}, which would undo what is deployed beside it"),
+                    format!("{operator} was installed {by}, which would revert the changes of vdoctl deploy"),
                     manager.upgrade(operator.namespace()),
                 );
             }
@@ -107,11 +107,11 @@ impl Installed {
         if change == Change::Downgrade && !downgrade {
             return refused(
                 format!(
-                    "the operator in the cluster is {}, newer than this vdoctl, {}",
+                    "the operator in the cluster has version {}, which is newer than this vdoctl, {}",
                     self.version.as_deref().unwrap_or_default(),
                     env!("CARGO_PKG_VERSION")
                 ),
-                "Take a vdoctl of that version or a newer one; --allow-downgrade replaces the operator by the older one.".into(),
+                "Use a vdoctl of that version or a newer one; --allow-downgrade replaces the operator with the older version.".into(),
             );
         }
         Ok(change)
@@ -134,7 +134,7 @@ impl Installed {
                 return Err(CliError::new(
                     Exit::Refused,
                     format!("objects of {live} are stored in version {lost}, which this vdoctl does not know"),
-                    "Take a vdoctl that knows it; nothing was changed.",
+                    "Use a vdoctl that knows this version; nothing was changed.",
                 ));
             }
         }
@@ -150,10 +150,10 @@ impl Installed {
             Some(known) if known.spec.vc_ip != server => Err(CliError::new(
                 Exit::Refused,
                 format!(
-                    "connection {connection} of this cluster leads to {}, not to {server}",
+                    "connection {connection} of this cluster uses vCenter {}, not {server}",
                     known.spec.vc_ip
                 ),
-                "Volumes and nodes belong to the vCenter that they are on. For a further vCenter, or to move to another address, give the whole \
+                "Volumes and nodes belong to their vCenter. To add a vCenter, or to change the address of this one, give the whole \
                  configuration with --values FILE.",
             )),
             _ => Ok(()),

@@ -39,8 +39,8 @@ impl Matrix {
             if args.matrix_keys.is_some() || args.matrix_credentials.is_some() {
                 return Err(CliError::new(
                     Exit::Usage,
-                    "--matrix-keys and --matrix-credentials are for a source, and none is named",
-                    "Name it with --matrix.",
+                    "--matrix-keys and --matrix-credentials need the source of a matrix, and the command names none",
+                    "Name the source with --matrix.",
                 ));
             }
             return Ok(Self {
@@ -55,7 +55,7 @@ impl Matrix {
         } else if *source != MatrixSource::Embedded {
             matrix
                 .notes
-                .push("the matrix is used without a signature; --matrix-keys names the keys of those who may publish it".into());
+                .push("the operator accepts this matrix without a signature; --matrix-keys names the keys of its publishers".into());
         }
         if let Some(folder) = &args.matrix_credentials {
             matrix.mounts.credentials = true;

@@ -45,7 +45,7 @@ pub(super) fn reported(network: &HostNetwork, asked: bool) -> String {
     };
     let by = match &network.api_server {
         Some((host, port)) => format!("it will talk to the API server at {host} port {port}"),
-        None => "kube-proxy has to lead it to the API server".to_owned(),
+        None => "it needs kube-proxy to reach the API server".to_owned(),
     };
     format!("the operator will run in the network of its node{why}; {by}")
 }

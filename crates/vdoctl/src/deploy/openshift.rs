@@ -75,7 +75,10 @@ impl Found {
             },
             ..proposal.clone()
         };
-        progress.step(Mark::Note, &format!("OpenShift proposes\n{}", shown.lines().join("\n")));
+        progress.step(
+            Mark::Note,
+            &format!("OpenShift proposes these values\n{}", shown.lines().join("\n")),
+        );
         lacking(&shown, args)?;
         confirmed(args)?;
         Ok(Known {
@@ -126,17 +129,17 @@ fn lacking(proposal: &Proposal, args: &Args) -> Result<(), CliError> {
         return Err(CliError::new(
             Exit::Usage,
             format!("it is not known which vCenter the drivers use: {}", without_vcenter()),
-            "Name it with --vcenter HOST, or give the whole configuration with --values FILE.",
+            "Name the vCenter with --vcenter HOST, or give the whole configuration with --values FILE.",
         ));
     }
     if given.user.is_none() && given.credentials_secret.is_empty() && !given.credentials_from_openshift && !given.create_account {
         let (namespace, name) = CREDENTIALS;
         return Err(CliError::new(
             Exit::Usage,
-            "it is not known as whom the drivers log in",
+            "it is not known which user the drivers log in as",
             format!(
-                "Name the user with --user NAME, or a Secret with --credentials-secret NAME; --credentials-from-openshift takes those of OpenShift, from \
-                 Secret {namespace}/{name}."
+                "Name the user with --user NAME, or a Secret with --credentials-secret NAME; --credentials-from-openshift uses the account of \
+                 OpenShift, from Secret {namespace}/{name}."
             ),
         ));
     }
@@ -144,8 +147,8 @@ fn lacking(proposal: &Proposal, args: &Args) -> Result<(), CliError> {
     if several && given.trust.thumbprint.is_some() {
         return Err(CliError::new(
             Exit::Usage,
-            "--thumbprint is that of one certificate, and there are several vCenters",
-            "Name the authorities that sign all of them with --ca-file FILE, or leave the flag out: each certificate is shown.",
+            "--thumbprint names one certificate, and there are several vCenters",
+            "Name the authorities that sign all their certificates with --ca-file FILE, or leave out --thumbprint: each certificate is then shown.",
         ));
     }
     Ok(())
@@ -156,9 +159,9 @@ fn confirmed(args: &Args) -> Result<(), CliError> {
     if args.yes || args.dry_run != DryRun::None {
         return Ok(());
     }
-    const INSTEAD: &str = "--yes takes it; flags say otherwise, and --values FILE gives the whole configuration.";
-    const NOTHING: &str = "what OpenShift proposes was not confirmed, so nothing was written";
-    prompt::confirmed("    Is that right?", NOTHING, INSTEAD, INSTEAD)
+    const INSTEAD: &str = "--yes accepts the values, flags override them, and --values FILE gives the whole configuration.";
+    const NOTHING: &str = "the values that OpenShift proposes were not confirmed, so nothing was written";
+    prompt::confirmed("    Are these values right?", NOTHING, INSTEAD, INSTEAD)
 }
 
 /// The account that OpenShift itself uses in this vCenter.
@@ -173,7 +176,7 @@ pub(super) async fn login(context: &Context, server: &str) -> Result<Login, CliE
         )
     };
     let secret = get(&context.ports.client, "v1", &id).await?;
-    let secret = secret.ok_or_else(|| lacks(format!("{id} is not there")))?;
+    let secret = secret.ok_or_else(|| lacks(format!("{id} does not exist")))?;
     let of = |key: &str| {
         let encoded = secret.value()["data"][format!("{server}.{key}")].as_str()?;
         let text = String::from_utf8(STANDARD.decode(encoded).ok()?).ok()?;

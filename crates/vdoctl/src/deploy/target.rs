@@ -102,15 +102,15 @@ impl Target {
         let notes = [
             (
                 self.served.constraints,
-                "with the rights for OpenShift: its SecurityContextConstraints for the drivers' pods",
+                "the operator gets the rights for OpenShift: SecurityContextConstraints for the drivers' pods",
             ),
             (
                 self.openshift.proxy.is_some(),
-                "with the proxy of the cluster, as Proxy cluster has it",
+                "the operator uses the proxy of the cluster, as set in Proxy cluster",
             ),
             (
                 !self.served.admission_policies,
-                "without an admission policy for the operator, which this API server does not serve",
+                "the operator gets no admission policy, because this API server does not serve this kind",
             ),
         ];
         for (_, note) in notes.iter().filter(|(applies, _)| *applies) {

@@ -88,9 +88,9 @@ fn connection_name(place: usize) -> String {
 fn unknown() -> CliError {
     CliError::new(
         Exit::Usage,
-        "it is not known which vCenter the drivers use, and as whom",
-        "Name it with --vcenter HOST and --user NAME, and the password with --password-file FILE; or with --vcenter HOST and --credentials-secret \
-         NAME; or have the account made with --vcenter HOST --create-account --admin NAME; or give the whole configuration with --values FILE.",
+        "it is not known which vCenter the drivers use, and which user they log in as",
+        "Name the vCenter with --vcenter HOST, and the account in one of three ways: --user NAME and --password-file FILE; --credentials-secret \
+         NAME; or --create-account --admin NAME, which creates the account. Or give the whole configuration with --values FILE.",
     )
 }
 
@@ -110,7 +110,7 @@ fn login(given: &DeployVcenter) -> Result<Login, CliError> {
             if mixed {
                 return Err(CliError::new(
                     Exit::Usage,
-                    "several Secrets are named, and not each for a driver",
+                    "several Secrets are named, and not every Secret is for one driver",
                     "Write --credentials-secret cpi=NAME and --credentials-secret csi=NAME, or one Secret for both drivers.",
                 ));
             }
@@ -186,8 +186,8 @@ pub(crate) async fn stored(context: &Context, named: &[CredentialsSecret]) -> Re
         if get(&context.ports.client, "v1", &id).await?.is_none() {
             return Err(CliError::new(
                 Exit::NotFound,
-                format!("{id} is not there"),
-                "vdoctl users create makes it with an account; without one, name a user with --user.",
+                format!("{id} does not exist"),
+                "vdoctl users create creates the Secret together with an account. To use an existing user without a Secret, name it with --user.",
             ));
         }
     }
@@ -204,7 +204,7 @@ pub(crate) fn private(file: &Path) -> Result<(), CliError> {
     Err(CliError::new(
         Exit::Refused,
         format!("others on this machine may read the password in {name}"),
-        format!("Keep it to yourself: chmod 600 {}", vdo_api::types::shell_word(&name.to_string())),
+        format!("Make the file private: chmod 600 {}", vdo_api::types::shell_word(&name.to_string())),
     ))
 }
 
@@ -216,7 +216,9 @@ async fn refused_certificate(endpoint: &Endpoint) -> Option<(String, Certificate
     }
     let error = vcenter::facts(endpoint, &Budget::default()).await.err()?;
     let text = match &error {
-        ProbeError::UnknownIssuer { address, .. } => format!("no authority that is known here has signed the certificate of {address}"),
+        ProbeError::UnknownIssuer { address, .. } => {
+            format!("the certificate of {address} is signed by no authority that this machine trusts")
+        }
         error => error.to_string(),
     };
     match error {
@@ -236,7 +238,7 @@ pub(crate) async fn trusted(endpoint: &mut Endpoint, taken: bool, progress: &mut
     if !taken && !prompt::is_terminal() {
         return Err(CliError::new(
             Exit::Vcenter,
-            format!("{why}, and there is no terminal to ask whether it is the right one"),
+            format!("{why}, and there is no terminal to ask whether the certificate is the right one"),
             format!(
                 "If this is the SHA-256 thumbprint that vCenter shows (Administration > Certificates), add it:\n\
                  --thumbprint {}\n\
@@ -246,7 +248,7 @@ pub(crate) async fn trusted(endpoint: &mut Endpoint, taken: bool, progress: &mut
         ));
     }
     progress.step(Mark::Note, &shown(&why, &presented));
-    let confirmed = taken || prompt::yes("    Is it the one that vCenter shows (Administration > Certificates)?").is_ok_and(|yes| yes);
+    let confirmed = taken || prompt::yes("    Does vCenter show this thumbprint (Administration > Certificates)?").is_ok_and(|yes| yes);
     if !confirmed {
         return Err(CliError::new(
             Exit::Refused,

@@ -82,7 +82,10 @@ pub(crate) fn ended(need: &Need) -> CliError {
 /// Waits until everything is ready. The line that says what is.
 pub(crate) async fn until_ready(mut watcher: Watcher<'_>, deadline: Duration, progress: &mut Progress) -> Result<String, CliError> {
     let end = Instant::now().later(deadline);
-    let mut last = (vec!["the operator to start".to_owned()], "vdoctl status says more.".to_owned());
+    let mut last = (
+        vec!["the operator has not started".to_owned()],
+        "vdoctl status shows more.".to_owned(),
+    );
     loop {
         match timeout(LOOK, look(&mut watcher)).await {
             Ok(Ok(Judgement::Ready(summary))) => return Ok(summary),
@@ -100,7 +103,7 @@ pub(crate) async fn until_ready(mut watcher: Watcher<'_>, deadline: Duration, pr
             return Err(CliError::new(
                 Exit::TimedOut,
                 format!("not ready after {} s: {}", deadline.as_secs(), last.0.join("; ")),
-                format!("{}\nThe same command again goes on waiting.", last.1),
+                format!("{}\nRun the same command again to continue waiting.", last.1),
             ));
         }
         progress.waiting(&last.0);
@@ -113,7 +116,7 @@ async fn look(watcher: &mut Watcher<'_>) -> Result<Judgement, CliError> {
     if !matches!(found, Deployed::Config(_)) {
         return Err(CliError::new(
             Exit::NotFound,
-            "the VDOConfig was deleted while it was waited for",
+            "the VDOConfig was deleted during the wait",
             "Run vdoctl status.",
         ));
     }

@@ -109,7 +109,7 @@ fn second_trust(object: &Object, live: &Object) -> Option<CliError> {
     let name = object.name();
     Some(CliError::new(
         Exit::Refused,
-        format!("vSphere connection {name} trusts its vCenter by {by} and takes no second way of trust, so nothing was written"),
+        format!("vSphere connection {name} trusts its vCenter by {by} and cannot have a second way of trust, so nothing was written"),
         format!("Change the way of trust first:\nvdoctl configure connection {name} {flag}"),
     ))
 }
@@ -306,7 +306,7 @@ async fn turn(fence: &Fence, progress: &mut Progress) -> Result<(), CliError> {
             return Err(CliError::new(
                 Exit::Refused,
                 format!("another vdoctl has been writing to this cluster for {} s", TURN.as_secs()),
-                format!("Look who it is: kubectl -n kube-system get lease {VDOCTL}. Nothing was written."),
+                format!("Its Lease shows who runs it: kubectl -n kube-system get lease {VDOCTL}. Nothing was written."),
             ));
         }
         if begun.elapsed() > Duration::from_secs(2) {
@@ -343,7 +343,7 @@ async fn served(context: &Context, object: &Object) -> Result<(), CliError> {
                 object.kind(),
                 SERVED.as_secs()
             ),
-            "Run the same command again; it goes on where it stopped.",
+            "Run the same command again; it continues where it stopped.",
         ))
     })
 }

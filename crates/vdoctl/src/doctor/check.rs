@@ -133,10 +133,10 @@ impl Check {
     pub(crate) fn without_secret(&mut self) {
         if self.reason == Reason::InvalidCredentials.as_str() {
             self.remedy =
-                "Run it again with the right user name and password; the user name needs its domain, for example k8s@vsphere.local.".into();
+                "Run the command again with the right user name and password; the user name needs its domain, for example k8s@vsphere.local.".into();
             self.findings.clear();
         } else if self.reason == Reason::PasswordExpired.as_str() {
-            self.remedy = "Set a new password in vCenter, and run it again with that.".into();
+            self.remedy = "Set a new password in vCenter, and run the command again with the new password.".into();
             self.findings.clear();
         }
     }

@@ -69,7 +69,7 @@ async fn answer<'a, V: View>(
     let failed = lines.iter().filter(|line| line.outcome == FixOutcome::Failed).count();
     let again = (failed > 0).then(|| {
         format!(
-            "{} failed. The same command goes on with what is left.",
+            "{} failed. Run the same command again: it continues with the remaining changes.",
             vdo_api::types::count(failed, "change")
         )
     });

@@ -79,8 +79,8 @@ fn managed(config: &VDOConfig) -> Option<Check> {
             "Managed",
             Some(true),
             Reason::Paused,
-            "management is paused, as spec.managementState says: nothing is written, and nothing is repaired",
-            "Look at what would be done with vdoctl diff, and set spec.managementState to Managed to go on.",
+            "management is paused by spec.managementState: nothing is written or repaired",
+            "vdoctl diff shows the pending changes. To continue, set spec.managementState to Managed.",
         )
     })
 }

@@ -50,7 +50,7 @@ pub(crate) fn secret(path: &Path, what: &str) -> Result<(Secret, Option<String>)
     let found = open.metadata().map_err(|error| unreadable(what, &name, &error))?;
     let warning = vdo_system::readable_by_others(&found).then(|| {
         format!(
-            "Others on this machine may read {what} in {name}. Keep it to yourself: chmod 600 {}",
+            "Others on this machine may read {what} in {name}. Make the file private: chmod 600 {}",
             shell_word(&name)
         )
     });

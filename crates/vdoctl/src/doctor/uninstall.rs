@@ -27,7 +27,7 @@ pub(super) async fn checks(context: &Context, config: &VDOConfig) -> Vec<Check> 
             "Removed",
             None,
             Reason::Progressing,
-            "the drivers stay, as deletionPolicy Orphan says",
+            "the drivers stay, because deletionPolicy is Orphan",
             "",
         ));
         return checks;
@@ -69,7 +69,7 @@ fn removal(plan: &Plan) -> Vec<Check> {
     let left = plan.writes().filter(|step| matches!(step, Step::Delete { .. })).count();
     if checks.is_empty() {
         let message = match left {
-            0 => "nothing of the drivers is left".to_owned(),
+            0 => "no object of the drivers is left".to_owned(),
             some => format!("{} of the drivers are still to be removed", count(some, "object")),
         };
         checks.push(Check::new(
@@ -110,7 +110,7 @@ mod tests {
         let done = removal(&Plan::default());
         assert_eq!(
             (done[0].status, done[0].message.as_str()),
-            (Mark::True, "nothing of the drivers is left")
+            (Mark::True, "no object of the drivers is left")
         );
     }
 }

@@ -130,7 +130,7 @@ fn sum(found: &DoctorView) -> String {
 /// A line for each node, and below it what is wrong.
 pub(super) fn nodes(found: &DoctorView, wide: bool) -> String {
     if found.nodes.is_empty() {
-        return format!("{}\n\n{}", warn("no node was held against a vCenter"), checks(found, wide));
+        return format!("{}\n\n{}", warn("no node was compared with a vCenter"), checks(found, wide));
     }
     let dash = |text: &str| if text.is_empty() { "-".to_owned() } else { text.to_owned() };
     let rows: Vec<Vec<String>> = found
@@ -198,7 +198,7 @@ pub(super) fn privileges(found: &DoctorView, wide: bool) -> String {
         text.push_str(&format!("{}  {connection}  {}\n", head("CONNECTION"), principal(all)));
         if all.missing.is_empty() && all.checked > 0 {
             text.push_str(&format!(
-                "  {} all {} privileges that the features in use need are there\n",
+                "  {} has all {} privileges that the features in use need\n",
                 good("✓"),
                 all.checked
             ));
@@ -241,7 +241,7 @@ pub(super) fn privileges(found: &DoctorView, wide: bool) -> String {
             let stages = found.subjects.iter().filter(|subject| subject.name == *connection);
             let why = stages.flat_map(|s| &s.checks).find(|c| c.status != Mark::True && !c.follows());
             let why = why.map_or_else(
-                || "no privilege was looked at".into(),
+                || "no privilege was checked".into(),
                 |check| format!("{}: {}", check.check, check.message),
             );
             text.push_str(&format!("  {} {why}\n", warn("?")));

@@ -193,10 +193,13 @@ impl Reading<'_> {
         let asked = (question.cluster_id, question.with_datastores);
         let (message, remedy) = match connection::stored_volumes(object, &inputs, (question.own, now()), asked, &budget).await {
             Ok(Some(found)) => return Some(found),
-            Ok(None) => ("its vCenter cannot be asked with the account in its Secret".to_owned(), "says why"),
+            Ok(None) => (
+                "its vCenter cannot be read with the account in its Secret".to_owned(),
+                "shows the cause",
+            ),
             Err(error) => (
                 format!("its vCenter does not list container volumes (CNS): {}", sentence(&error)),
-                "makes every check. The list is of the service vsan-health, in vCenter 6.7 Update 3 or newer",
+                "runs every check. The service vsan-health provides the list, in vCenter 6.7 Update 3 or newer",
             ),
         };
         self.not_read(&what, message, format!("vdoctl doctor connection {name} {remedy}."));

@@ -93,8 +93,8 @@ impl Choice {
             Ok((context, _)) => Self::own(format!("there is no VDOConfig in cluster {}", context.name), None).await,
             Err(error) if error.no_cluster => Self::own("no cluster is configured".into(), None).await,
             Err(error) => {
-                let warning = format!("which matrix the operator decides with is not known: {}", advised(&error));
-                Self::own("the cluster cannot be asked".into(), Some(warning)).await
+                let warning = format!("it is not known which matrix the operator uses: {}", advised(&error));
+                Self::own("the cluster cannot be read".into(), Some(warning)).await
             }
         }
     }
@@ -128,7 +128,7 @@ impl Choice {
     async fn of_operator(named: &MatrixFile, context: &Context, config: &VDOConfig) -> Result<Self, CliError> {
         let cluster = || context.name.clone();
         let Some(reported) = config.status.as_ref().and_then(|status| status.matrix.as_ref()) else {
-            return Self::own(format!("the operator of cluster {} has not decided yet", cluster()), None).await;
+            return Self::own(format!("the operator of cluster {} has not reported a matrix yet", cluster()), None).await;
         };
         let is_embedded = reported.source.parse() == Ok(MatrixSource::Embedded);
         if is_embedded && reported.digest == Digest::of(embedded::index()).to_string() {
@@ -146,19 +146,23 @@ impl Choice {
             return Ok(found);
         }
         let which = match is_embedded {
-            true => "the matrix inside of it".to_owned(),
+            true => "the matrix that is built into the operator".to_owned(),
             false => reported.source.clone(),
         };
         let remedy = match is_embedded {
             true => of_another_build(&Build::find(context).await),
-            false => format!("Name it, with what opens it: --matrix {}", shell_word(&reported.source)),
+            false => format!(
+                "Name that matrix, with its keys and credentials if it needs them: --matrix {}",
+                shell_word(&reported.source)
+            ),
         };
         let warning = format!(
-            "the operator of cluster {} decides with another matrix than this answer: {which}, version {}. It is not known here: {missing}. {remedy}",
+            "this answer does not use the matrix of the operator of cluster {}: {which}, version {}. That matrix cannot be read here: {missing}. \
+             {remedy}",
             cluster(),
             reported.version
         );
-        Self::own("that of the operator is not known here".into(), Some(warning)).await
+        Self::own("the matrix of the operator cannot be read here".into(), Some(warning)).await
     }
 
     /// An index of the operator. Keys that are named have to have signed it.
@@ -208,9 +212,12 @@ fn of_another_build(operator: &Result<Build, String>) -> String {
     match operator {
         Ok(operator) => match operator.skew() {
             Some(skew) => format!("{}.", capital(&skew)),
-            None => format!("The operator {} is another build: take the vdoctl of that build.", operator.version),
+            None => format!(
+                "Operator {} is another build than this vdoctl: use the vdoctl of that build.",
+                operator.version
+            ),
         },
-        Err(why) => format!("Take the vdoctl of the operator's version, which is not known: {why}."),
+        Err(why) => format!("Use the vdoctl of the operator's version, which is not known: {why}."),
     }
 }
 
@@ -248,8 +255,8 @@ impl Used {
     pub(crate) fn what(&self) -> String {
         let whose = match &self.by {
             By::Flag => "given with --matrix".to_owned(),
-            By::Operator(cluster) => format!("the operator of cluster {cluster} decides with it"),
-            By::Vdoctl(why) => format!("the one of this vdoctl: {why}"),
+            By::Operator(cluster) => format!("the operator of cluster {cluster} uses it"),
+            By::Vdoctl(why) => format!("built into this vdoctl: {why}"),
         };
         format!("version {}, {} ({whose})", self.version, self.source)
     }
@@ -327,12 +334,12 @@ mod tests {
             (By::Flag, "version 7, configmap://vdo/matrix (given with --matrix)", "flag"),
             (
                 By::Operator("demo".into()),
-                "version 7, configmap://vdo/matrix (the operator of cluster demo decides with it)",
+                "version 7, configmap://vdo/matrix (the operator of cluster demo uses it)",
                 "operator",
             ),
             (
                 By::Vdoctl("no cluster is configured".into()),
-                "version 7, configmap://vdo/matrix (the one of this vdoctl: no cluster is configured)",
+                "version 7, configmap://vdo/matrix (built into this vdoctl: no cluster is configured)",
                 "vdoctl",
             ),
         ] {

@@ -69,10 +69,10 @@ pub(crate) async fn files(path: &Path) -> Result<Files, CliError> {
             None => {
                 return Err(refused(
                     format!(
-                        "the chart of {driver} {} is neither beside the index nor in this vdoctl",
+                        "the chart of {driver} {} is neither next to the index nor in this vdoctl",
                         entry.version
                     ),
-                    format!("Put it beside the index: {}.", entry.chart.urls.join(" or ")),
+                    format!("Put the chart next to the index: {}.", entry.chart.urls.join(" or ")),
                 ));
             }
         }
@@ -133,7 +133,7 @@ mod tests {
         assert!(
             missing
                 .what
-                .ends_with("the chart of d 1.0.0 is neither beside the index nor in this vdoctl"),
+                .ends_with("the chart of d 1.0.0 is neither next to the index nor in this vdoctl"),
             "{missing}"
         );
         std::fs::write(folder.path().join("d.tgz"), b"another")?;

@@ -107,7 +107,7 @@ fn each(others: &Candidates<'_>, target: Option<&DriverVersion>) -> String {
         .iter()
         .map(|(version, reason)| {
             let fits = if target == Some(version) {
-                "is where the steps lead"
+                "is the target of the steps"
             } else {
                 "fits as well"
             };

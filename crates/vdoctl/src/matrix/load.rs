@@ -27,7 +27,7 @@ pub(super) async fn run(args: &Args, global: &Global) -> Result<Answer, CliError
         count(objects.len() - 1, "ConfigMap")
     );
     Ok(Answer::text(text).note(format!(
-        "The operator takes it where its source is {place}; vdoctl matrix source shows what names the source."
+        "The operator uses this matrix if its source is {place}; vdoctl matrix source shows where the source is set."
     )))
 }
 

@@ -13,12 +13,12 @@ pub(super) fn remarks(index: &Index, name: &str, pick: &Pick) -> Vec<String> {
     match (from, &pick.leaves) {
         (Some(from), Some(reason)) if down.is_some() => lines.push(format!(
             "{name} {} from {from} to {}: {from} {reason}",
-            style::warn("steps down"),
+            style::warn("is downgraded"),
             pick.target
         )),
         (Some(from), Some(reason)) => lines.push(format!("{name} {from} {}: it {reason}", style::warn("cannot stay"))),
         (Some(from), None) if down.is_some() => {
-            lines.push(format!("{name} {} from {from} to {}", style::warn("steps down"), pick.target));
+            lines.push(format!("{name} {} from {from} to {}", style::warn("is downgraded"), pick.target));
         }
         _ => {}
     }
@@ -56,7 +56,7 @@ pub(super) fn way(from: Option<&DriverVersion>, path: &[Step]) -> String {
 pub(super) fn checks(index: &Index, name: &str, path: &[Step]) -> Vec<String> {
     let mut lines = Vec::new();
     for step in path.iter().filter(|step| !step.preconditions.is_empty()) {
-        lines.push(format!("Before {name} {} this must hold:", step.version));
+        lines.push(format!("Required before {name} {}:", step.version));
         for precondition in &step.preconditions {
             let what = index.preconditions.get(precondition).map_or("", String::as_str);
             lines.push(format!("  {precondition}  {what}"));

@@ -68,8 +68,8 @@ impl Place {
         if last.lock.is_some() {
             return Err(CliError::new(
                 Exit::Refused,
-                format!("{name} is a mirror, which holds what was published elsewhere"),
-                "Publish to the matrix that it was pulled from, and pull again.",
+                format!("{name} is a mirror of a matrix that is published elsewhere"),
+                "Publish to the original matrix, and pull the mirror again.",
             ));
         }
         if let Some(signature) = &last.signature {
@@ -176,7 +176,10 @@ async fn in_registry(args: &Publishing, reference: &Reference) -> Result<(Target
         CliError::new(
             Exit::NotFound,
             format!("there is no matrix at oci://{reference}"),
-            format!("Begin one there: vdoctl matrix init {}", shell_word(&format!("oci://{reference}"))),
+            format!(
+                "To create a matrix there: vdoctl matrix init {}",
+                shell_word(&format!("oci://{reference}"))
+            ),
         )
     };
     let (before, files) = found.ok_or_else(none)?;

@@ -104,7 +104,7 @@ fn refused(all: &[(Candidate, Checked)], args: &Publish) -> Result<(), CliError>
         lines.extend(checked.problems.iter().map(|problem| format!("{label}: {problem}")));
         if let Some((before, comparison)) = checked.comparison.as_ref().filter(|_| !args.allow_breaking) {
             let breaking = comparison.breaking.iter();
-            lines.extend(breaking.map(|what| format!("{label}: from {before}: {what}")));
+            lines.extend(breaking.map(|what| format!("{label}: breaking change from {before}: {what}")));
         }
     }
     if lines.is_empty() {
@@ -118,7 +118,7 @@ fn refused(all: &[(Candidate, Checked)], args: &Publish) -> Result<(), CliError>
     Err(CliError::new(
         Exit::Refused,
         format!(
-            "{} in what is to be published:\n{}",
+            "{} in the versions to publish:\n{}",
             count(lines.len(), "problem"),
             lines.join("\n")
         ),

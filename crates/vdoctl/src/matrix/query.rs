@@ -103,7 +103,7 @@ pub(super) async fn question(args: &Platform, global: &Global, index: &Index) ->
     if !installed.is_empty() {
         question.installed = installed;
         for name in question.installed.keys().filter(|name| !question.drivers.contains_key(*name)) {
-            let line = format!("--installed {name} makes no difference, because that driver is not to be chosen");
+            let line = format!("--installed {name} has no effect, because no version of that driver is to be chosen");
             question.warnings.push(line);
         }
     }
@@ -195,7 +195,7 @@ fn features(asked: &[String], drivers: &mut BTreeMap<DriverName, DriverRequest>,
             some = true;
         }
         if !some {
-            let what = format!("--feature {feature} is about {first}, which is not to be chosen");
+            let what = format!("--feature {feature} belongs to {first}, and no version of that driver is to be chosen");
             return Err(CliError::new(
                 Exit::Usage,
                 what,

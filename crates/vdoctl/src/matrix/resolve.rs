@@ -119,10 +119,10 @@ pub(super) fn fitting(error: &NoFit) -> String {
     let fitting: Vec<String> = error.fitting.iter().map(|(name, version)| format!("{name} {version}")).collect();
     let verb = match fitting.len() {
         0 => return String::new(),
-        1 => "fits and does",
-        _ => "fit and do",
+        1 => "fits, and the operator does",
+        _ => "fit, and the operator does",
     };
-    format!("\n{} {verb} not wait for it.\n", fitting.join(" and "))
+    format!("\n{} {verb} not wait for the other driver.\n", fitting.join(" and "))
 }
 
 /// The steps of a way, for programs.

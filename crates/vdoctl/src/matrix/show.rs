@@ -154,7 +154,7 @@ fn images(index: &Index, entry: &Entry) -> String {
         let digest = image.digest.as_ref()?;
         let by = index
             .stated_in(digest)
-            .map(|source| format!(" by {source}, not measured"))
+            .map(|source| format!(" as stated by {source}, not read from a registry"))
             .unwrap_or_default();
         Some(vec![format!("  {}", image.name), format!("{}{by}", digest.short())])
     });

@@ -54,7 +54,7 @@ pub(super) async fn run(args: &Args, global: &Global) -> Result<Answer, CliError
     };
     let mut answer = Answer::view(args.output.or_table(), &view, || text(&view, fresh))?;
     if let Err(error) = &found {
-        answer = answer.note(format!("{} {error}; the source before is kept", style::warn("warning:")));
+        answer = answer.note(format!("{} {error}; the previous source is still used", style::warn("warning:")));
     }
     if let Some(unheard) = names.unheard() {
         answer = answer.note(format!("{} {unheard}", style::warn("warning:")));

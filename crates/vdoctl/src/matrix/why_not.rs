@@ -31,7 +31,7 @@ pub(super) async fn why_not(args: &WhyNot, global: &Global) -> Result<Answer, Cl
     let chosen = pick.is_some_and(|pick| pick.version == entry.version);
     let instead = pick
         .filter(|_| !chosen)
-        .map(|pick| format!("{} is taken: {}", pick.version, pick.because));
+        .map(|pick| format!("{} is chosen: {}", pick.version, pick.because));
     let remedies: Vec<String> = reasons.iter().filter_map(Rejection::remedy).collect();
     let helps = (!remedies.is_empty() && remedies.len() == reasons.len()).then(|| remedies.join("; and "));
     let fits = runs(candidates.get(name).map_or(&[], Vec::as_slice));
@@ -65,7 +65,7 @@ pub(super) async fn why_not(args: &WhyNot, global: &Global) -> Result<Answer, Cl
             } else {
                 view.fits.join(", ")
             };
-            text.push_str(&format!("  What fits now: {fits}\n"));
+            text.push_str(&format!("  Versions that fit now: {fits}\n"));
         }
         text
     };

@@ -22,7 +22,7 @@ pub(super) async fn adopt(prefix: &Prefix, global: &Global) -> Result<String, Cl
     let change: Value = json!({"spec": {"images": {"registry": prefix.0}}});
     writer.merge(API_VERSION, &reconcile::id(&config), &change, false).await?;
     Ok(format!(
-        "cluster {}: {secret} names {source}, and spec.images.registry is {}",
+        "cluster {}: {secret} now names the matrix {source}, and spec.images.registry is {}",
         context.name, prefix.0
     ))
 }

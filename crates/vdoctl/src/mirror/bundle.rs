@@ -94,7 +94,7 @@ impl Matrix {
         }
         let files: BTreeMap<String, Descriptor> = manifest
             .files()
-            .map_err(|problem| wrong(format!("it is one with {problem}")))?
+            .map_err(|problem| wrong(format!("it has {problem}")))?
             .into_iter()
             .collect();
         let file = |path: &str| {

@@ -135,7 +135,7 @@ impl Stock {
             Some(wanted) => Err(CliError::new(
                 Exit::Usage,
                 format!(
-                    "the mirror {} has images for {}, and not for {wanted}",
+                    "the mirror {} has images for {}, but not for {wanted}",
                     self.loaded.source,
                     held.join(", ")
                 ),
@@ -209,7 +209,7 @@ impl Stock {
     pub(super) fn title(&self) -> String {
         let signer = match (&self.loaded.signer, &self.loaded.signed.signature) {
             (Some(signer), _) => format!("signed by {signer}"),
-            (None, Some(_)) => "with a signature that was not checked; --matrix-keys names the keys".into(),
+            (None, Some(_)) => "signature not checked (--matrix-keys names the keys)".into(),
             (None, None) => "not signed".into(),
         };
         let versions = count(self.versions.len(), "version");
@@ -267,9 +267,9 @@ async fn programs(repository: &ChartRepository) -> Result<BTreeMap<String, Vec<u
                 "Build or copy the release again.",
             )
         };
-        let bytes = beside(&program.name).await?.ok_or_else(|| wrong("it is not there"))?;
+        let bytes = beside(&program.name).await?.ok_or_else(|| wrong("the file is missing"))?;
         if Digest::of(&bytes).hex() != program.sum {
-            return Err(wrong("it is not what SHA256SUMS says"));
+            return Err(wrong("its checksum differs from SHA256SUMS"));
         }
         files.insert(program.name, bytes);
     }

@@ -26,7 +26,7 @@ pub(super) async fn run(args: &Args, global: &Global, progress: &mut Progress) -
     progress.step(Mark::Done, &stock.title());
     let registries = Registries::new(&args.registries);
     let finding = find::all(&stock, &registries, None);
-    let ready = watched(progress, &Meter::default(), "looking the images up", finding).await?;
+    let ready = watched(progress, &Meter::default(), "looking up the images", finding).await?;
     let lock = stock.lock(&ready);
     let places = places(&lock).map_err(|error| CliError::of(Exit::Refused, &error))?;
     let mut deliveries = Vec::new();

@@ -23,8 +23,8 @@ pub(super) fn run(args: &Args) -> Result<Answer, CliError> {
     let matrix = bundle.matrix()?.ok_or_else(|| {
         CliError::new(
             Exit::Refused,
-            format!("{} holds no matrix, so it is not known what is needed", path.display()),
-            "Name a bundle as vdoctl mirror pull writes it.",
+            format!("{} has no matrix, so it is not known which files are needed", path.display()),
+            "Name a bundle that vdoctl mirror pull has written.",
         )
     })?;
     let read = |blob: &Descriptor| layout.read(blob).map_err(|error| unreadable(&error));

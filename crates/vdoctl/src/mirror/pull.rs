@@ -27,12 +27,12 @@ pub(super) async fn run(args: &Args, global: &Global, progress: &mut Progress) -
         let target = target.clone();
         move || target.old()
     });
-    let read = watched(progress, &Meter::default(), "checking what is there", reading).await;
+    let read = watched(progress, &Meter::default(), "checking the existing bundle", reading).await;
     let old = read.map_err(|error| CliError::internal(&error))??;
     let registries = Registries::new(&args.registries);
     let meter = Arc::new(Meter::default());
     let finding = find::all(&stock, &registries, old.as_ref());
-    let ready = watched(progress, &meter, "looking the images up", finding).await?;
+    let ready = watched(progress, &meter, "looking up the images", finding).await?;
     let lock = stock.lock(&ready);
     places(&lock).map_err(|error| CliError::of(Exit::Refused, &error))?;
     let moved = old
@@ -42,7 +42,7 @@ pub(super) async fn run(args: &Args, global: &Global, progress: &mut Progress) -
     for Moved { reference, before, now } in &moved {
         progress.step(
             Mark::Note,
-            &format!("{reference} leads to another image than before\n{before} before, {now} now"),
+            &format!("{reference} refers to another image than before\n{before} before, {now} now"),
         );
     }
     let summary = Summary::of(&ready, &lock, moved);
@@ -116,7 +116,7 @@ impl Target {
         let (Self::Folder(path) | Self::Archive { work: path, .. }) = self;
         if let Self::Archive { work, .. } = self {
             vdo_files::own_folder(work).map_err(|error| {
-                let what = format!("the folder {} cannot be used for what is pulled: {error}", work.display());
+                let what = format!("the folder {} cannot be used for the bundle: {error}", work.display());
                 CliError::new(Exit::Refused, what, "Write the bundle into a folder where no other user may write.")
             })?;
         }
@@ -135,7 +135,7 @@ impl Target {
             CliError::new(
                 Exit::Refused,
                 format!("{} cannot be removed: {error}", work.display()),
-                "Remove it; the bundle is complete.",
+                "Remove this folder yourself; the bundle is complete.",
             )
         })
     }

@@ -114,7 +114,7 @@ async fn deliveries(bundle: &Bundle, matrix: Option<&Matrix>, to: &str) -> Resul
                         bundle.layout.path().display(),
                         count(images.len(), "image")
                     ),
-                    "Name a bundle as vdoctl mirror pull writes it, or a layout whose images have names.",
+                    "Name a bundle that vdoctl mirror pull has written, or a layout with named images.",
                 ));
             }
         }
@@ -196,7 +196,7 @@ impl Sent<'_> {
         );
         if let (Some(registry), Some(matrix), false) = (&view.registry, &view.matrix, self.dry_run) {
             text.push_str(&format!(
-                "  in a new cluster: vdoctl deploy --image-registry {} --matrix {} …\n  in a running one: vdoctl mirror push … --use sets\n    \
+                "  in a new cluster: vdoctl deploy --image-registry {} --matrix {} …\n  in a running cluster: vdoctl mirror push … --use sets\n    \
                  spec.images.registry: {registry}\n    vdoctl configure matrix {matrix}\n",
                 shell_word(registry),
                 shell_word(matrix),

@@ -71,7 +71,7 @@ fn in_bundle(args: &Args, path: &Path) -> Result<Report, CliError> {
         }
         report
             .notes
-            .push("it holds no matrix, so it is not known which images it should have".into());
+            .push("it has no matrix, so it is not known which images it should have".into());
         return Ok(report);
     };
     let matrix = match bundle.matrix() {
@@ -103,7 +103,7 @@ fn in_bundle(args: &Args, path: &Path) -> Result<Report, CliError> {
         let versions = needs.get(&image.reference).cloned().unwrap_or_default();
         let problem = match bundle.names.get(&image.reference) {
             None => Some("it is not in the bundle".to_owned()),
-            Some(found) if found.digest != image.digest => Some(format!("it is {}, and {} was pulled", found.digest, image.digest)),
+            Some(found) if found.digest != image.digest => Some(format!("its digest is {}, but {} was pulled", found.digest, image.digest)),
             Some(found) => broken(layout, found, &mut sound),
         };
         report
@@ -114,9 +114,9 @@ fn in_bundle(args: &Args, path: &Path) -> Result<Report, CliError> {
     let others = others.map(|(name, root)| (name.clone(), root));
     let referrers = bundle.unnamed.iter().map(|root| (root.digest.to_string(), root));
     for (name, root) in others.chain(referrers) {
-        report
-            .faults
-            .extend(broken(layout, root, &mut sound).map(|problem| fault(&format!("what belongs to an image, {name}"), problem, &[])));
+        report.faults.extend(
+            broken(layout, root, &mut sound).map(|problem| fault(&format!("a signature or attachment of an image, {name}"), problem, &[])),
+        );
     }
     report.bytes = Some(layout.bytes(&sound));
     Ok(report)

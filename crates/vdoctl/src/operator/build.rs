@@ -40,12 +40,12 @@ impl Build {
         match change(Some(version)) {
             Change::Install | Change::Same => None,
             Change::Downgrade => Some(format!(
-                "the operator is newer than this vdoctl ({version} and {OWN}): what it reports may be shown incompletely; take vdoctl {version}"
+                "the operator is newer than this vdoctl ({version} and {OWN}): its report may be shown incompletely; use vdoctl {version}"
             )),
             Change::Upgrade => {
                 let by = self.installer.as_ref().map_or("vdoctl deploy", |installer| installer.program());
                 Some(format!(
-                    "the operator is older than this vdoctl ({version} and {OWN}): plans may differ from what it does; {by} upgrades it"
+                    "the operator is older than this vdoctl ({version} and {OWN}): its changes may differ from these plans; {by} upgrades it"
                 ))
             }
         }
@@ -66,7 +66,7 @@ mod tests {
             .skew()
         };
         assert_eq!(skew(OWN), None);
-        assert!(skew("99.0.0").is_some_and(|line| line.contains("take vdoctl 99.0.0")));
+        assert!(skew("99.0.0").is_some_and(|line| line.contains("use vdoctl 99.0.0")));
         assert!(skew("0.0.1").is_some_and(|line| line.contains("vdoctl deploy upgrades it")));
         assert_eq!(skew("latest"), None, "nothing is known of it");
     }

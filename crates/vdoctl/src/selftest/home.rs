@@ -91,13 +91,13 @@ impl<'a> Home<'a> {
         if found.label(OURS) != Some("true") {
             return Err(CliError::new(
                 Exit::Refused,
-                format!("namespace {} exists and is not of a selftest", self.name),
+                format!("namespace {} exists and does not belong to a selftest", self.name),
                 "Name another one: vdoctl selftest --test-namespace NAME",
             ));
         }
         let beat = found.annotation(BEAT).unwrap_or_default().to_owned();
         let end = Instant::now().later(SILENCE);
-        progress.waiting(&[format!("namespace {} is there; does another run use it?", self.name)]);
+        progress.waiting(&[format!("namespace {} exists; checking whether another run uses it", self.name)]);
         while Instant::now() < end && !found.is_terminating() {
             sleep(PACE).await;
             let Some(now) = self.live().await? else { return Ok(()) };
@@ -220,7 +220,7 @@ impl<'a> Home<'a> {
             return Err(CliError::new(
                 Exit::Differences,
                 format!("waited {} s for {what}", self.timeout.as_secs()),
-                "See what keeps it: vdoctl doctor volumes\nThe next vdoctl selftest goes on with it.",
+                "To find the cause: vdoctl doctor volumes\nThe next vdoctl selftest continues the deletion.",
             ));
         }
         progress.waiting(&[what.to_owned()]);

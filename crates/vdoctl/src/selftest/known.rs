@@ -135,7 +135,9 @@ fn class<'a>(all: &'a [Class], name: Option<&str>) -> Result<&'a Class, CliError
         return all.iter().find(|class| class.metadata.name == name).ok_or_else(|| {
             let names: Vec<&str> = all.iter().map(|class| class.metadata.name.as_str()).collect();
             let remedy = match names.as_slice() {
-                [] => "There is none: vdoctl configure drivers --set storageProvider.defaultStorageClass.mode=Auto".to_owned(),
+                [] => "There is no StorageClass. To create one: vdoctl configure drivers --set \
+                       storageProvider.defaultStorageClass.mode=Auto"
+                    .to_owned(),
                 names => format!("There are {}.", names.join(", ")),
             };
             CliError::new(Exit::NotFound, format!("StorageClass {name} does not exist"), remedy)
@@ -179,9 +181,10 @@ fn snapshot_class(all: &[SnapshotClass], driver: &str) -> Result<String, String>
         (Some(class), _) => Ok(class.metadata.name.clone()),
         (None, [class]) => Ok(class.metadata.name.clone()),
         (None, []) if driver == CSI_DRIVER => Err(format!(
-            "no VolumeSnapshotClass is for {driver}; vdoctl configure drivers --set storageProvider.defaultVolumeSnapshotClass.mode=Auto creates one"
+            "there is no VolumeSnapshotClass for {driver}; vdoctl configure drivers --set \
+             storageProvider.defaultVolumeSnapshotClass.mode=Auto creates one"
         )),
-        (None, []) => Err(format!("no VolumeSnapshotClass is for {driver}")),
+        (None, []) => Err(format!("there is no VolumeSnapshotClass for {driver}")),
         (None, several) => Err(format!(
             "{} VolumeSnapshotClasses are for {driver}, and none is the default",
             several.len()
@@ -211,10 +214,10 @@ fn zones(class: &Class, usable: &[BTreeMap<String, String>]) -> Result<Vec<(Plac
         return Err(CliError::new(
             Exit::Refused,
             format!(
-                "StorageClass {} makes volumes before their pod has a zone (volumeBindingMode Immediate)",
+                "StorageClass {} creates volumes before their pod has a zone (volumeBindingMode Immediate)",
                 class.metadata.name
             ),
-            "Name a class with WaitForFirstConsumer, or leave out --zones.",
+            "Name a StorageClass with volumeBindingMode WaitForFirstConsumer, or leave out --zones.",
         ));
     }
     let zones: BTreeSet<&BTreeMap<String, String>> = usable.iter().filter(|labels| !labels.is_empty()).collect();
@@ -247,8 +250,8 @@ async fn image(context: &Context) -> Result<String, CliError> {
     image.map(str::to_owned).ok_or_else(|| {
         CliError::new(
             Exit::NotFound,
-            format!("{id}, whose image the pods of the test have, does not exist"),
-            "Install the drivers: vdoctl status\nOr name an image with a shell: vdoctl selftest --image IMAGE",
+            format!("{id} does not exist, and the test pods need its image"),
+            "Install the drivers (see vdoctl status).\nOr name an image with a shell: vdoctl selftest --image IMAGE",
         )
     })
 }

@@ -40,8 +40,8 @@ fn snapshot_class_of_selftest_is_the_default_or_the_only_one() {
         read(json!({"metadata": {"name": name, "annotations": {DEFAULT_SNAPSHOT_ANNOTATION: default.to_string()}}, "driver": driver}))
     };
     let cases = [
-        (vec![], Err("no VolumeSnapshotClass is for d")),
-        (vec![of("a", "other", true)], Err("no VolumeSnapshotClass is for d")),
+        (vec![], Err("there is no VolumeSnapshotClass for d")),
+        (vec![of("a", "other", true)], Err("there is no VolumeSnapshotClass for d")),
         (vec![of("a", "d", false), of("b", "other", false)], Ok("a")),
         (vec![of("a", "d", false), of("b", "d", true)], Ok("b")),
         (

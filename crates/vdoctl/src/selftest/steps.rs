@@ -73,7 +73,7 @@ pub(super) struct Known {
 }
 
 /// The driver of file volumes does neither (`volume expansion is only supported for block volume type` is its answer).
-const BLOCK_ONLY: &str = "the driver does this for block volumes only (ReadWriteOnce)";
+const BLOCK_ONLY: &str = "the driver supports this step for block volumes only (ReadWriteOnce)";
 
 /// Why a step is not made; `None` where it is.
 pub(super) fn skipped(step: Step, known: &Known, done: &[(Step, Outcome)]) -> Option<String> {
@@ -215,7 +215,7 @@ fn moved(seen: &Seen, before: &Before) -> Verdict {
     match pod(&seen.pod, "read") {
         Verdict::Passed(_) if seen.pod.node == before.node => Verdict::Failed(format!("the pod ran on node {} again", before.node)),
         Verdict::Passed(_) if before.grown && seen.claim.size == before.size => {
-            Verdict::Waits(format!("the disk has grown, and its file system still has {}", before.size))
+            Verdict::Waits(format!("the disk has grown, but its file system still has {}", before.size))
         }
         Verdict::Passed(_) => Verdict::Passed(format!("from node {} to {}", before.node, seen.pod.node)),
         other => other,

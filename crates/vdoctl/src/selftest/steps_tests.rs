@@ -274,7 +274,7 @@ fn selftest_step_of_a_pod_waits_or_fails_with_what_was_seen() {
         (
             Step::Move,
             Seen { claim: small, ..seen() },
-            waits("the disk has grown, and its file system still has 1Gi"),
+            waits("the disk has grown, but its file system still has 1Gi"),
         ),
     ]);
 }

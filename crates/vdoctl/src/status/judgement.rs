@@ -63,7 +63,7 @@ impl Picture {
         let Some(config) = &self.config else {
             return Judgement::Person(Need {
                 what: "there is no VDOConfig".into(),
-                remedy: "vdoctl deploy installs VDO with one.".into(),
+                remedy: "vdoctl deploy installs VDO with a VDOConfig.".into(),
                 kind: Kind::Fault,
                 deleting: false,
             });
@@ -102,7 +102,7 @@ impl Picture {
             return Some(doubt.clone());
         }
         match &self.operator {
-            None => deployed.then(|| "the operator's Deployment to be there".to_owned()),
+            None => deployed.then(|| "the operator's Deployment does not exist yet".to_owned()),
             Some(Operator { version, unready, .. }) => unready.as_ref().map(|problem| format!("operator {version}: {problem}")),
         }
     }
@@ -133,7 +133,7 @@ fn absent(config: &Config, problems: &[Problem], doubtful: bool, now: Timestamp)
     let fault = Some(config).filter(|_| vouched).and_then(|config| fault(config, problems));
     Some(fault.unwrap_or_else(|| Need {
         what: format!("VDOConfig {} is being deleted", config.id),
-        remedy: "vdoctl wait --for deleted waits for its end; vdoctl deploy then installs VDO again.".into(),
+        remedy: "vdoctl wait --for deleted waits until it is deleted; vdoctl deploy then installs VDO again.".into(),
         kind: Kind::Deletion,
         deleting: true,
     }))
@@ -151,7 +151,7 @@ fn needed(config: &Config, problems: &[Problem]) -> Option<Need> {
         };
         return Some(Need {
             what,
-            remedy: "To go on: vdoctl resume".into(),
+            remedy: "To continue: vdoctl resume".into(),
             kind: Kind::Paused,
             deleting: false,
         });
@@ -171,7 +171,7 @@ fn needed(config: &Config, problems: &[Problem]) -> Option<Need> {
         let name = short(&driver.name);
         return Some(Need {
             what: format!("{name} is paused: {}", ready.message),
-            remedy: format!("To go on: vdoctl resume {}", name.to_lowercase()),
+            remedy: format!("To continue: vdoctl resume {}", name.to_lowercase()),
             kind: Kind::Paused,
             deleting: false,
         });
@@ -221,7 +221,7 @@ fn advice(config: &Config, problem: &Problem) -> String {
         let pins = config.pins.iter().filter(|(driver, _)| names(&problem.message, driver));
         for (driver, version) in pins {
             let name = short(driver).to_lowercase();
-            lines.push(format!("What the version needs: vdoctl matrix why-not {name} {version}"));
+            lines.push(format!("To see what the version needs: vdoctl matrix why-not {name} {version}"));
         }
     }
     lines.extend(problem.command.as_ref().map(|command| format!("To fix it: {command}")));
@@ -237,7 +237,7 @@ fn waits(config: &Config, problems: &[Problem], operator: Option<String>, now: T
         waits.extend(config.silence.as_ref().map(|silence| silence.what(now)));
     }
     if waits.is_empty() && !config.current {
-        waits.push(format!("the operator to check VDOConfig {}", config.id));
+        waits.push(format!("the operator has not checked VDOConfig {} yet", config.id));
     }
     for driver in status.drivers.iter().filter(|driver| driver.ready != "True") {
         let nodes = nodes_of(driver, status).map(|(done, all)| format!(" · nodes {done}/{all}"));
@@ -264,7 +264,7 @@ fn waits(config: &Config, problems: &[Problem], operator: Option<String>, now: T
     }));
     if waits.is_empty() {
         let ready = Conditions::find(&status.conditions, ConditionType::Ready);
-        waits.push(ready.map_or_else(|| "the operator to begin".into(), |c| c.message.clone()));
+        waits.push(ready.map_or_else(|| "the operator has not begun".into(), |c| c.message.clone()));
     }
     waits
 }
@@ -297,7 +297,7 @@ fn remedy(config: &Config, problems: &[Problem], doubtful: bool) -> String {
         Some(problem) => {
             let fix = problem.command.as_ref().map(|command| format!("To fix it: {command}\n"));
             let cause = problem.cause();
-            let background = format!("vdoctl explain {cause} says what to do about it; the operator goes on when that is done.");
+            let background = format!("vdoctl explain {cause} shows what to do; the operator then continues.");
             fix.unwrap_or_default() + &background
         }
         None => "The operator goes on by itself; vdoctl status shows how far it is.".into(),
@@ -305,196 +305,4 @@ fn remedy(config: &Config, problems: &[Problem], doubtful: bool) -> String {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::super::super::operator::Silence;
-    use super::super::super::views::status::JudgementView;
-    use super::*;
-    use serde_json::json;
-    use vdo_api::api::VDOConfigStatus;
-
-    fn at(time: &str) -> Timestamp {
-        format!("2026-01-01T{time}Z").parse().expect("a time")
-    }
-
-    /// A picture whose conditions are these: type, status, reason, message.
-    fn picture(conditions: &[(&str, &str, &str, &str)], change: impl FnOnce(&mut Picture)) -> Picture {
-        let of = |(kind, status, reason, message): &(&str, &str, &str, &str)| json!({"type": kind, "status": status, "reason": reason, "message": message, "lastTransitionTime": "2026-01-01T00:00:00Z"});
-        let status: VDOConfigStatus = serde_json::from_value(json!({
-            "conditions": conditions.iter().map(of).collect::<Vec<_>>(),
-            "plan": {"hash": "abc", "steps": 3, "approved": false},
-            "health": "Progressing",
-        }))
-        .expect("a status");
-        let mut picture = Picture {
-            cluster: String::new(),
-            server: String::new(),
-            kubernetes: String::new(),
-            nodes: None,
-            operator: None,
-            operator_visible: true,
-            doubt: None,
-            config: Some(Config {
-                id: "n/vdo".into(),
-                current: true,
-                deleting: false,
-                stuck: None,
-                silence: None,
-                kept: Vec::new(),
-                pins: vec![("vsphere-csi".into(), "2.7.0".into())],
-                upgrade_pins: Default::default(),
-                paused: false,
-                paused_drivers: Vec::new(),
-                windows: Vec::new(),
-                status,
-            }),
-            defined: true,
-            connections: Vec::new(),
-        };
-        change(&mut picture);
-        picture
-    }
-
-    fn config(change: impl FnOnce(&mut Config)) -> impl FnOnce(&mut Picture) {
-        |picture| change(picture.config.as_mut().expect("a VDOConfig"))
-    }
-
-    fn silence(person: bool) -> impl FnOnce(&mut Picture) {
-        config(move |config| {
-            config.silence = Some(Silence {
-                since: None,
-                why: "Deployment n/vdo-operator is scaled to 0".into(),
-                remedy: "Start it".into(),
-                person,
-            });
-        })
-    }
-
-    const READY: (&str, &str, &str, &str) = ("Ready", "True", "Healthy", "CSI 3.7.3 installed and healthy");
-    const NOT_YET: (&str, &str, &str, &str) = ("Ready", "False", "WaitingForPods", "1 of 2 pods");
-
-    /// Each picture with the answer: `r` ready, `p` in progress, or the kind of what a person has to do, and a part of what is said.
-    fn pictures() -> Vec<(Picture, &'static str, &'static str)> {
-        let pin = |reason: &'static str| ("StorageReady", "False", reason, "CSI 2.7.0 does not fit");
-        let blocked = ("Ready", "False", "IncompatiblePin", "CSI 2.7.0 does not fit");
-        let none = |_: &mut Picture| {};
-        vec![
-            (picture(&[READY], none), "r", "installed and healthy"),
-            (picture(&[READY], config(|c| c.paused = true)), "r", "installed and healthy"),
-            (picture(&[READY], config(|c| c.current = false)), "p", "to check VDOConfig n/vdo"),
-            (picture(&[READY], silence(false)), "p", "operator not running"),
-            (
-                picture(&[READY], |p| p.doubt = Some("it is scaled to 0".into())),
-                "p",
-                "it is scaled to 0",
-            ),
-            (picture(&[READY], silence(true)), "Operator", "Start it"),
-            (picture(&[READY], |p| p.config = None), "Fault", "vdoctl deploy"),
-            (picture(&[READY], config(|c| c.deleting = true)), "Deletion", "wait --for deleted"),
-            (
-                picture(
-                    &[],
-                    config(|c| c.stuck = Some(("no one deletes it".into(), "Run vdoctl delete".into()))),
-                ),
-                "Operator",
-                "Run vdoctl delete",
-            ),
-            (picture(&[NOT_YET], none), "p", "1 of 2 pods"),
-            (picture(&[NOT_YET], config(|c| c.paused = true)), "Paused", "vdoctl resume"),
-            (
-                picture(&[("Ready", "False", "ApprovalRequired", "a plan waits")], none),
-                "Approval",
-                "vdoctl approve abc",
-            ),
-            (
-                picture(&[blocked, pin("IncompatiblePin")], none),
-                "Fault",
-                "--set storageProvider.version=null",
-            ),
-            (
-                picture(&[blocked, pin("UnknownVersion")], none),
-                "Fault",
-                "vdoctl matrix why-not csi 2.7.0",
-            ),
-            (picture(&[blocked], config(|c| c.current = false)), "p", "to check VDOConfig"),
-            (
-                picture(
-                    &[("Ready", "False", "RenderFailed", "x"), ("Stalled", "True", "RenderFailed", "x")],
-                    none,
-                ),
-                "Fault",
-                "vdoctl explain RenderFailed",
-            ),
-            (
-                picture(&[("Ready", "False", "VolumesInUse", "1 volume is there")], |p| {
-                    config(|c| c.deleting = true)(p);
-                    p.doubt = Some("it is scaled to 0".into());
-                }),
-                "Deletion",
-                "wait --for deleted",
-            ),
-            (
-                picture(&[NOT_YET, ("Stalled", "True", "DeadlineExceeded", "since long")], none),
-                "p",
-                "1 of 2 pods",
-            ),
-            (
-                picture(
-                    &[("Ready", "False", "VolumesInUse", "1 volume is there")],
-                    config(|c| c.deleting = true),
-                ),
-                "Fault",
-                "1 volume is there",
-            ),
-        ]
-    }
-
-    #[test]
-    fn judgement_is_ready_only_with_an_operator_and_names_what_a_person_has_to_do() {
-        for (picture, kind, part) in pictures() {
-            let judged = picture.judge(false, at("01:00:00"));
-            let found = match &judged {
-                Judgement::Ready(_) => "r".to_owned(),
-                Judgement::Progress { .. } => "p".to_owned(),
-                Judgement::Person(need) => format!("{:?}", need.kind),
-            };
-            assert_eq!(found, kind, "{judged:?}");
-            let shown = JudgementView::from(&judged);
-            let text = format!("{} {}", shown.message, shown.remedy.unwrap_or_default());
-            assert!(text.contains(part), "{part:?} is not in {judged:?}");
-            let goes_on = text.contains("goes on by itself");
-            assert!(!goes_on || matches!(judged, Judgement::Progress { unsure: None, .. }), "{judged:?}");
-        }
-    }
-
-    #[test]
-    fn judgement_names_driver_and_version_once() {
-        let said = |counted: &str, message: &str| counted_as("CPI 1.34.0", counted, message);
-        assert_eq!(said("", "CPI 1.34.0 is not installed yet"), "CPI 1.34.0 is not installed yet");
-        assert_eq!(
-            said("  1/2 pods", "CPI 1.34.0 has 1 of 2 pods"),
-            "CPI 1.34.0  1/2 pods: has 1 of 2 pods"
-        );
-        assert_eq!(said("", "CPI 1.34.01 is another"), "CPI 1.34.0: CPI 1.34.01 is another");
-    }
-
-    /// What is waited for names the condition's own cause, the connection, as the screen of `status` does.
-    #[test]
-    fn judgement_names_the_connection_that_is_the_cause() {
-        let message = "vSphere connection vc1: the vCenter refuses the password";
-        let refused = ("Ready", "False", "ConnectionNotReady", message);
-        let connection = json!({"metadata": {"name": "vc1"}, "spec": {"vcIp": "vc.example.com", "credentials": "vc1-credentials"}, "status": {"conditions": [
-            {"type": "Ready", "status": "False", "reason": "InvalidCredentials", "message": "the vCenter refuses the password",
-                "lastTransitionTime": "2026-01-01T00:00:00Z"}]}});
-        let picture = picture(&[refused], |picture| {
-            picture.connections = vec![serde_json::from_value(connection).expect("a connection")];
-            let config = picture.config.as_mut().expect("a VDOConfig");
-            config.status.health = Some(Health::Blocked);
-        });
-        let Judgement::Progress { waits, remedy, .. } = picture.judge(false, at("01:00:00")) else {
-            panic!("not in progress");
-        };
-        assert_eq!(waits, [format!("{message} (vdoctl explain InvalidCredentials)")]);
-        assert!(remedy.contains("vdoctl secrets set vc1"), "{remedy}");
-        assert!(remedy.contains("vdoctl explain InvalidCredentials"), "{remedy}");
-    }
-}
+mod tests;

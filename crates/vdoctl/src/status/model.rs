@@ -229,7 +229,7 @@ impl Config {
             .collect();
         let all = (!pins.is_empty()).then(|| pins.join(" and "))?;
         Some(format!(
-            "Pinned by an upgrade that has not ended: {all}; `vdoctl upgrade apply` goes on with it, and lifts the pin."
+            "An unfinished upgrade has pinned {all}; `vdoctl upgrade apply` continues the upgrade and lifts the pin."
         ))
     }
 
@@ -366,7 +366,7 @@ mod tests {
         assert_eq!(
             said.as_deref(),
             Some(
-                "Pinned by an upgrade that has not ended: CPI to 1.34.0 and CSI to 3.7.3; `vdoctl upgrade apply` goes on with it, and lifts the pin."
+                "An unfinished upgrade has pinned CPI to 1.34.0 and CSI to 3.7.3; `vdoctl upgrade apply` continues the upgrade and lifts the pin."
             )
         );
     }

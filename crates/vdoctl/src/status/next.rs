@@ -27,7 +27,7 @@ fn last_drift(drift: &DriftStatus, now: Timestamp) -> Option<String> {
     Some(format!("Last drift: {what}, and repaired {} ago.", ago(drift.repaired.0, now)))
 }
 
-const PAUSED: &str = "Management is paused: nothing is written or repaired before spec.managementState is Managed.";
+const PAUSED: &str = "Management is paused: nothing is written or repaired until spec.managementState is Managed.";
 
 fn is_paused(config: &Config) -> bool {
     let working = Conditions::find(&config.status.conditions, ConditionType::Reconciling);
@@ -66,7 +66,7 @@ pub(super) fn next(picture: &Picture, config: &Config, now: Timestamp) -> Vec<St
     if picture.has_faults() && need.as_ref().is_none_or(|need| need.kind != Kind::Fault) {
         let reason = picture.problems().into_iter().next().map(|problem| problem.cause().to_owned());
         lines.push(format!(
-            "Fix what is marked ✗: vdoctl doctor checks it again and says how, vdoctl explain {} says more.",
+            "Fix the lines marked ✗: vdoctl doctor checks again and shows how; vdoctl explain {} shows more.",
             reason.unwrap_or_default()
         ));
     }
@@ -90,7 +90,7 @@ fn of_health(config: &Config, faults: bool, person: bool) -> Option<String> {
     let line = match config.status.health {
         None => {
             return Some(format!(
-                "The operator has not looked at VDOConfig {} yet. Does it run? kubectl -n {} get pods",
+                "The operator has not checked VDOConfig {} yet. Does the operator run? kubectl -n {} get pods",
                 config.id,
                 config.id.split('/').next().unwrap_or_default()
             ));
@@ -108,8 +108,10 @@ fn of_health(config: &Config, faults: bool, person: bool) -> Option<String> {
         Some(Health::Progressing | Health::Blocked) if faults => "The operator then continues by itself.",
         Some(Health::Progressing) => "Nothing to do: the operator goes on by itself; `vdoctl status --watch` follows it.",
         Some(Health::Blocked) => "The operator goes on when the above is fixed.",
-        Some(Health::Degraded | Health::Unknown) if faults => "What runs is left as it is; the operator goes on when the above is fixed.",
-        Some(Health::Degraded | Health::Unknown) => "What runs is left as it is; the operator keeps trying.",
+        Some(Health::Degraded | Health::Unknown) if faults => {
+            "Running drivers stay as they are; the operator goes on when the above is fixed."
+        }
+        Some(Health::Degraded | Health::Unknown) => "Running drivers stay as they are; the operator keeps trying.",
     };
     Some(line.to_owned())
 }
@@ -127,7 +129,7 @@ fn possible(picture: &Picture, config: &Config) -> Vec<String> {
     lines.extend(config.kept.iter().map(|(driver, revision)| {
         let name = short(driver);
         format!(
-            "{name} is kept at revision {revision}; `vdoctl rollback {} --lift` lets it go on.",
+            "{name} is kept at revision {revision}; `vdoctl rollback {} --lift` ends this.",
             name.to_lowercase()
         )
     }));

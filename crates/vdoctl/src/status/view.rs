@@ -37,7 +37,10 @@ pub(super) fn draw(view: &StatusView, layout: Layout, now: Timestamp) -> String 
     let Some(config) = &view.config else { return lines };
     let line = |mark: String, text: &str| format!("  {mark} {text}\n");
     if let (Some(silence), None) = (&config.silence, &config.stuck) {
-        lines.push_str(&line(bad("✗"), &format!("{}; below is what it last knew", silence.what(now))));
+        lines.push_str(&line(
+            bad("✗"),
+            &format!("{}; the lines below show its last report", silence.what(now)),
+        ));
     }
     if !view.drivers.is_empty() && config.stuck.is_none() {
         lines.push_str(&drivers(view, config.silence.is_some(), layout.wide));
@@ -48,7 +51,7 @@ pub(super) fn draw(view: &StatusView, layout: Layout, now: Timestamp) -> String 
     ) {
         lines.push_str(&line(
             warn("!"),
-            &format!("the operator does not run as it should, so this may be old: {failure}"),
+            &format!("the operator is not healthy, so this status may be old: {failure}"),
         ));
     }
     for problem in view.problems.iter().filter(|problem| !problem.is_below(&view.problems)) {
@@ -162,7 +165,7 @@ pub(super) fn state(view: &StatusView, now: Timestamp) -> String {
         Some(Health::Degraded) => bad("degraded"),
         Some(Health::Blocked) => bad("blocked"),
         Some(Health::Unknown) => warn("unknown"),
-        None => warn("not looked at yet"),
+        None => warn("not checked yet"),
     };
     format!("{word}{since}")
 }
@@ -341,7 +344,7 @@ mod tests {
                 vec![eligible],
                 vec![
                     "✗ the controller may run",
-                    "Fix what is marked ✗",
+                    "Fix the lines marked ✗",
                     "vdoctl explain NoEligibleNode",
                     "The operator then continues",
                 ],
@@ -354,7 +357,7 @@ mod tests {
                     "! vSphere connection vc1: node w-9",
                     "Last drift: Deployment n/c: spec.replicas was changed by kubectl, and repaired 3m ago.",
                 ],
-                vec!["✗", "Fix what", "is available"],
+                vec!["✗", "Fix the lines", "is available"],
             ),
             (
                 Health::Healthy,
@@ -365,7 +368,7 @@ mod tests {
                     "CSI 3.7.4 is available, and 3.7.3 stays: spec.updatePolicy is Compatible; set it to Latest",
                 )],
                 vec!["\nCSI 3.7.4 is available, and 3.7.3 stays: spec.updatePolicy is Compatible; set it to Latest.\n"],
-                vec!["✗", "Fix what"],
+                vec!["✗", "Fix the lines"],
             ),
             (
                 Health::Paused,
@@ -374,9 +377,9 @@ mod tests {
                     "VDO  paused",
                     "! management is paused",
                     "Management is paused",
-                    "To go on: vdoctl resume",
+                    "To continue: vdoctl resume",
                 ],
-                vec!["✗", "Fix what"],
+                vec!["✗", "Fix the lines"],
             ),
         ] {
             let text = drawn(&picture(health, &conditions, false), None);
@@ -395,7 +398,7 @@ mod tests {
         assert!(text.contains("VDO  operator not running for 3m"), "{text}");
         let reported = text
             .lines()
-            .position(|line| line.starts_with("  ✗ operator not running for 3m (Lease kube-system/vdo-operator released); below"));
+            .position(|line| line.starts_with("  ✗ operator not running for 3m (Lease kube-system/vdo-operator released); the lines below"));
         assert_eq!(reported, Some(2), "{text}");
         assert!(
             text.contains("LAST KNOWN") && text.ends_with("Start it.\nvdoctl doctor checks everything now, without the operator.\n"),
@@ -470,7 +473,7 @@ mod tests {
             unready: Some("ImagePullBackOff: no such image".into()),
         });
         let text = drawn(&picture, None);
-        let line = "  ! the operator does not run as it should, so this may be old: ImagePullBackOff: no such image\n";
+        let line = "  ! the operator is not healthy, so this status may be old: ImagePullBackOff: no such image\n";
         assert!(text.contains(line), "{text}");
     }
 

@@ -101,7 +101,7 @@ pub(super) fn open(bytes: &[u8]) -> io::Result<Files> {
         };
         let name = rest.to_str().ok_or_else(|| wrong("it has a file without a name"))?.to_owned();
         if entry.size() > FILE as u64 {
-            return Err(wrong("it has a file that is longer than any"));
+            return Err(wrong("it has a file that is too long"));
         }
         let mut content = Vec::new();
         entry.read_to_end(&mut content)?;

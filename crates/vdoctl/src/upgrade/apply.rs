@@ -86,7 +86,7 @@ async fn upgrade(args: &UpgradeApply, global: &Global, progress: &mut Progress) 
     if args.no_wait {
         let again = command(&args.to, &repeated(&args.index, global));
         return Ok(Answer::text("").note(format!(
-            "vdoctl status --watch shows how far it is; run the same command again when it is done, to lift the pins: {again}"
+            "vdoctl status --watch shows how far it is. When the upgrade is done, run the same command again to lift the pins: {again}"
         )));
     }
     finished(&context, global, progress).await
@@ -110,7 +110,9 @@ async fn nothing_to_do(args: &UpgradeApply, requests: &Global, global: &Global, 
     if let (true, Some(why)) = (current, refused(&status, &pins, &versions(Some(&status)))) {
         lift(&context, live).await?;
         progress.step(Mark::Done, "the pins of an earlier upgrade were lifted");
-        return Ok(Answer::text("").note(format!("The operator refuses them: {why}")).note(NOTHING));
+        return Ok(Answer::text("")
+            .note(format!("The operator refuses these pins: {why}"))
+            .note(NOTHING));
     }
     if args.no_wait {
         return Ok(Answer::text("").note(NOTHING));
@@ -130,8 +132,8 @@ async fn agreed_by_operator(upgrade: &Upgrade, requests: &Global) -> Result<(), 
     let unknown = |why: &str| {
         CliError::new(
             Exit::Refused,
-            format!("it is not known whether the operator takes these versions, so nothing was changed: {why}"),
-            "Name the matrix that the operator decides with: vdoctl matrix source shows it. Or ask for the right that is named above.",
+            format!("it is not known whether the operator accepts these versions, so nothing was changed: {why}"),
+            "Name the matrix of the operator with --matrix; vdoctl matrix source shows it. Or ask for the right that is named above.",
         )
     };
     let named = MatrixFile::default();
@@ -142,7 +144,7 @@ async fn agreed_by_operator(upgrade: &Upgrade, requests: &Global) -> Result<(), 
         return match reported {
             Some(matrix) if matrix.digest == upgrade.context.used.digest().to_string() => Ok(()),
             _ => Err(unknown(
-                context.used.unknown().unwrap_or("the operator has not decided with a matrix yet"),
+                context.used.unknown().unwrap_or("the operator has not reported a matrix yet"),
             )),
         };
     }
@@ -157,12 +159,13 @@ async fn agreed_by_operator(upgrade: &Upgrade, requests: &Global) -> Result<(), 
     Err(CliError::new(
         Exit::Refused,
         format!(
-            "the operator decides with another matrix, {}, and does not take these versions, so nothing was changed: {}",
+            "the operator uses another matrix, {}, and does not accept these versions, so nothing was changed: {}",
             context.used.what(),
             planned.join("; ")
         ),
         format!(
-            "Without --matrix the upgrade is planned as the operator decides: vdoctl upgrade plan{}\nTo have the operator decide with the other matrix: vdoctl configure matrix",
+            "To plan the upgrade with the matrix of the operator, leave out --matrix: vdoctl upgrade plan{}\n\
+                 To have the operator use the other matrix: vdoctl configure matrix",
             repeated(&named, requests)
         ),
     ))
@@ -203,10 +206,10 @@ async fn taken(context: &Context, upgrade: &Upgrade, before: &Versions, global: 
     Err(CliError::new(
         Exit::Refused,
         format!(
-            "the operator refuses it: {why}; what was written to {} was taken back",
+            "the operator refuses the upgrade: {why}; the change of {} was reverted",
             upgrade.live
         ),
-        "vdoctl matrix source shows what the operator decides with; vdoctl upgrade plan plans with the same.",
+        "vdoctl matrix source shows the matrix that the operator uses; vdoctl upgrade plan uses the same matrix.",
     ))
 }
 
@@ -228,7 +231,7 @@ async fn verdict(
         if Instant::now() >= end {
             return Ok(Verdict::Unknown);
         }
-        progress.waiting(&[format!("the operator to act on VDOConfig {}", id(&config))]);
+        progress.waiting(&[format!("the operator has not acted on VDOConfig {} yet", id(&config))]);
         sleep(PACE).await;
     }
 }

@@ -23,7 +23,7 @@ use vdo_api::types::{Remedy as _, Secret, count};
 use vdo_vsphere::vcenter::Budget;
 use vdo_vsphere::vsphere::{ConnectionReport, InspectionRequest, SessionError, report};
 
-const GOES_ON: &str = "run the same command again: it goes on where this one stopped.";
+const GOES_ON: &str = "run the same command again: it continues where this one stopped.";
 
 /// An account, the way to it, and what its Secret is going to hold.
 pub(super) struct Work<'a> {
@@ -89,7 +89,10 @@ async fn create(args: &UsersCreate, site: &Site, looked: &Looked, progress: &mut
     for (at, (work, planned)) in works.iter().zip(&plans).enumerate() {
         let password = carry_out(site, looked, work, planned, progress).await?;
         let Some(password) = password else {
-            talk.push(format!("{} was not tried: its password is not known here.", work.principal));
+            talk.push(format!(
+                "vdoctl did not log in as {}, because it does not know the password.",
+                work.principal
+            ));
             continue;
         };
         verified(site, work, &args.change.account, &password, progress).await?;
@@ -170,7 +173,7 @@ async fn plan<'a>(
     let note = (needs.found.0 < needs.found.1).then(|| {
         let (found, all) = needs.found;
         format!(
-            "{found} of {} are virtual machines here; those of others need permissions there.",
+            "{found} of {} are virtual machines in this vCenter; nodes in another vCenter need permissions there.",
             count(all, "node")
         )
     });
@@ -317,11 +320,14 @@ fn judge(work: &Work<'_>, reported: &ConnectionReport, progress: &mut Progress) 
         let exit = check::worst(std::slice::from_ref(&subject), &[]);
         CliError::new(
             if exit == Exit::Ok { Exit::Differences } else { exit },
-            format!("{} is made, and {}; no Secret was written", work.principal, check.message),
+            format!("{} was created, but {}; no Secret was written", work.principal, check.message),
             match work.known {
                 // The vCenter has just been given the password.
                 None if check.reason == Reason::InvalidCredentials.as_str() => {
-                    format!("Another administrator has just given it another password. {}", capital(GOES_ON))
+                    format!(
+                        "Another administrator has just changed the password of the account. {}",
+                        capital(GOES_ON)
+                    )
                 }
                 _ => format!("{}\nThen {GOES_ON}", check.remedy),
             },
@@ -337,7 +343,7 @@ fn judge(work: &Work<'_>, reported: &ConnectionReport, progress: &mut Progress) 
         step(
             progress,
             &format!(
-                "{} was not tried from here; vdoctl doctor shows what the operator finds",
+                "vdoctl did not log in as {}; vdoctl doctor shows the result of the operator",
                 work.principal
             ),
         );

@@ -27,12 +27,12 @@ pub(super) fn command(site: &Site, args: &UsersCreate, global: &Global) -> Optio
         .collect();
     let connections: Vec<String> = site.connections.iter().map(ResourceExt::name_any).collect();
     Some(match site.config {
-        None => format!("Go on with: vdoctl deploy{place}{}{cluster}", flags(&secrets)),
+        None => format!("Continue with: vdoctl deploy{place}{}{cluster}", flags(&secrets)),
         Some(_) => secrets
             .iter()
             .zip(free(&connections))
             .map(|((_, secret), name)| {
-                format!("Go on with: vdoctl configure connection {name}{place} --credentials-secret {secret}{cluster}")
+                format!("Continue with: vdoctl configure connection {name}{place} --credentials-secret {secret}{cluster}")
             })
             .collect::<Vec<_>>()
             .join("\n"),

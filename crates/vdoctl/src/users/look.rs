@@ -117,7 +117,7 @@ impl Looked {
                     count(found.1, "node"),
                     site.endpoint.address()
                 ),
-                "An account needs permissions on the machines of the nodes. vdoctl doctor nodes shows how they are looked for.",
+                "An account needs permissions on the virtual machines of the nodes. vdoctl doctor nodes shows how each machine is found.",
             ));
         }
         let encrypted = match target.requirements.policies.is_empty() {
@@ -135,8 +135,8 @@ impl Looked {
         if stores && !datastores.is_empty() && !required.iter().any(is_chosen) {
             return Err(CliError::new(
                 Exit::Refused,
-                "none of the datastores that were chosen is reached by the hosts of all nodes",
-                "Choose others with --datastore or --storage-policy, or none: then it is every one that all nodes reach.",
+                "the hosts of all nodes reach none of the chosen datastores",
+                "Choose other datastores with --datastore or --storage-policy. Without both flags, every datastore that all nodes reach is used.",
             ));
         }
         let kept =

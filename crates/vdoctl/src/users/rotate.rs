@@ -32,7 +32,7 @@ pub(super) async fn run(args: &UsersChange, global: &Global, progress: &mut Prog
         return Err(CliError::new(
             Exit::Usage,
             "only accounts that vdoctl made and named are rotated",
-            "Change the password of another user in its identity source, and write it into the Secret; the drivers follow.",
+            "For another user, change the password in its identity source, and write the new password into the Secret; the drivers then use it.",
         ));
     }
     let (site, looked, warning) = enter(&args.account, global).await?;
@@ -62,7 +62,7 @@ async fn rotate(
         let user = stored.map_or("no user", |stored| stored.credentials.user.as_str());
         return Err(CliError::new(
             Exit::Refused,
-            format!("Secret {} has {user}, which vdoctl did not make", target.place()),
+            format!("Secret {} has {user} and not an account that vdoctl made", target.place()),
             "Make an account first: vdoctl users create.",
         ));
     };
@@ -86,7 +86,7 @@ async fn rotate(
         steps,
         after: vec![
             format!("log in as {other}, check everything, and write Secret {}", target.place()),
-            "wait until the drivers use it".into(),
+            "wait until the drivers use the new account".into(),
             format!("delete {now_used} with its permissions and end its sessions"),
         ],
     }];
@@ -163,7 +163,7 @@ async fn drivers_use(global: &Global, site: &Site, old: &Principal, progress: &m
             return Err(CliError::new(
                 Exit::TimedOut,
                 format!("the drivers do not use the new account yet: {}", waiting.join("; ")),
-                "Both accounts work. vdoctl status shows what is wrong; run the same command again and it goes on waiting.",
+                "Both accounts work. vdoctl status shows what is wrong; run the same command again to continue waiting.",
             ));
         }
         if !progress.is_data() {
@@ -175,7 +175,10 @@ async fn drivers_use(global: &Global, site: &Site, old: &Principal, progress: &m
 
 async fn waiting(site: &Site, old: &Principal) -> Result<Vec<String>, CliError> {
     let secrets = driver_secrets(&site.context, old).await?;
-    let mut waiting: Vec<String> = secrets.iter().map(|secret| format!("{secret} to have the new account")).collect();
+    let mut waiting: Vec<String> = secrets
+        .iter()
+        .map(|secret| format!("{secret} does not have the new account yet"))
+        .collect();
     for kind in ["Deployment", "DaemonSet"] {
         let watch = Watch::new("apps/v1", kind, "", Select::Labels(format!("{MANAGED_BY_LABEL}={MANAGED_BY}")));
         for workload in list(&site.context.ports.client, &watch).await? {
@@ -189,7 +192,7 @@ async fn waiting(site: &Site, old: &Principal) -> Result<Vec<String>, CliError> 
     let ready = Conditions::find(&status.conditions, ConditionType::Ready);
     let current = status.observed_generation == config.metadata.generation;
     if let Some(ready) = ready.filter(|ready| !current || ready.status != "True") {
-        waiting.push(format!("the drivers to be ready: {}", ready.message));
+        waiting.push(format!("the drivers are not ready: {}", ready.message));
     }
     Ok(waiting)
 }

@@ -110,7 +110,7 @@ async fn verified(args: &UsersAccount, site: &Site, looked: &Looked) -> Result<A
             return Err(CliError::new(
                 Exit::NotFound,
                 format!("there is no user {principal} for {}", target.name()),
-                "Create it: vdoctl users create. Another user is named with --existing.",
+                "Create it: vdoctl users create. Or name another user with --existing.",
             ));
         }
         let found = reviewed(args, site, looked, target, &principal).await?;
@@ -186,14 +186,14 @@ fn shown(principal: &Principal, target: &Target, found: &Review) -> String {
         ));
     }
     if !found.missing.is_empty() {
-        lines.push("  Give it what it lacks: vdoctl users create".into());
+        lines.push("  To add the missing privileges: vdoctl users create".into());
     }
     let elsewhere = found.surplus.iter().any(|one| matches!(one.via, Via::Elsewhere { .. }));
     if found.surplus.iter().any(|one| !matches!(one.via, Via::Elsewhere { .. })) {
-        lines.push("  Take away what it has beyond its needs: vdoctl users shrink. Roles of your own are left as they are.".into());
+        lines.push("  To remove the privileges beyond its needs: vdoctl users shrink. Your own roles stay as they are.".into());
     }
     if elsewhere {
-        lines.push("  What comes through groups: take the account out of them in vCenter.".into());
+        lines.push("  Privileges that come from groups: remove the account from these groups in vCenter.".into());
     }
     lines.join("\n") + "\n"
 }

@@ -111,7 +111,7 @@ impl Site {
         Err(CliError::new(
             Exit::Refused,
             format!(
-                "Secret {} is also that of connection {}, which a new account in it would not fit",
+                "Secret {} is also used by connection {}, and the new account is not for that connection",
                 target.place(),
                 names.join(", ")
             ),
@@ -214,7 +214,7 @@ pub(crate) async fn place<'a>(
             return Err(CliError::new(
                 Exit::Usage,
                 "there is no vSphere connection in this cluster, and no vCenter was named",
-                "Name it with --vcenter HOST.",
+                "Name the vCenter with --vcenter HOST.",
             ));
         }
         (None, _) => {
@@ -288,10 +288,7 @@ async fn of_connection(
         let users: Vec<&str> = requirements.drivers.iter().map(|driver| short(driver)).collect();
         return Err(CliError::new(
             Exit::Usage,
-            format!(
-                "connection {name} is used by {}, and it has one account for them",
-                users.join(" and ")
-            ),
+            format!("connection {name} is used by {}, which share one account", users.join(" and ")),
             "Leave --for out. For an account of its own, give each driver a connection of its own: spec.cloudProvider.vsphereCloudConfigs and spec.storageProvider.vsphereCloudConfigs.",
         ));
     }
@@ -324,8 +321,8 @@ fn of_drivers(args: &UsersAccount, config: &Option<VDOConfig>, cluster: &str, na
     if groups.len() > 1 && (args.existing.is_some() || args.name.is_some()) {
         return Err(CliError::new(
             Exit::Usage,
-            "one account cannot be that of each of two drivers",
-            "Name the driver with --for, or make it the account of both with --shared.",
+            "two drivers with separate accounts cannot have the same account",
+            "Name one driver with --for, or use one account for both drivers with --shared.",
         ));
     }
     let spec = config.as_ref().map(|config| config.spec.clone()).unwrap_or_default();

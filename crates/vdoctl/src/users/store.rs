@@ -49,7 +49,7 @@ pub(super) async fn writable(context: &Context, secret: &ObjectId, progress: &mu
             return Err(CliError::new(
                 Exit::Refused,
                 format!("{id} is being deleted, so Secret {} cannot be written", secret.name.as_str()),
-                "If it stays, vdoctl status says what it waits for. Run the same command again when it is gone.",
+                "If the deletion does not end, vdoctl status shows its cause. Run the same command again after the deletion.",
             ));
         }
         Some(_) => return Ok(None),
@@ -64,7 +64,10 @@ pub(super) async fn writable(context: &Context, secret: &ObjectId, progress: &mu
         return Err(CliError::new(
             Exit::NotFound,
             format!("there is no namespace {} for the Secret {}", secret.namespace, secret.name.as_str()),
-            format!("Create it, or name another with -n: kubectl create namespace {}", secret.namespace),
+            format!(
+                "Name another namespace with -n, or create it: kubectl create namespace {}",
+                secret.namespace
+            ),
         ));
     };
     apply_alone(context, async || Ok(namespace.clone()), progress).await?;
@@ -120,8 +123,8 @@ fn holds(found: Option<&Credentials>, seen: Option<&Credentials>, new: &Credenti
 pub(super) fn taken(user: &str, place: &str) -> CliError {
     CliError::new(
         Exit::Refused,
-        format!("another administrator has just written {user} into Secret {place}; it is left as it is"),
-        "The same command goes on with what is there now.",
+        format!("another administrator has just written {user} into Secret {place}; the Secret is left as it is"),
+        "Run the same command again: it continues with the current content of the Secret.",
     )
 }
 

@@ -187,7 +187,7 @@ fn plan_create_conflicts_are_refused() {
     let error = create(None, false, &wanted, &taken).expect_err("an error");
     assert_eq!(
         error.to_string(),
-        "k8s@vsphere.local has role Storage on Folder /, and an account has one role on an object"
+        "k8s@vsphere.local already has role Storage on Folder /, and an account can have only one role on an object"
     );
     assert!(
         error

@@ -120,16 +120,16 @@ fn undo_of_a_setting_each_state() {
     assert_eq!(was(Some("FALSE"), "uuid-n1", "poweredOff", Some("TRUE")), back(Some("FALSE")));
     assert!(matches!(was(None, "uuid-n1", "poweredOn", Some("TRUE")), Undo::Stays(why) if why.contains("powered off")));
     for (uuid, now, why) in [
-        ("uuid-n1", None, "is as it was before"),
-        ("uuid-n1", Some("FALSE"), "FALSE now, which another user has set"),
-        ("other", Some("TRUE"), "is not there any more"),
+        ("uuid-n1", None, "has its former value"),
+        ("uuid-n1", Some("FALSE"), "now FALSE, which another user has set"),
+        ("other", Some("TRUE"), "no longer exists"),
     ] {
         let reported = was(None, uuid, "poweredOff", now);
         assert!(matches!(&reported, Undo::Nothing(text) if text.contains(why)), "{reported:?}");
     }
     let gone = undo(&setting(None), MARK, None, &Catalog::default());
     assert!(
-        matches!(&gone, Undo::Nothing(text) if text.contains("not there any more")),
+        matches!(&gone, Undo::Nothing(text) if text.contains("no longer exists")),
         "{gone:?}"
     );
     let hardware = undo(&hardware(), MARK, Some(&state("uuid-n1", "poweredOff", None)), &Catalog::default());
@@ -210,7 +210,7 @@ fn record_keeps_the_newest_way_back_and_is_of_one_vcenter() {
     assert_eq!(again, record);
     assert!(again.clone().of_vcenter("vc:443", "instance").is_ok());
     let other = again.of_vcenter("other:443", "another").map_err(|error| error.to_string());
-    assert_eq!(other, Err("it was made in the vCenter vc:443, and other:443 is another one".into()));
+    assert_eq!(other, Err("the record belongs to the vCenter vc:443, and not to other:443".into()));
     record.remove(&tag_step());
     assert_eq!(record.steps.len(), 2);
     for text in [

@@ -84,7 +84,7 @@ impl Images {
         }
         if !places.is_empty() {
             notes.push(format!(
-                "no value reaches images outside of containers, and no mirror has them: {}",
+                "images outside of containers cannot be changed by a value and are not mirrored: {}",
                 some(&places)
             ));
         }

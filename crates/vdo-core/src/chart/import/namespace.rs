@@ -103,13 +103,16 @@ impl Namespace {
 
     pub(super) fn notes(&self, objects: &[Value]) -> Vec<String> {
         let Some(main) = &self.main else { return Vec::new() };
-        let mut notes = vec![format!("the value namespace is {main}, where most objects live")];
+        let mut notes = vec![format!("the value namespace is {main}, the namespace of most objects")];
         if !self.others.is_empty() {
-            notes.push(format!("other namespaces stay as they are: {}", self.others.join(", ")));
+            notes.push(format!("other namespaces are not changed: {}", self.others.join(", ")));
         }
         let open = objects.iter().filter(|object| self.is_left_open(object)).count();
         if open > 0 {
-            notes.push(format!("{} named no namespace and got the value namespace", count(open, "object")));
+            notes.push(format!(
+                "{} had no namespace and got the one of the value namespace",
+                count(open, "object")
+            ));
         }
         let fields = ["/namespace", "/metadata/name", "/image"];
         let mut places = Vec::new();
@@ -126,7 +129,10 @@ impl Namespace {
             });
         }
         if !places.is_empty() && main != "default" {
-            notes.push(format!("the value does not reach the namespace in text: {}", some(&places)));
+            notes.push(format!(
+                "the value namespace does not change the namespace in these texts: {}",
+                some(&places)
+            ));
         }
         notes
     }

@@ -54,8 +54,8 @@ fn version(at: IndexPath, driver: &str, name: &str, entry: &Value, lender: &Inde
     let (kubernetes, vsphere) = (bounds(&at, "k8s", entry, report), bounds(&at, "vSphere", entry, report));
     let version = parsed.ok()?;
     if lender.drivers.get(driver).is_none_or(|known| known.entry(&version).is_none()) {
-        let problem = "it can never be chosen: such a file names no charts, and this vdoctl has none of that version; take it out, or write an \
-                       index that names a chart";
+        let problem = "it can never be chosen: a file of this format names no charts, and this vdoctl has no chart of this version; remove \
+                       the version, or write an index that names a chart";
         report.add(&at, "", problem);
         return None;
     }

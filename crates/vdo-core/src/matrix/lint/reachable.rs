@@ -69,7 +69,7 @@ fn lack(candidate: &Candidate, alive: &[&Candidate]) -> Option<String> {
         let meeting: Vec<&Candidate> = suiting.into_iter().filter(|other| meet(candidate, other)).collect();
         if meeting.is_empty() {
             return Some(format!(
-                "no Kubernetes with a vCenter is supported both by it and by the versions of {} that it needs",
+                "no combination of Kubernetes and vCenter is supported both by this version and by the versions of {} that it needs",
                 need.driver
             ));
         }
@@ -77,7 +77,10 @@ fn lack(candidate: &Candidate, alive: &[&Candidate]) -> Option<String> {
     }
     (!together(&choices, &mut Vec::new())).then(|| {
         let names: Vec<&str> = candidate.needs.iter().map(|need| need.driver.as_str()).collect();
-        format!("no versions of {} that it needs go together", names.join(" and "))
+        format!(
+            "the versions of {} that it needs are not compatible with each other",
+            names.join(" and ")
+        )
     })
 }
 

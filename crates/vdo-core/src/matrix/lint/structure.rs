@@ -30,7 +30,7 @@ pub(super) fn check(index: &Value, report: &mut Report) {
             Kind::AdditionalProperties { .. } => {}
             Kind::Required { property } => {
                 let name = property.as_str().unwrap_or_default();
-                report.add(&place, &within(name), "it is missing; docs/matrix.md tells what to write");
+                report.add(&place, &within(name), "it is missing; docs/matrix.md describes this field");
             }
             _ => report.add(&place, &field, problem(&error, &field)),
         }
@@ -40,7 +40,7 @@ pub(super) fn check(index: &Value, report: &mut Report) {
 fn message(unknown: &Unknown) -> String {
     match &unknown.nearest {
         Some(near) => format!("this field is not known; did you mean {near}?"),
-        None => "this field is not known; docs/matrix.md lists those there are".to_owned(),
+        None => "this field is not known; docs/matrix.md lists the known fields".to_owned(),
     }
 }
 
@@ -51,7 +51,7 @@ fn problem(error: &jsonschema::ValidationError<'_>, field: &str) -> String {
             format!("{found} is not a SHA-256; write the 64 lower-case hex digits that sha256sum prints for the package")
         }
         Kind::Pattern { .. } => format!("{found} is not a version; write for example \"3.7.3\""),
-        Kind::MinItems { .. } => "it is empty; name at least one".to_owned(),
+        Kind::MinItems { .. } => "it is empty; write at least one entry".to_owned(),
         Kind::Constant { expected_value } => format!("it is {found}; this vdoctl reads {expected_value}"),
         Kind::Type { kind } if found.is_number() && allows_text(kind) => {
             format!("{found} is a number; put versions in quotes, 1.30 is not 1.3")

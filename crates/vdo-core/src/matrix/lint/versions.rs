@@ -128,7 +128,11 @@ fn state(name: &str, driver: &Value, at: &IndexPath, entry: &Value, version: &Dr
     let mut passed = BTreeSet::from([version.clone()]);
     while let Some(next) = replacement(here) {
         if !passed.insert(next.clone()) {
-            report.add(at, FIELD, format!("it leads to {next} in a cycle; name a version that is good"));
+            report.add(
+                at,
+                FIELD,
+                format!("it refers to {next} in a cycle; name a version that is neither deprecated nor withdrawn"),
+            );
             return;
         }
         let Some(found) = find(&next) else {
@@ -140,7 +144,11 @@ fn state(name: &str, driver: &Value, at: &IndexPath, entry: &Value, version: &Dr
             return;
         };
         if found["state"]["kind"] == "withdrawn" && replacement(found).is_none() {
-            report.add(at, FIELD, format!("{next} is withdrawn itself; name a version that is good"));
+            report.add(
+                at,
+                FIELD,
+                format!("{next} is withdrawn itself; name a version that is not withdrawn"),
+            );
         }
         here = found;
     }

@@ -11,7 +11,7 @@ pub(super) fn check(index: &Value, report: &mut Report) {
     let time = |field: &str| index[field].as_str().and_then(|text| text.parse::<jiff::Timestamp>().ok());
     for field in ["generated", "expires"] {
         if index[field].is_string() && time(field).is_none() {
-            report.add(&here, field, "this is no time; write for example 2026-11-20T00:00:00Z");
+            report.add(&here, field, "this is not a time; write for example 2026-11-20T00:00:00Z");
         }
     }
     if let (Some(generated), Some(expires)) = (time("generated"), time("expires"))
@@ -53,7 +53,7 @@ pub(super) fn circles(index: &Value, report: &mut Report) {
             report.add(
                 &IndexPath::driver(start),
                 "requires",
-                format!("it needs itself in a circle (through {way}); one of them has to do without"),
+                format!("it requires itself in a cycle (through {way}); remove one of these requirements"),
             );
         }
     }

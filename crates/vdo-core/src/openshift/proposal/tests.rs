@@ -144,7 +144,7 @@ fn lines_name_each_value_with_its_origin() {
         found.lines(),
         [
             "vCenter vc.example.com:8443, datacenter dc1 (Infrastructure cluster: spec.platformSpec.vsphere.vcenters)",
-            "drivers: CSI alone; OpenShift runs the cloud provider itself (Infrastructure cluster: platform VSphere), and two would fight over its nodes",
+            "drivers: CSI alone; OpenShift runs the cloud provider itself (Infrastructure cluster: platform VSphere), and two cloud providers would overwrite each other's changes to its nodes",
             "cluster distribution: OpenShift",
             "cluster id: ocp-x7k2p (Infrastructure cluster: status.infrastructureName)",
         ]

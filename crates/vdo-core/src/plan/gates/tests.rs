@@ -107,8 +107,8 @@ fn closed_driver_closes_those_that_depend_on_it() {
         said,
         [
             "a policy is against vsphere-cpi",
-            "vsphere-csi waits for vsphere-cpi, which cannot go on: it initialises the nodes",
-            "guest waits for vsphere-csi, which cannot go on: X guest needs CustomResourceDefinition xs.g",
+            "vsphere-csi waits for vsphere-cpi, which is not changed now: it initialises the nodes",
+            "guest waits for vsphere-csi, which is not changed now: X guest needs CustomResourceDefinition xs.g",
         ]
     );
 }
@@ -208,7 +208,11 @@ fn deferred_step_closes_its_wave_and_later_ones_of_its_driver() {
         panic!("{:?}", plan.steps[5].gate)
     };
     assert_eq!((wait.driver.as_str(), wait.reason), ("guest", Reason::Progressing));
-    assert!(wait.message.starts_with("X guest is tried on the server when"), "{}", wait.message);
+    assert!(
+        wait.message.starts_with("the server-side dry run of X guest waits until"),
+        "{}",
+        wait.message
+    );
 }
 
 #[test]

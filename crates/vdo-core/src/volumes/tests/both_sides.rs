@@ -76,7 +76,7 @@ fn volumes_attachment_in_trouble_shows_volume_and_machine_of_the_vcenter() {
         ),
         (
             json!({"registered": {}, "volumes": [volume(json!({"metadata": {"creationTimestamp": JUST_NOW}}))]}),
-            format!("{error}; in the cluster: not attached, handle h-1; in the vCenter: no volume of this handle"),
+            format!("{error}; in the cluster: not attached, handle h-1; in the vCenter: no volume with this handle"),
         ),
     ] {
         assert_eq!(details(with(more.clone())), [expected], "{more}");

@@ -54,7 +54,11 @@ impl Folder {
         }
         Err(CliError::new(
             Exit::Refused,
-            format!("{} has other content: {}; nothing was written", path.display(), others.join(", ")),
+            format!(
+                "{} has foreign or changed files: {}; nothing was written",
+                path.display(),
+                others.join(", ")
+            ),
             remedy(path, &others),
         ))
     }
@@ -162,11 +166,12 @@ fn others(present: &Present, listed: &Listed) -> Vec<String> {
 
 /// A file of another author is not removed by a command of ours.
 fn remedy(path: &Path, others: &[String]) -> String {
-    let general = "Name a folder of its own. Changes belong into another folder, as patches of a Kustomization that has this one among its resources.";
+    let general = "Name a folder that only vdoctl writes. Keep your changes in another folder, as patches of a Kustomization that lists vdoctl's \
+                   folder in its resources.";
     let changed = others.iter().find_map(|name| name.strip_suffix(CHANGED));
     let command = changed.map(|name| {
         let file = path.join(name).display().to_string();
-        format!(" To have a changed file replaced, remove it: rm {}", shell_word(&file))
+        format!(" To replace a changed file, remove the file first: rm {}", shell_word(&file))
     });
     format!("{general}{}", command.unwrap_or_default())
 }

@@ -30,7 +30,7 @@ pub(super) async fn encrypts(asked: bool, folder: &Path, progress: &mut Progress
         (false, false) => {
             progress.step(
                 Mark::Note,
-                "the folder has a .sops.yaml, and there is no sops on this machine: Secrets are left out",
+                "the folder has a .sops.yaml, but this machine has no sops, so Secrets are left out",
             );
             Ok(false)
         }
@@ -41,7 +41,7 @@ fn missing() -> CliError {
     CliError::new(
         Exit::Usage,
         "sops is not on PATH",
-        "Install it (https://github.com/getsops/sops/releases), or leave out --sops: then Secrets are not in the folder.",
+        "Install sops (https://github.com/getsops/sops/releases), or leave out --sops; the folder then has no Secrets.",
     )
 }
 
@@ -61,7 +61,7 @@ async fn is_installed() -> bool {
 /// When the program refuses; its own message is on stderr already.
 pub(super) async fn encrypted(folder: &Path, name: &str, secret: &Value) -> Result<String, CliError> {
     let Some(input) = vdo_system::STANDARD_INPUT else {
-        let why = "sops on this system reads from files alone, and a password is written to none. Do it on Linux or macOS";
+        let why = "on this system sops can only read files, and vdoctl writes no password to a file; use Linux or macOS";
         return Err(failed(name, why));
     };
     std::fs::create_dir_all(folder).map_err(|error| {
@@ -123,7 +123,7 @@ async fn output(command: &mut Command, input: Option<&Secret>) -> std::io::Resul
 fn failed(name: &str, why: &str) -> CliError {
     CliError::new(
         Exit::Refused,
-        format!("sops has not encrypted {name}: {why}; nothing was written"),
+        format!("sops did not encrypt {name}: {why}; nothing was written"),
         "Check the rules in .sops.yaml for this file, or the keys in the environment (SOPS_AGE_RECIPIENTS).",
     )
 }

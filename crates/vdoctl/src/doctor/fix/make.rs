@@ -67,7 +67,10 @@ pub(super) async fn run(args: &Args, site: &Site, progress: &mut Progress) -> Re
     let note = match (fixes.is_empty(), changed) {
         (true, _) => Some("There is nothing to fix.".to_owned()),
         (false, false) => None,
-        (false, true) => Some(format!("Recorded in {}; vdoctl doctor --undo takes it back.", store.name())),
+        (false, true) => Some(format!(
+            "The changes are recorded in {}; vdoctl doctor --undo reverts them.",
+            store.name()
+        )),
     };
     answer(args, site, FixedView, &lines, note).await
 }

@@ -64,7 +64,7 @@ impl Site {
             if let Err(error) = wake(&self.context, connection).await {
                 let name = connection.name_any();
                 return Some(format!(
-                    "The operator sees this with its next check of vSphere connection {name}: {}.",
+                    "The operator cannot check vSphere connection {name} at once and sees the changes only at its next check: {}.",
                     error.what
                 ));
             }

@@ -47,7 +47,7 @@ pub(super) async fn run(args: &Args, site: &Site, progress: &mut Progress) -> Re
         let left = match (args.fixing.dry_run, has_ended) {
             (true, _) => Some(FixOutcome::Planned),
             (false, true) => Some(FixOutcome::NotTried),
-            _ if steps.is_empty() || consent::is_given(&args.fixing, "as it was before:", &steps, progress)? => None,
+            _ if steps.is_empty() || consent::is_given(&args.fixing, "to restore the previous state:", &steps, progress)? => None,
             _ => Some(FixOutcome::Declined),
         };
         for (step, verdict) in plan {
@@ -67,7 +67,7 @@ pub(super) async fn run(args: &Args, site: &Site, progress: &mut Progress) -> Re
     let note = match args.fixing.dry_run {
         true => Some("This was a dry run; nothing was changed.".to_owned()),
         false if store.record.steps.is_empty() => None,
-        false => Some(format!("What is left is in {}.", store.name())),
+        false => Some(format!("The changes that remain are still recorded in {}.", store.name())),
     };
     answer(args, site, UndoneView, &lines, note).await
 }

@@ -56,11 +56,11 @@ pub(super) async fn inspect(
     for check in &mut subject.checks {
         check.without_secret();
         if nodes.is_empty() && check.check == ConditionType::NodesFound.as_str() {
-            let why = "no cluster is known whose nodes could be looked for";
+            let why = "the nodes of the cluster are not known";
             *check = Check::new(&*check.check, None, Reason::NotChecked, why, "");
         }
     }
-    let undecided = not_chosen("the cluster is not known well enough");
+    let undecided = not_chosen("the cluster could not be read completely");
     found.view.subjects.push(Subject::of_drivers(vec![undecided]));
     found.take(&endpoint.address(), subject, reported);
     Ok(())

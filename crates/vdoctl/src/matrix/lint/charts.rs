@@ -52,12 +52,12 @@ fn unread(error: FetchError) -> Problem {
     match error {
         FetchError::NotFound { locations, .. } => (
             "chart.urls".to_owned(),
-            format!("there is no chart at {locations}, neither beside the index nor in this vdoctl"),
+            format!("there is no chart at {locations}, neither next to the index nor in this vdoctl"),
         ),
         FetchError::DigestMismatch { what, found, .. } => (
             "chart.sha256".to_owned(),
             format!(
-                "{what} has the SHA-256 {}; write that if it is the package that was published, else put the right package there",
+                "{what} has the SHA-256 {}; write this value if this is the published package, otherwise put the published package there",
                 found.hex()
             ),
         ),
@@ -117,7 +117,10 @@ fn images(promise: &Promise, rendered: &[String], known: &std::collections::BTre
             }
             Some(source) if source.digest.is_some() && source.digest != image.digest => {
                 let digest = source.digest.as_ref().map(ToString::to_string).unwrap_or_default();
-                problems.push((format!("{field}.digest"), format!("by the chart it is {digest}; write that")));
+                problems.push((
+                    format!("{field}.digest"),
+                    format!("the chart has digest {digest}; write this digest"),
+                ));
             }
             Some(_) => {}
         }

@@ -15,7 +15,7 @@ pub(super) fn turn(folder: &Path) -> Result<File, CliError> {
             Exit::NotFound,
             format!("the folder {} does not exist", folder.display()),
             format!(
-                "Begin a matrix there: vdoctl matrix init {}",
+                "To create a matrix there: vdoctl matrix init {}",
                 shell_word(&folder.display().to_string())
             ),
         ),
@@ -29,7 +29,7 @@ pub(super) fn turn(folder: &Path) -> Result<File, CliError> {
         CliError::new(
             Exit::Refused,
             format!("another vdoctl is publishing to {} right now", folder.display()),
-            "Run the command again when it is through; it then builds on what the other one has published.",
+            "Run the command again when the other vdoctl has finished; it then adds to the newly published matrix.",
         )
     })
 }

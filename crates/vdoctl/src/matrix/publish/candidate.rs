@@ -185,7 +185,7 @@ impl Checked {
             }
         }
         for right in &self.rights {
-            text.push_str(&format!("  needs more rights: where the version before is installed, {right}\n"));
+            text.push_str(&format!("  needs more rights than the previous version: {right}\n"));
         }
         if let Some(tried) = &self.tried {
             text.push_str(&format!("  {tried}\n"));

@@ -26,7 +26,7 @@ pub(super) async fn candidate(args: &Publish, candidate: &Candidate, checked: &m
     let stated = open_images(&candidate.chart).filter_map(|(_, image)| Some((image.reference(), image.digest.clone()?)));
     for (reference, stated) in stated {
         if let Some(found) = found.get(&reference).filter(|found| **found != stated) {
-            let problem = format!("{reference} is {found} in its registry, and {stated} in the chart");
+            let problem = format!("{reference} has digest {found} in its registry, and {stated} in the chart");
             checked.problems.push(problem);
         }
     }
@@ -51,11 +51,11 @@ pub(super) async fn listed(args: &Publish, place: Place, mut draft: Draft) -> Re
     let (written, others) = draft.resolve(&found);
     if !others.is_empty() {
         let what = format!(
-            "{} in another state than the matrix says:\n{}",
+            "{} with another digest than the matrix states:\n{}",
             count(others.len(), "image"),
             others.join("\n")
         );
-        let remedy = "A tag was moved, or the digest was wrong. Find out which with the publisher of the image. Nothing was written.";
+        let remedy = "A tag was moved, or the digest was wrong. Ask the publisher of the image. Nothing was written.";
         return Err(CliError::new(Exit::Refused, what, remedy));
     }
     let changed = draft.is_changed();

@@ -21,7 +21,7 @@ pub(super) async fn dry_run(candidate: &Candidate, checked: &mut Checked, global
     let context = Context::open(global).await?;
     let minor = context.kubernetes.minor();
     if !checked.minors.contains(&minor) {
-        checked.tried = Some(format!("not tried in cluster {}, which is Kubernetes {minor}", context.name));
+        checked.tried = Some(format!("no dry run in cluster {}, which runs Kubernetes {minor}", context.name));
         return Ok(());
     }
     let writer = Writer::new(context.ports.client.clone(), |_, _| {}).named(VDOCTL);
@@ -42,11 +42,11 @@ pub(super) async fn dry_run(candidate: &Candidate, checked: &mut Checked, global
         }
     }
     let more = if later > 0 {
-        format!(", {later} of kinds that it does not serve")
+        format!(", {later} of kinds that the cluster does not serve")
     } else {
         String::new()
     };
-    checked.tried = Some(format!("tried in cluster {}: {}{more}", context.name, count(tried, "object")));
+    checked.tried = Some(format!("dry run in cluster {}: {}{more}", context.name, count(tried, "object")));
     Ok(())
 }
 
