@@ -143,7 +143,11 @@ fn installs(rounds: &[(Ours, Theirs)], report: &mut Report) {
         |o| o.created - o.pause,
         |t| t.created,
     );
-    beside("until everything is ready: nodes initialised, pods ready, CSI nodes", |o| o.works, |t| t.works);
+    beside(
+        "until everything is ready: nodes initialised, pods ready, CSI nodes",
+        |o| o.works,
+        |t| t.works,
+    );
     beside("to Ready=True; kubectl: until everything is ready", |o| o.ready, |t| t.works);
     let mut alone = |what: &str, mine: fn(&Ours) -> f64| {
         report.row(what, seconds(median(ours(mine))), "", spread(ours(mine)));

@@ -17,7 +17,8 @@ use vdo_api::api::{DeletionPolicy, FINALIZER};
 use vdo_core::plan::{self, Input, Last, NO_RECORD, Observed, Plan, Step};
 use vdo_core::status::Failure;
 
-/// Deletes one more wave, or lets the VDOConfig go.
+/// Deletes one more wave of objects; after the last wave, removes the finalizer of the VDOConfig. For managementState Removed always; for a
+/// deleted VDOConfig as its deletionPolicy says.
 pub(super) async fn uninstall(input: &ReconcileInput<'_>, ports: &Ports) -> Phase<()> {
     let config = input.config;
     let state = observe(&ports.reader, config, input.kubernetes.clone()).await?;

@@ -205,11 +205,7 @@ fn matrix_resolve_contradicting_flags_are_rejected() {
         ),
         ("--feature snapshot", 3, "Did you mean snapshots?"),
         ("--installed csi", 2, "--installed csi names no version"),
-        (
-            "--driver cpi --installed csi=4.0.0",
-            0,
-            "--installed vsphere-csi has no effect",
-        ),
+        ("--driver cpi --installed csi=4.0.0", 0, "--installed vsphere-csi has no effect"),
     ] {
         let arguments = asked(EDGES, "resolve", "1.34", more);
         let output = vdoctl(&arguments).output().expect("it runs");

@@ -328,7 +328,10 @@ mod tests {
         for (env, refused) in [
             (json!([{"name": "EMPTY"}, {"name": "FULL", "value": "x"}]), None),
             (json!([{"name": "EMPTY", "value": ""}, {"name": "FULL", "value": "x"}]), None),
-            (json!([{"name": "EMPTY", "value": "y"}]), Some("no chart has the value \"y\" in this field")),
+            (
+                json!([{"name": "EMPTY", "value": "y"}]),
+                Some("no chart has the value \"y\" in this field"),
+            ),
             (json!([{"name": "FULL"}]), Some("the field is missing, and every chart has it")),
         ] {
             let found = allowed.check(&Object::new(pod(env.clone())).expect("an object"));

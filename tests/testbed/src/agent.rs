@@ -35,7 +35,7 @@ use crate::binaries::Binaries;
 use crate::cluster::Cluster;
 use crate::csi::{CsiVersion, Stand};
 use crate::kubeconfig;
-use crate::parts::Part;
+use crate::upstream_programs::Part;
 use crate::workdir::Workdir;
 
 pub use cpi::CpiRun;

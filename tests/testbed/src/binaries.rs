@@ -12,11 +12,11 @@ use anyhow::{Context, Result, bail, ensure};
 use sha2::{Digest, Sha256};
 
 use crate::csi::source::{self, Changed};
-use crate::parts::{
+use crate::process::tail;
+use crate::upstream_programs::{
     Files, GITOPS_DEFINITIONS, KUBERNETES_VERSION, KWOK_STAGES, Minor, OLM_DEFINITIONS, OLM_V1_DEFINITIONS, OPENSHIFT_DEFINITIONS, Part,
     REPORTED, SNAPSHOT_DEFINITIONS,
 };
-use crate::process::tail;
 
 const NO_GO: &str = "the test bed builds its parts with Go 1.26 or newer, and no `go` program was found on PATH.
 Get it from https://go.dev/dl/ (unpack the tarball to /usr/local and add /usr/local/go/bin to PATH),
@@ -213,7 +213,7 @@ impl Binaries {
         }
         ensure!(
             REPORTED.contains(&version),
-            "add {version} to REPORTED in tests/testbed/src/parts.rs"
+            "add {version} to REPORTED in tests/testbed/src/upstream_programs.rs"
         );
         let file = self.folder_of(Part::Apiserver).join(format!("kube-apiserver-{version}"));
         if !file.is_file() {

@@ -15,8 +15,8 @@ use crate::binaries::Binaries;
 use crate::kubeconfig::{self, Proof};
 use crate::layout::{Layout, POLICY};
 use crate::nodes::{self, NodeOptions};
-use crate::parts::{Minor, Part};
 use crate::process::Process;
+use crate::upstream_programs::{Minor, Part};
 use crate::wait::{PATIENCE, Probe, until};
 use crate::workdir::Workdir;
 

@@ -7,8 +7,8 @@ use anyhow::Result;
 
 use crate::binaries::Binaries;
 use crate::cluster::Cluster;
-use crate::parts::Part;
 use crate::process::{Launch, Process};
+use crate::upstream_programs::Part;
 
 /// The beginning of the references of the syncer, which is in the controller's pod alone. With it in
 /// [`ClusterOptions::images`](crate::ClusterOptions::images) that pod is run by the node agent, and the pods on the nodes are played.

@@ -9,7 +9,7 @@ use tempfile::TempDir;
 
 use crate::binaries::Binaries;
 use crate::cluster::Cluster;
-use crate::parts::Part;
+use crate::upstream_programs::Part;
 
 /// A user of helm, with folders of his own.
 #[derive(Debug)]

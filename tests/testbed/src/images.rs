@@ -6,8 +6,8 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result};
 
 use crate::binaries::Binaries;
-use crate::parts::Part;
 use crate::registry::{LOGIN, RegistryServer};
+use crate::upstream_programs::Part;
 
 /// The program crane; it is built first if it is missing.
 pub async fn crane() -> Result<PathBuf> {

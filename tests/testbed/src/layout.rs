@@ -9,11 +9,11 @@ use crate::binaries::Binaries;
 use crate::cluster::{Cluster, ClusterOptions};
 use crate::kubeconfig::{self, Proof};
 use crate::logs;
-use crate::parts::Part;
 use crate::pki::{Authority, Validity, signing_key};
 use crate::ports::Port;
 use crate::process::Launch;
 use crate::stages;
+use crate::upstream_programs::Part;
 use crate::workdir::Workdir;
 
 /// One line for each request when it is done, and one when a watch begins.

@@ -12,9 +12,9 @@ use serde_json::{Value, json};
 
 use crate::binaries::Binaries;
 use crate::cluster::Cluster;
-use crate::parts::Part;
 use crate::ports::Port;
 use crate::process::{Launch, Process};
+use crate::upstream_programs::Part;
 use crate::wait::{PATIENCE, Probe, until};
 use crate::workdir::Workdir;
 

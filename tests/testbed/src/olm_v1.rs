@@ -9,11 +9,11 @@ use serde_json::json;
 use crate::agent::launcher;
 use crate::binaries::Binaries;
 use crate::cluster::Cluster;
-use crate::parts::Part;
 use crate::pki::{Authority, Validity};
 use crate::ports::Port;
 use crate::process::{Launch, Process};
 use crate::registry::{RegistryAuth, RegistryKind, RegistryServer};
+use crate::upstream_programs::Part;
 use crate::workdir::Workdir;
 
 /// The namespace of OLM v1.

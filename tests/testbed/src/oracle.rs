@@ -10,7 +10,7 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use crate::binaries::Binaries;
-use crate::parts::Part;
+use crate::upstream_programs::Part;
 
 /// A configuration file of a driver.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

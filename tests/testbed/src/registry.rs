@@ -7,10 +7,10 @@ use std::time::Duration;
 use anyhow::{Context, Result, ensure};
 
 use crate::binaries::Binaries;
-use crate::parts::Part;
 use crate::pki::{Authority, Validity};
 use crate::ports::Port;
 use crate::process::{Launch, Process};
+use crate::upstream_programs::Part;
 use crate::wait::{PATIENCE, Probe, until};
 use crate::workdir::Workdir;
 

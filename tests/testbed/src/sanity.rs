@@ -10,8 +10,8 @@ use anyhow::{Context, Result};
 use serde::Deserialize;
 
 use crate::binaries::Binaries;
-use crate::parts::Part;
 use crate::process::tail;
+use crate::upstream_programs::Part;
 
 const GIB: u64 = 1 << 30;
 /// A run ends before this, or is killed.

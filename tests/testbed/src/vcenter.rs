@@ -12,10 +12,10 @@ use anyhow::{Context, Result};
 use serde::Deserialize;
 
 use crate::binaries::Binaries;
-use crate::parts::Part;
 use crate::pki::{Authority, Leaf, Validity};
 use crate::ports::Port;
 use crate::process::{Launch, Process};
+use crate::upstream_programs::Part;
 use crate::wait::{PATIENCE, Probe, until};
 use crate::workdir::Workdir;
 pub use administrators::Gate;

@@ -1,11 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Requests that are sent again while a registry is busy or connections break off. How often and with which pauses: `vdo_api::retry`.
+//! Requests that are repeated while a registry is busy or connections break off, and after which failures. How often and with which pauses:
+//! `vdo_api::retry`.
 
 use super::RegistryError;
+use super::error::Fault;
+use crate::web::WebError;
 use std::collections::hash_map::RandomState;
 use std::hash::BuildHasher as _;
 use std::time::Duration;
-use vdo_api::retry::Policy;
+use vdo_api::retry::{self, Policy};
 
 /// Sends a request, and again by this policy while the registry is busy or the connection breaks off.
 ///
@@ -20,6 +23,34 @@ where
         match ask().await {
             Err(error) if attempts.goes_on(&error).await => {}
             result => return result,
+        }
+    }
+}
+
+impl RegistryError {
+    /// Whether the same request may succeed later: the registry is busy, or the connection broke off.
+    #[must_use]
+    pub fn may_pass(&self) -> bool {
+        match self.fault() {
+            Fault::Web(error) | Fault::Token { source: error, .. } => match error {
+                WebError::Status { code, .. } => retry::may_pass(code.as_u16()),
+                WebError::Asked(_) | WebError::TooSlow { .. } => true,
+                _ => false,
+            },
+            _ => false,
+        }
+    }
+
+    /// How long the registry asks to be left alone.
+    #[must_use]
+    pub fn wait(&self) -> Option<Duration> {
+        match self.fault() {
+            Fault::Web(WebError::Status { wait, .. })
+            | Fault::Token {
+                source: WebError::Status { wait, .. },
+                ..
+            } => *wait,
+            _ => None,
         }
     }
 }

@@ -6,8 +6,6 @@ use crate::web::{AccessError, WebError};
 use reqwest::StatusCode;
 use serde::Deserialize;
 use std::borrow::Cow;
-use std::time::Duration;
-use vdo_api::retry;
 use vdo_api::types::{Digest, Remedy, from_json};
 
 /// A registry did not give or take something.
@@ -129,32 +127,6 @@ impl RegistryError {
     #[must_use]
     pub fn is_of_rest(&self) -> bool {
         self.is_content() || self.is_of_range()
-    }
-
-    /// Whether it is worth to ask again: the registry is busy, or the connection broke off.
-    #[must_use]
-    pub fn may_pass(&self) -> bool {
-        match &*self.fault {
-            Fault::Web(error) | Fault::Token { source: error, .. } => match error {
-                WebError::Status { code, .. } => retry::may_pass(code.as_u16()),
-                WebError::Asked(_) | WebError::TooSlow { .. } => true,
-                _ => false,
-            },
-            _ => false,
-        }
-    }
-
-    /// How long the registry asks to be left alone.
-    #[must_use]
-    pub fn wait(&self) -> Option<Duration> {
-        match &*self.fault {
-            Fault::Web(WebError::Status { wait, .. })
-            | Fault::Token {
-                source: WebError::Status { wait, .. },
-                ..
-            } => *wait,
-            _ => None,
-        }
     }
 }
 

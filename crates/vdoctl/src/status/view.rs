@@ -396,9 +396,9 @@ mod tests {
     fn status_screen_without_operator_begins_with_that() {
         let text = drawn(&picture(Health::Healthy, &[], true), None);
         assert!(text.contains("VDO  operator not running for 3m"), "{text}");
-        let reported = text
-            .lines()
-            .position(|line| line.starts_with("  ✗ operator not running for 3m (Lease kube-system/vdo-operator released); the lines below"));
+        let reported = text.lines().position(|line| {
+            line.starts_with("  ✗ operator not running for 3m (Lease kube-system/vdo-operator released); the lines below")
+        });
         assert_eq!(reported, Some(2), "{text}");
         assert!(
             text.contains("LAST KNOWN") && text.ends_with("Start it.\nvdoctl doctor checks everything now, without the operator.\n"),

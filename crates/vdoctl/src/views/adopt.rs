@@ -8,7 +8,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::Value;
 
-/// What another tool has set, and what becomes of it.
+/// The drivers that another tool installed, their settings, and the objects that describe the drivers for VDO.
 #[derive(Debug, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct AdoptionView {
@@ -17,13 +17,13 @@ pub(crate) struct AdoptionView {
     pub losses: Vec<LossView>,
     /// The objects that describe the installation, in the order in which they are created.
     pub objects: Vec<ObjectView>,
-    /// Connections to the drivers' vCenters that are in the cluster already. They stay as they are.
+    /// The vSphere connections to the drivers' vCenters that exist in the cluster already. The adoption does not change these connections.
     pub connections: Vec<String>,
-    /// What the operator would do with the drivers; null where a check failed before, and after the creation.
+    /// The operator's plan for the drivers after the adoption; null if a check failed, and after the objects were created.
     pub plan: Option<PlannedView>,
-    /// What is in the way of it.
+    /// The failed checks that prevent a plan.
     pub failed_checks: Vec<Check>,
-    /// Whether they were created.
+    /// Whether the command created the objects.
     pub written: bool,
 }
 
@@ -32,53 +32,54 @@ pub(crate) struct AdoptionView {
 #[serde(rename_all = "camelCase")]
 pub(crate) struct WorkloadView {
     pub driver: String,
-    /// By the tag of its image; null where it says none.
+    /// The version of the driver, from the tag of the image; null if the tag names no version.
     pub version: Option<String>,
     pub object: ObjectView,
-    /// By what it is known.
+    /// The property by which the driver was recognised, such as its image.
     pub evidence: String,
-    /// Who made it: a Helm release, `kubectl apply`, the controller that keeps it, or else the field manager that wrote it first.
+    /// Who installed the workload: a Helm release, `kubectl apply`, the controller that manages the workload, or else the first field
+    /// manager.
     pub installed_by: String,
 }
 
-/// A setting that is taken along.
+/// A setting that VDO adopts.
 #[derive(Debug, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct SettingView {
     pub object: ObjectView,
     pub field: String,
-    /// Null where it is part of a Secret.
+    /// The value; null if the setting is a part of a Secret.
     pub value: Option<Value>,
-    /// Where it was found.
+    /// The place in which the setting was found, for example an object, a key and a line.
     pub origin: String,
 }
 
-/// A setting that no field can express.
+/// A setting that would be lost, because VDO has no field for the setting.
 #[derive(Debug, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct LossView {
-    /// What `--accept-loss` takes.
+    /// The key that `--accept-loss` takes for this setting.
     pub key: String,
-    /// Where it was found.
+    /// The place in which the setting was found, for example an object, a key and a line.
     pub origin: String,
     pub reason: String,
     pub accepted: bool,
 }
 
-/// The move of drivers to VDO, or the way back.
+/// The move of drivers from another tool to VDO, or the undo of this move.
 #[derive(Debug, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct MoveView {
     pub dry_run: bool,
-    /// Whether it is the way back.
+    /// Whether the command undoes the move.
     pub undo: bool,
-    /// The steps that were taken; of a dry run those that would be taken, if nothing fails.
+    /// The steps that the command made; in a dry run, the steps that the command would make if nothing fails.
     pub steps: Vec<MoveStepView>,
-    /// What keeps it from going on; null where nothing does.
+    /// What prevents the next step; null if nothing does.
     pub blocked: Option<String>,
-    /// Whether it is at its end.
+    /// Whether the move or the undo is complete.
     pub done: bool,
-    /// The commands that delete the old drivers, after which no way leads back.
+    /// The commands that delete the old drivers. After these commands, the move cannot be undone.
     pub last_step: Vec<String>,
 }
 
@@ -88,7 +89,7 @@ pub(crate) struct MoveView {
 pub(crate) struct MoveStepView {
     /// `save`, `stop`, `hold`, `confirm`, `move`, `unlabel`, `pause`, `remove`, `putBack`, `restore`, `discard`, or `wait`.
     pub action: String,
-    /// Null of one that waits.
+    /// The object that the step changes; null for the step `wait`.
     pub object: Option<ObjectView>,
     pub message: String,
 }

@@ -9,19 +9,19 @@ use std::collections::BTreeMap;
 use vdo_api::types::{ChartRef, DriverName, DriverVersion, KubernetesVersion, VcenterVersion};
 use vdo_core::matrix::{Difference, Situation};
 
-/// A step on the way to a version.
+/// A version of an upgrade path.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub(crate) struct StepView {
     pub version: DriverVersion,
-    /// What must hold before it.
+    /// The conditions that must hold before the upgrade to this version.
     pub preconditions: Vec<PreconditionView>,
 }
 
-/// What must hold before an upgrade.
+/// A condition that must hold before an upgrade.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub(crate) struct PreconditionView {
     pub name: String,
-    /// In words.
+    /// The meaning of the condition; null if the matrix does not describe the condition.
     pub means: Option<String>,
 }
 
@@ -32,23 +32,23 @@ pub(crate) struct VcenterView {
     pub version: VcenterVersion,
 }
 
-/// The choice for a platform.
+/// The versions that are chosen for a platform: a Kubernetes version and the versions of the vCenters.
 #[derive(Debug, Serialize, JsonSchema)]
 pub(crate) struct ResolutionView {
     pub matrix: KnownMatrixView,
     pub kubernetes: KubernetesVersion,
     pub vcenters: Vec<VcenterView>,
-    /// Whether there is a version of each driver.
+    /// Whether a version of each driver fits the platform.
     pub fits: bool,
     pub drivers: Vec<ChosenView>,
-    /// The first of the failures.
+    /// The first entry of `failures`; null if `failures` is empty.
     pub failure: Option<NoFitView>,
     pub failures: Vec<NoFitView>,
-    /// The drivers that have a version although another one has none.
+    /// The drivers for which a version fits, with the version; null if a version fits for every driver.
     pub fitting: Option<BTreeMap<DriverName, DriverVersion>>,
 }
 
-/// The version that was chosen of a driver.
+/// The version that is chosen for a driver.
 #[derive(Debug, Serialize, JsonSchema)]
 pub(crate) struct ChosenView {
     pub name: DriverName,
@@ -56,28 +56,28 @@ pub(crate) struct ChosenView {
     pub version: DriverVersion,
     /// The newest version that fits.
     pub newest: Option<DriverVersion>,
-    /// Where it leads.
+    /// The version at the end of the upgrade path.
     pub target: DriverVersion,
-    /// What is installed.
+    /// The installed version; null if the driver is not installed.
     pub from: Option<DriverVersion>,
-    /// Why what is installed cannot stay.
+    /// Why the installed version cannot stay; null if the installed version can stay.
     pub leaves: Option<String>,
-    /// The versions on the way.
+    /// The versions of the upgrade path, in order.
     pub path: Vec<DriverVersion>,
     pub steps: Vec<StepView>,
-    /// What must hold before the next step.
+    /// The conditions that must hold before the next step of the upgrade path.
     pub preconditions: Vec<String>,
-    /// What a newer version waits for.
+    /// What the upgrade to a newer version waits for; null if no upgrade waits.
     pub waits: Option<String>,
     pub because: String,
-    /// Why it does not fit, where it is taken anyway.
+    /// Why the version does not fit, if the version is chosen anyway.
     pub overridden: Option<String>,
-    /// Why it is deprecated.
+    /// Why the version is deprecated; null if the version is not deprecated.
     pub deprecated: Option<String>,
     pub chart: ChartRef,
 }
 
-/// A driver of which no version fits.
+/// A driver for which no version fits.
 #[derive(Debug, Clone, Serialize, JsonSchema)]
 pub(crate) struct NoFitView {
     pub driver: DriverName,
@@ -93,41 +93,41 @@ pub(crate) struct RejectedView {
     pub reason: String,
 }
 
-/// What an upgrade of the platform would do.
+/// The effects of an upgrade of the platform on the versions of the drivers.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub(crate) struct OutlookView {
     pub matrix: KnownMatrixView,
-    /// Whether there is a version of each driver at each stage.
+    /// Whether a version of each driver fits at every stage.
     pub fits: bool,
-    /// The platform as it is, and after each step.
+    /// The current platform, and the platform after each step of its upgrade.
     pub stages: Vec<StageView>,
 }
 
-/// One step of the platform.
+/// The platform at one stage of its upgrade.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub(crate) struct StageView {
     pub kubernetes: KubernetesVersion,
     pub vcenters: Vec<VcenterView>,
     pub fits: bool,
     pub changes: Vec<StageChangeView>,
-    /// The versions that run then.
+    /// The versions of the drivers that run at this stage.
     pub runs: BTreeMap<DriverName, DriverVersion>,
     pub failures: Vec<StageFailureView>,
 }
 
-/// A driver that gets another version.
+/// A driver that changes to another version.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub(crate) struct StageChangeView {
     pub driver: DriverName,
     pub from: Option<DriverVersion>,
     pub path: Vec<DriverVersion>,
     pub steps: Vec<StepView>,
-    /// `before` the step of the platform, or `with` it.
+    /// `before` the step of the platform, or `with` this step.
     pub when: String,
     pub because: String,
 }
 
-/// A driver of which no version fits then.
+/// A driver for which no version fits at this stage.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub(crate) struct StageFailureView {
     pub driver: DriverName,
@@ -135,7 +135,7 @@ pub(crate) struct StageFailureView {
     pub advice: Option<String>,
 }
 
-/// Every candidate with its reason.
+/// Every candidate version of each driver, with the reason why the version is chosen or rejected.
 #[derive(Debug, Serialize, JsonSchema)]
 pub(crate) struct ExplanationView {
     pub matrix: KnownMatrixView,
@@ -143,17 +143,17 @@ pub(crate) struct ExplanationView {
     pub drivers: Vec<ExplainedView>,
 }
 
-/// A driver with its candidates.
+/// A driver with its candidate versions.
 #[derive(Debug, Serialize, JsonSchema)]
 pub(crate) struct ExplainedView {
     pub driver: DriverName,
     pub choice: Option<PickView>,
-    /// What the matrix knows of the version that it leads to.
+    /// The data of the matrix about the target version.
     pub facts: Option<VersionView>,
     pub candidates: Vec<CandidateView>,
 }
 
-/// What was chosen.
+/// The chosen version, and the upgrade path to the target version.
 #[derive(Debug, Serialize, JsonSchema)]
 pub(crate) struct PickView {
     pub version: DriverVersion,
@@ -166,7 +166,7 @@ pub(crate) struct PickView {
     pub waits: Option<String>,
 }
 
-/// A version, and why it does not fit; null where it does.
+/// A version, and the reason why the version does not fit; the reason is null if the version fits.
 #[derive(Debug, Serialize, JsonSchema)]
 pub(crate) struct CandidateView {
     pub version: DriverVersion,
@@ -181,28 +181,28 @@ pub(crate) struct WhyNotView {
     pub version: DriverVersion,
     pub chosen: bool,
     pub reasons: Vec<String>,
-    /// The smallest change that would make it fit.
+    /// The smallest change that would make the version fit.
     pub helps: Option<String>,
-    /// What fits now.
+    /// The versions that fit now.
     pub fits: Vec<String>,
-    /// What is taken instead.
+    /// A sentence that names the version that is chosen instead, and the reason.
     pub instead: Option<String>,
 }
 
-/// What an operator would do differently with another matrix.
+/// How the decisions of an operator would differ with another matrix.
 #[derive(Debug, Serialize, JsonSchema)]
 pub(crate) struct MatrixDiffView {
     pub old: KnownMatrixView,
     pub new: KnownMatrixView,
-    /// Whether it would do the same.
+    /// Whether the operator would make the same decisions with both matrices.
     pub same: bool,
     pub versions: Vec<ChangedVersionView>,
     pub choices: Vec<OtherChoiceView>,
-    /// What else it would judge by other rules.
+    /// Sentences about the other differences, for example of privileges or preconditions.
     pub rules: Vec<String>,
 }
 
-/// A version that is not in both, or is not the same in both.
+/// A version that only one of the matrices has, or that has different data in the two matrices.
 #[derive(Debug, Serialize, JsonSchema)]
 pub(crate) struct ChangedVersionView {
     pub driver: DriverName,
@@ -210,18 +210,19 @@ pub(crate) struct ChangedVersionView {
     pub changes: Vec<String>,
 }
 
-/// A choice that would be another one.
+/// A driver for which the operator would choose another version.
 #[derive(Debug, Serialize, JsonSchema)]
 pub(crate) struct OtherChoiceView {
     pub driver: DriverName,
-    /// In which clusters: `new`, `installed, Compatible` or `installed, Latest`.
+    /// The clusters with this difference: `new` (without the driver), `installed, Compatible` or `installed, Latest` (with the driver and
+    /// this update policy).
     pub cluster: String,
     pub old: Option<DriverVersion>,
     pub new: Option<DriverVersion>,
     pub platforms: Vec<PlatformView>,
 }
 
-/// A platform.
+/// A Kubernetes version and a vCenter version.
 #[derive(Debug, Serialize, JsonSchema)]
 pub(crate) struct PlatformView {
     pub kubernetes: KubernetesVersion,

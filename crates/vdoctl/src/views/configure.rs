@@ -6,7 +6,7 @@ use super::plan::ChangeView;
 use schemars::JsonSchema;
 use serde::Serialize;
 
-/// What was written, or would be.
+/// The changes that the command wrote, or that it would write without `--dry-run`.
 #[derive(Debug, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct ConfiguredView {

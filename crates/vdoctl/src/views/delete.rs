@@ -5,35 +5,35 @@ use super::super::output::View;
 use schemars::JsonSchema;
 use serde::Serialize;
 
-/// What was removed, and what stays.
+/// The result of a removal, with the objects that stay.
 #[derive(Debug, Serialize, JsonSchema)]
 pub(crate) struct DeleteView {
     pub cluster: String,
     pub message: String,
-    /// What stays of VDO.
+    /// The objects of VDO that stay.
     pub stays: Vec<StaysView>,
-    /// What leads to data, and stays.
+    /// The objects that lead to data on volumes. These objects stay.
     pub data: DataView,
 }
 
-/// An object that stays, and why.
+/// An object that stays, with the reason.
 #[derive(Debug, Serialize, JsonSchema)]
 pub(crate) struct StaysView {
     pub object: String,
     pub because: String,
 }
 
-/// What leads to data.
+/// The objects that lead to data on volumes.
 #[derive(Debug, Default, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct DataView {
     /// How many volumes, attachments and snapshots there are.
     pub volumes: usize,
-    /// The first of them.
+    /// The names of the first volumes, attachments and snapshots.
     pub named: Vec<String>,
     /// Claims that wait for a volume.
     pub pending_claims: Vec<String>,
-    /// Classes that name the driver.
+    /// The classes that name the driver, for example StorageClasses.
     pub classes: Vec<String>,
 }
 

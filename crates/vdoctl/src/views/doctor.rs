@@ -11,32 +11,32 @@ use vdo_admin::fixes::Step;
 use vdo_api::api::Reason;
 use vdo_vsphere::vsphere::{Advice, NodeReport, NodeTopology, Privileges, SharedDatastores};
 
-/// Everything that was checked.
+/// The results of all checks.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, rename_all = "camelCase")]
 pub(crate) struct DoctorView {
     pub subjects: Vec<Subject>,
     /// Each node with its virtual machine.
     pub nodes: Vec<OfConnection<NodeReport>>,
-    /// What the account of each connection may do, and what it has to.
+    /// The privileges that the account of each connection needs, has and lacks.
     pub privileges: Vec<OfConnection<Privileges>>,
     /// The zones and regions of the nodes.
     pub topology: Vec<OfConnection<NodeTopology>>,
     /// The datastores that all hosts of the nodes reach, by topology segment.
     pub datastores: Vec<OfConnection<SharedDatastores>>,
-    /// How many checks hold.
+    /// The number of checks that passed.
     pub passed: usize,
-    /// How many do not.
+    /// The number of checks that failed.
     pub failed: usize,
-    /// Of how many it is not known.
+    /// The number of checks whose result is unknown.
     pub unknown: usize,
-    /// How many were not made because no one asked for what they are about.
+    /// The number of checks that were not made, because the configuration does not request what they check.
     pub not_requested: usize,
     /// The exit code.
     pub exit: u8,
 }
 
-/// Something with the vSphere connection that it belongs to.
+/// An entry, with the vSphere connection that the entry belongs to.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub(crate) struct OfConnection<T> {
     #[serde(flatten)]
@@ -71,7 +71,7 @@ impl DoctorView {
     }
 }
 
-/// The nodes with their labels and the tags that these come from.
+/// The zone and region labels of each node, with the tags behind the labels.
 #[derive(Debug, Serialize, JsonSchema)]
 pub(crate) struct TopologyView<'a> {
     pub topology: &'a [OfConnection<NodeTopology>],
@@ -87,7 +87,7 @@ pub(crate) struct RequiredRolesView {
     pub accounts: Vec<RequiredAccountView>,
 }
 
-/// What one account needs.
+/// The roles that one account needs.
 #[derive(Debug, Serialize, JsonSchema)]
 pub(crate) struct RequiredAccountView {
     pub connection: String,
@@ -96,14 +96,14 @@ pub(crate) struct RequiredAccountView {
     pub roles: Vec<RequiredRoleView>,
 }
 
-/// A role and where it is needed.
+/// A role, and the objects on which the account needs the role.
 #[derive(Debug, Serialize, JsonSchema)]
 pub(crate) struct RequiredRoleView {
     pub role: String,
     pub privileges: BTreeSet<String>,
-    /// The inventory paths.
+    /// The inventory paths of the objects.
     pub objects: Vec<String>,
-    /// Whether it has to hold for everything below.
+    /// Whether the role must also apply to everything below the objects.
     pub propagate: bool,
 }
 
@@ -111,27 +111,27 @@ impl View for RequiredRolesView {
     const KIND: &'static str = "RequiredRoles";
 }
 
-/// What became of a fix, or of what was made before.
+/// The outcome of a fix, or of the undo of a fix.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub(crate) enum FixOutcome {
-    /// It would be made.
+    /// The command would make the fix; this is a dry run.
     Planned,
-    /// It was made.
+    /// The command made the fix.
     Made,
-    /// A person did not want it.
+    /// The user did not confirm the fix.
     Declined,
-    /// No command can do it, or not now.
+    /// The command cannot make the fix, or cannot make the fix now.
     ByHand,
-    /// There was nothing to be done any more.
+    /// Nothing was left to do.
     Nothing,
-    /// The vCenter did not make the first of the steps; the others need it and were not tried.
+    /// The first step failed. The other steps need the first step and were not tried.
     Failed,
-    /// The command had ended before: the session was gone, or the vCenter did not answer.
+    /// The command ended before this fix, because the session ended or the vCenter did not answer.
     NotTried,
 }
 
-/// A fix, with what became of it.
+/// A fix, with its outcome.
 #[derive(Debug, Serialize, JsonSchema)]
 pub(crate) struct FixView {
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -139,22 +139,22 @@ pub(crate) struct FixView {
     pub message: String,
     pub steps: Vec<Step>,
     pub outcome: FixOutcome,
-    /// What to do where no command did.
+    /// What the user has to do, if the command did not make the fix.
     pub remedy: Advice,
     /// The code that it ends the command with.
     #[serde(skip)]
     pub exit: Exit,
 }
 
-/// What a command fixed in a vCenter, or took back.
+/// The fixes that a command made in a vCenter, or that it has undone.
 #[derive(Debug, Serialize, JsonSchema)]
 pub(crate) struct FixesView<'a> {
-    /// Whether something was changed.
+    /// Whether the command changed something in the vCenter.
     pub changed: bool,
     pub fixes: &'a [FixView],
 }
 
-/// What `doctor --fix` did.
+/// The result of `doctor --fix`.
 #[derive(Debug, Serialize, JsonSchema)]
 #[serde(transparent)]
 pub(crate) struct FixedView<'a>(pub FixesView<'a>);
@@ -163,7 +163,7 @@ impl View for FixedView<'_> {
     const KIND: &'static str = "DoctorFixes";
 }
 
-/// What `doctor --undo` did.
+/// The result of `doctor --undo`.
 #[derive(Debug, Serialize, JsonSchema)]
 #[serde(transparent)]
 pub(crate) struct UndoneView<'a>(pub FixesView<'a>);

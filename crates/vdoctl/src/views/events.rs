@@ -6,7 +6,7 @@ use k8s_openapi::jiff::Timestamp;
 use schemars::JsonSchema;
 use serde::Serialize;
 
-/// What was recorded about the operator, the drivers and their configuration, the oldest first.
+/// The events of the operator, the drivers and their configuration, the oldest first.
 #[derive(Debug, Serialize, JsonSchema)]
 pub(crate) struct EventsView {
     pub events: Vec<EventView>,
@@ -19,15 +19,15 @@ pub(crate) struct EventView {
     pub namespace: String,
     /// The kind of the object.
     pub kind: String,
-    /// Its name.
+    /// The name of the object.
     pub name: String,
     /// `Normal` or `Warning`.
     pub r#type: String,
     pub reason: String,
     pub message: String,
-    /// How often it was recorded.
+    /// How often the event occurred.
     pub count: i64,
-    /// When it was recorded last.
+    /// When the event occurred last.
     pub last_seen: Option<Timestamp>,
 }
 

@@ -6,7 +6,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use vdo_api::api::ConditionType;
 
-/// What a reason means.
+/// The meaning of a reason.
 #[derive(Debug, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct ReasonView {
@@ -19,7 +19,7 @@ pub(crate) struct ReasonView {
     pub note: Option<String>,
 }
 
-/// What a condition means.
+/// The meaning of a condition.
 #[derive(Debug, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct ConditionView {
@@ -27,21 +27,21 @@ pub(crate) struct ConditionView {
     /// The objects that have it.
     pub objects: Vec<String>,
     pub meaning: String,
-    /// Its status where it is not reported.
+    /// The status that counts if the condition is absent; null if the condition is never absent.
     pub absent_means: Option<String>,
     pub reasons: Vec<String>,
 }
 
-/// What an exit code means.
+/// The meaning of an exit code.
 #[derive(Debug, Serialize, JsonSchema)]
 pub(crate) struct ExitCodeView {
     pub code: u8,
     pub meaning: String,
-    /// What to do; null where there is nothing to do.
+    /// What to do; null if there is nothing to do.
     pub remedy: Option<String>,
 }
 
-/// Every word that is explained.
+/// Every reason, condition and exit code that the verb explains.
 #[derive(Debug, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct ReasonListView {

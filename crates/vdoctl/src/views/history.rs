@@ -6,13 +6,13 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use vdo_core::plan::Revision;
 
-/// What was applied of the drivers. A report is made of it.
+/// The revisions of the drivers that were applied. `vdoctl report` reads this document.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub(crate) struct HistoryView {
     pub drivers: Vec<DriverHistoryView>,
 }
 
-/// What was applied of a driver, the oldest first.
+/// The revisions of a driver that were applied, the oldest first.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub(crate) struct DriverHistoryView {
     pub name: String,

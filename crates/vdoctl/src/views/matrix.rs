@@ -11,31 +11,32 @@ use vdo_api::api::MatrixStatus;
 use vdo_api::types::{ChartRef, Digest, DriverName, DriverVersion};
 use vdo_core::matrix::{Confidence, Entry, Feature, Image, Index, Requirement, State, Support, UpgradesFrom};
 
-/// Which matrix is decided with.
+/// The matrix that the decision is based on.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct MatrixView {
-    /// Where it came from.
+    /// The source of the matrix.
     pub source: String,
     pub version: u64,
     pub generated: Option<Timestamp>,
-    /// Until when it is good by its publisher's word.
+    /// When the matrix expires, as its publisher has stated.
     pub expires: Option<Timestamp>,
     /// The digest of its index.
     pub digest: Digest,
-    /// Why it is this one: `flag`, `operator` or `vdoctl`.
+    /// Why this matrix is used: `flag` (a flag names the matrix), `operator` (the operator of the cluster uses the matrix) or `vdoctl` (the
+    /// matrix is built into vdoctl).
     pub decided_by: String,
-    /// The cluster whose operator decides with it.
+    /// The cluster whose operator uses the matrix.
     pub cluster: Option<String>,
 }
 
-/// Which matrix is decided with, and what it knows.
+/// The matrix that the decision is based on, with its age and the newest Kubernetes in the matrix.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub(crate) struct KnownMatrixView {
     #[serde(flatten)]
     pub matrix: MatrixView,
     pub kubernetes: NewestView,
-    /// Whether it is older than half a year.
+    /// Whether the matrix is older than half a year.
     pub old: bool,
 }
 
@@ -46,7 +47,7 @@ pub(crate) struct NewestView {
     pub released: Option<Date>,
 }
 
-/// The versions of the drivers that the matrix of this vdoctl lists.
+/// The matrix that is built into this vdoctl.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 pub(crate) struct OwnMatrixView {
     pub source: String,
@@ -61,9 +62,9 @@ pub(crate) struct OwnMatrixView {
 pub(crate) struct VersionView<R = DriverName> {
     pub driver: DriverName,
     pub version: DriverVersion,
-    /// The versions of Kubernetes that it supports.
+    /// The Kubernetes versions that the driver version supports.
     pub kubernetes: SupportView,
-    /// The versions of vCenter that it supports.
+    /// The vCenter versions that the driver version supports.
     pub vsphere: SupportView,
     /// The drivers that must be installed too.
     pub requires: Vec<R>,
@@ -71,13 +72,13 @@ pub(crate) struct VersionView<R = DriverName> {
     pub chart: ChartRef,
 }
 
-/// A range of versions, and how that is known.
+/// A range of supported versions, with the evidence for the range.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub(crate) struct SupportView {
     pub min: Option<String>,
     pub max: Option<String>,
     pub confidence: Confidence,
-    /// The names of sources.
+    /// The names of the sources.
     pub evidence: Vec<String>,
 }
 
@@ -87,7 +88,7 @@ pub(crate) struct StateView {
     /// `good`, `deprecated` or `withdrawn`.
     pub word: String,
     pub reason: Option<String>,
-    /// What to use instead.
+    /// The version to use instead.
     #[serde(rename = "use")]
     pub instead: Option<DriverVersion>,
 }
@@ -99,14 +100,14 @@ pub(crate) struct MatrixListView {
     pub versions: Vec<VersionView>,
 }
 
-/// Everything that is known of a version.
+/// All data of the matrix about a version.
 #[derive(Debug, Serialize, JsonSchema)]
 pub(crate) struct MatrixEntryView {
     pub matrix: KnownMatrixView,
     pub entry: EntryView,
 }
 
-/// A version with what only one that is looked at alone shows.
+/// A version, with the details that only `matrix show` prints.
 #[derive(Debug, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct EntryView {
@@ -116,11 +117,11 @@ pub(crate) struct EntryView {
     pub upgrades_from: Option<UpgradesFrom>,
     pub images: Vec<ImageView>,
     pub released: Option<Date>,
-    /// Plain manifests, for people to compare.
+    /// The addresses of the driver's own manifests, for a comparison by hand.
     pub manifests: Vec<String>,
 }
 
-/// Something that a version can do.
+/// A feature of a version, with the vCenter versions that support the feature.
 #[derive(Debug, Serialize, JsonSchema)]
 pub(crate) struct FeatureView {
     pub vsphere: RangeView,
@@ -143,27 +144,27 @@ pub(crate) struct ImageView {
     #[serde(rename = "ref")]
     pub reference: String,
     pub digest: Option<Digest>,
-    /// The source that states the digest, where it was not measured.
+    /// The source that states the digest, if the digest was not measured.
     pub stated_in: Option<String>,
 }
 
-/// Where the operator takes its matrix from.
+/// The source of the operator's matrix.
 #[derive(Debug, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct MatrixSourceView {
     pub in_use: Option<MatrixStatus>,
-    /// What may name a source, in the order in which they count.
+    /// The places that can name a source, in the order of their precedence.
     pub named: Vec<PlaceView>,
     pub upgrades_disabled: bool,
 }
 
-/// What may name a source.
+/// A place that can name the source of the matrix.
 #[derive(Debug, Serialize, JsonSchema)]
 pub(crate) struct PlaceView {
     #[serde(rename = "where")]
     pub place: String,
     pub source: Option<String>,
-    /// Whether this one counts.
+    /// Whether the operator uses the source that this place names.
     pub counts: bool,
 }
 

@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 use vdo_api::types::{Digest, DriverName, DriverVersion};
 
-/// What was pulled into a bundle, or would be.
+/// The content that was pulled into a bundle, or that would be pulled.
 #[derive(Debug, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct MirrorPullView {
@@ -20,7 +20,7 @@ pub(crate) struct MirrorPullView {
     pub moved: Vec<MovedView>,
     pub blobs: usize,
     pub bytes: u64,
-    /// What was fetched of it; the rest is of an earlier pull.
+    /// The bytes that this pull fetched. Earlier pulls fetched the other bytes.
     pub fetched_bytes: u64,
 }
 
@@ -47,7 +47,7 @@ impl View for MirrorPullView {
     const KIND: &'static str = "MirrorPull";
 }
 
-/// What was removed from a bundle, or would be.
+/// The content that was removed from a bundle, or that would be removed.
 #[derive(Debug, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct MirrorPruneView {
@@ -60,19 +60,19 @@ impl View for MirrorPruneView {
     const KIND: &'static str = "MirrorPrune";
 }
 
-/// What was pushed into a registry, or would be.
+/// The content that was pushed into a registry, or that would be pushed.
 #[derive(Debug, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct MirrorPushView {
     pub to: String,
     pub dry_run: bool,
     pub images: usize,
-    /// How many were there already.
+    /// How many of the images were in the registry already.
     pub known: usize,
     pub bytes: u64,
-    /// For `spec.images.registry`, where it holds a matrix.
+    /// The value for `spec.images.registry`; null if the content is not a mirror with a matrix.
     pub registry: Option<String>,
-    /// For `vdoctl configure matrix`.
+    /// The source for `vdoctl configure matrix`; null if the content is not a mirror with a matrix.
     pub matrix: Option<String>,
 }
 
@@ -80,26 +80,26 @@ impl View for MirrorPushView {
     const KIND: &'static str = "MirrorPush";
 }
 
-/// Whether everything is there and unchanged.
+/// Whether a mirror has everything that its versions need, and whether everything is unchanged.
 #[derive(Debug, Serialize, JsonSchema)]
 pub(crate) struct MirrorVerifyView {
     pub mirror: String,
     pub complete: bool,
     pub versions: Vec<String>,
     pub images: usize,
-    /// Of a bundle.
+    /// The size of a bundle; null for a registry.
     pub bytes: Option<u64>,
     pub faults: Vec<FaultView>,
     pub notes: Vec<String>,
 }
 
-/// Something that is not as it should be.
+/// A fault of a mirror.
 #[derive(Debug, Serialize, JsonSchema)]
 pub(crate) struct FaultView {
     /// An image, or a part of the matrix.
     pub what: String,
     pub problem: String,
-    /// The versions that it keeps from being installed.
+    /// The versions that cannot be installed because of the fault.
     pub versions: Vec<String>,
 }
 

@@ -18,34 +18,34 @@ use vdo_core::plan::{Action, Because, Skip, Wait};
 pub(crate) struct PlannedView {
     /// The VDOConfig, as namespace/name.
     pub config: String,
-    /// The matrix that was decided with; null for a removal, which needs none.
+    /// The matrix that the plan is based on; null for a removal, which needs no matrix.
     pub matrix: Option<MatrixView>,
-    /// The hash by which it is approved; null where nothing has to be.
+    /// The hash with which a user approves the plan; null if the plan needs no approval.
     pub hash: Option<String>,
     pub approval: Approval,
-    /// Whether a person has approved it, or no one has to.
+    /// Whether a user has approved the plan, or the plan needs no approval.
     pub approved: bool,
-    /// The change that was supposed; empty where the plan is that of the cluster as it is.
+    /// The changes by `--set` or `-f` that the plan assumes; empty if the plan assumes no change.
     pub supposed: Vec<ChangeView>,
     pub drivers: Vec<DriverChangeView>,
     pub objects: Vec<ItemView>,
-    /// What stays although it is no longer desired.
+    /// The objects that are kept although they are no longer desired.
     pub stays: Vec<SkipView>,
     pub waiting: Vec<WaitView>,
-    /// What waits for a person.
+    /// The steps that wait for a person.
     pub blocked: Vec<WaitView>,
-    /// What the API server could not be asked about.
+    /// The objects that the API server could not validate in a dry run.
     pub not_tried: Vec<SkipView>,
-    /// Drivers that are left at what was applied last, each with why.
+    /// The drivers that get no new objects, each with the reason.
     pub left_alone: Vec<String>,
 }
 
-/// Everything that would be done.
+/// Everything that the operator would do.
 #[derive(Debug, Serialize, JsonSchema)]
 #[serde(transparent)]
 pub(crate) struct PlanView(pub PlannedView);
 
-/// What differs.
+/// The differences between the live objects and the desired state.
 #[derive(Debug, Serialize, JsonSchema)]
 #[serde(transparent)]
 pub(crate) struct DiffView(pub PlannedView);
@@ -63,7 +63,7 @@ pub(crate) enum ChangeKind {
     Remove,
 }
 
-/// Which version becomes which.
+/// The change of a driver, with the old and the new version.
 #[derive(Debug, Clone, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct DriverChangeView {
@@ -74,19 +74,19 @@ pub(crate) struct DriverChangeView {
     pub from: Option<DriverVersion>,
     pub to: Option<DriverVersion>,
     pub because: String,
-    /// How many of its objects change.
+    /// How many objects of the driver change.
     pub objects: usize,
-    /// How many of these only in the label of the version.
+    /// How many of these objects change only in the label of the version.
     pub labels_only: usize,
-    /// Workloads whose pods are replaced.
+    /// The workloads whose pods are replaced.
     pub restarts: Vec<String>,
-    /// The versions after it, where it is a step on the way.
+    /// The versions that follow, if this change is only a step of an upgrade path.
     pub then: Vec<String>,
-    /// What must hold before the next version.
+    /// The conditions that must hold before the next version.
     pub preconditions: Vec<String>,
 }
 
-/// What becomes of an object.
+/// An object, and what the operator would do with the object.
 #[derive(Debug, Serialize, JsonSchema)]
 pub(crate) struct ItemView {
     pub action: Action,
@@ -95,10 +95,10 @@ pub(crate) struct ItemView {
     pub driver: DriverName,
     pub wave: u8,
     pub fields: Vec<FieldView>,
-    /// The patches of the VDOConfig that are in it, such as `spec.patches[0]`.
+    /// The patches of the VDOConfig that apply to the object, such as `spec.patches[0]`.
     #[serde(rename = "patchedBy")]
     pub patched_by: Vec<String>,
-    /// Why the API server would refuse it.
+    /// Why the API server would refuse the object; null if the API server would accept the object.
     pub refusal: Option<String>,
 }
 
@@ -117,20 +117,20 @@ pub(crate) struct ObjectView {
 pub(crate) struct FieldView {
     pub path: String,
     pub found: Value,
-    /// What is desired.
+    /// The desired value.
     pub wanted: Value,
 }
 
 /// A change of an object by this command.
 #[derive(Debug, Serialize, JsonSchema)]
 pub(crate) struct ChangeView {
-    /// `create`, `apply` or `keep`.
+    /// `create`, `apply`, `recreate` or `keep`.
     pub action: String,
     pub object: ObjectView,
     pub fields: Vec<FieldView>,
 }
 
-/// An object that is left alone, and why.
+/// An object that is not changed or not validated, with the reason.
 #[derive(Debug, Serialize, JsonSchema)]
 pub(crate) struct SkipView {
     pub object: String,
@@ -145,10 +145,10 @@ pub(crate) struct WaitView {
     pub message: String,
 }
 
-/// What an upgrade of the drivers would do.
+/// The plan for an upgrade of the drivers.
 #[derive(Debug, Serialize, JsonSchema)]
 pub(crate) struct UpgradePlanView {
-    /// Whether there is something to upgrade; the other lists are there only then.
+    /// Whether there is something to upgrade. If not, the document has only `matrix` and an empty `drivers`.
     pub upgrade: bool,
     pub matrix: Option<MatrixView>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -158,12 +158,12 @@ pub(crate) struct UpgradePlanView {
     pub rest: Option<UpgradeRestView>,
 }
 
-/// The rest of an upgrade.
+/// The part of the plan that exists only if there is something to upgrade.
 #[derive(Debug, Serialize, JsonSchema)]
 pub(crate) struct UpgradeRestView {
     pub waiting: Vec<WaitView>,
     pub blocked: Vec<WaitView>,
-    /// Drivers that would not come to their version.
+    /// Sentences about the drivers that cannot reach their new version.
     pub misses: Vec<String>,
     /// The change of the VDOConfig.
     pub change: ChangeView,

@@ -5,11 +5,11 @@ use super::super::output::View;
 use schemars::JsonSchema;
 use serde::Serialize;
 
-/// What goes on in a command that takes its time: one document for each change.
+/// A line about the progress of a command. The command prints one document for each line.
 #[derive(Debug, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct ProgressView<'a> {
-    /// `done`, `failed`, `note`, or `waiting` for what is named.
+    /// `done`, `failed`, `note`, or `waiting` if the command waits for what `messages` names.
     pub state: &'a str,
     pub elapsed_seconds: u64,
     pub messages: &'a [String],

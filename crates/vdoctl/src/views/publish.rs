@@ -11,7 +11,7 @@ use vdo_api::types::{Digest, DriverName, DriverVersion};
 use vdo_core::chart::compare::{Deviation, Kind};
 use vdo_core::matrix::Image;
 
-/// A matrix that was published, or would be.
+/// A matrix that was published, or that would be published.
 #[derive(Debug, Serialize, JsonSchema)]
 pub(crate) struct PublishedView {
     pub version: u64,
@@ -19,11 +19,11 @@ pub(crate) struct PublishedView {
     pub expires: Option<Timestamp>,
     /// The digest of the index.
     pub digest: Digest,
-    /// The fingerprint of the key that has signed it.
+    /// The fingerprint of the key that has signed the index.
     pub signer: Option<Digest>,
 }
 
-/// A matrix that was begun.
+/// A new matrix.
 #[derive(Debug, Serialize, JsonSchema)]
 pub(crate) struct MatrixInitView {
     pub place: String,
@@ -36,7 +36,7 @@ impl View for MatrixInitView {
     const KIND: &'static str = "MatrixInit";
 }
 
-/// A version that must not, or should not, be chosen any more.
+/// A version that was withdrawn or deprecated.
 #[derive(Debug, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct MatrixMarkView {
@@ -44,7 +44,7 @@ pub(crate) struct MatrixMarkView {
     pub version: DriverVersion,
     /// `withdrawn` or `deprecated`.
     pub state: String,
-    /// What to use instead.
+    /// The version to use instead.
     #[serde(rename = "use")]
     pub instead: Option<DriverVersion>,
     pub dry_run: bool,
@@ -55,7 +55,7 @@ impl View for MatrixMarkView {
     const KIND: &'static str = "MatrixMark";
 }
 
-/// Versions that were published, or would be.
+/// The versions that were published, or that would be published.
 #[derive(Debug, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct MatrixPublishView {
@@ -64,24 +64,24 @@ pub(crate) struct MatrixPublishView {
     pub matrix: PublishedView,
 }
 
-/// A version, and what was found about it.
+/// A version, with the results of its checks.
 #[derive(Debug, Serialize, JsonSchema)]
 pub(crate) struct CheckedView {
     pub driver: DriverName,
     pub version: DriverVersion,
     /// The digest of the chart.
     pub digest: Digest,
-    /// The minors for which it was rendered.
+    /// The Kubernetes minors for which the chart was rendered.
     pub kubernetes: Vec<String>,
     pub images: Vec<Image>,
     pub comparison: Option<ComparisonView>,
-    /// Rights that the version before does not need.
+    /// The rights that the previous version does not need.
     pub rights: Vec<String>,
-    /// What the API server of a cluster was asked about.
+    /// A sentence about the dry run in a cluster; null if no cluster was named.
     pub tried: Option<String>,
 }
 
-/// A version beside the one before it.
+/// The differences between a version and the previous version.
 #[derive(Debug, Serialize, JsonSchema)]
 pub(crate) struct ComparisonView {
     pub from: DriverVersion,
@@ -100,7 +100,7 @@ impl View for MatrixPublishView {
     }
 }
 
-/// The digests of images that were asked of their registries.
+/// The digests of images that were requested from the registries.
 #[derive(Debug, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct MatrixDigestsView {
@@ -108,9 +108,9 @@ pub(crate) struct MatrixDigestsView {
     pub asked: usize,
     pub found: usize,
     pub written: usize,
-    /// Images without a digest, each with why.
+    /// The images without a digest, each with the reason.
     pub missing: Vec<String>,
-    /// Null where nothing changed.
+    /// The matrix with the new digests; null if nothing changed.
     pub matrix: Option<PublishedView>,
 }
 
@@ -118,7 +118,7 @@ impl View for MatrixDigestsView {
     const KIND: &'static str = "MatrixDigests";
 }
 
-/// Who has signed an index.
+/// The key that has signed an index.
 #[derive(Debug, Serialize, JsonSchema)]
 pub(crate) struct MatrixVerifyView {
     pub file: String,
@@ -146,11 +146,11 @@ pub(crate) struct MatrixLintView {
 #[derive(Debug, Serialize, JsonSchema)]
 pub(crate) struct MistakeView {
     pub file: String,
-    /// From 1, where it is known.
+    /// The number of the line, from 1; null if the line is unknown.
     pub line: Option<u64>,
-    /// The version or the driver; empty for the top.
+    /// The version or the driver with the mistake; empty if the mistake is at the top level.
     pub at: String,
-    /// The field there; empty where it is about the whole.
+    /// The field with the mistake; empty if the mistake is not in a single field.
     pub field: String,
     pub problem: String,
 }
@@ -165,7 +165,7 @@ pub(crate) struct ImageListView {
     pub driver: DriverName,
     pub version: DriverVersion,
     pub images: Vec<String>,
-    /// Those whose registry was shut down.
+    /// The images whose registry was shut down.
     pub unavailable: Vec<String>,
 }
 
@@ -177,18 +177,18 @@ impl View for ImageListView {
     }
 }
 
-/// A chart against the driver's own manifests.
+/// The comparison of a chart with the driver's own manifests.
 #[derive(Debug, Serialize, JsonSchema)]
 pub(crate) struct ChartComparisonView {
     pub driver: DriverName,
     pub version: DriverVersion,
     pub differences: Vec<DifferenceView>,
-    /// Listed deviations that are not there.
+    /// The deviations that the chart lists and that do not exist.
     #[schemars(with = "Vec<Map<String, Value>>")]
     pub stale: Vec<Deviation>,
 }
 
-/// A place where they differ.
+/// A difference between the chart and the driver's own manifests.
 #[derive(Debug, Serialize, JsonSchema)]
 pub(crate) struct DifferenceView {
     #[schemars(with = "Map<String, Value>")]
@@ -198,9 +198,9 @@ pub(crate) struct DifferenceView {
     pub kind: Kind,
     pub original: Option<Value>,
     pub rendered: Option<Value>,
-    /// Whether a deviation intends it.
+    /// Whether the chart lists the difference as a deviation.
     pub intended: bool,
-    /// Why it is intended.
+    /// Why the difference is intended.
     pub reason: Option<String>,
 }
 

@@ -6,24 +6,24 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use schemars::JsonSchema;
 use serde::Serialize;
 
-/// The credentials of the connections.
+/// The state of the credentials of all connections.
 #[derive(Debug, Serialize, JsonSchema)]
 pub(crate) struct SecretsView {
     pub secrets: Vec<SecretView>,
 }
 
-/// The credentials of a connection, without them.
+/// The state of the credentials of a connection. The credentials themselves are not included.
 #[derive(Debug, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct SecretView {
     pub connection: String,
-    /// The Secret.
+    /// The Secret with the credentials.
     pub secret: String,
-    /// The account; null where the operator has not read it yet.
+    /// The user name of the account; null if the operator has not read the Secret yet.
     pub user: Option<String>,
     /// `accepted`, `refused`, `unanswered` or `not tried`.
     pub state: Option<String>,
-    /// Why it was refused.
+    /// Why the vCenter refused the credentials.
     pub reason: Option<String>,
     pub last_tried: Option<Time>,
 }

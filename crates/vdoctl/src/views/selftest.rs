@@ -7,44 +7,44 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use vdo_core::volumes::Finding;
 
-/// What a selftest has made, step by step.
+/// The result of a selftest, with its steps.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct SelftestView {
-    /// Failed where a step has failed, or the test was interrupted.
+    /// `failed` if a step failed or the test was interrupted.
     pub result: Outcome,
-    /// Whether it was stopped by a signal.
+    /// Whether a signal stopped the test.
     pub interrupted: bool,
     /// The namespace of the test.
     pub namespace: String,
-    /// The StorageClass.
+    /// The StorageClass of the volumes.
     pub storage_class: String,
-    /// The access mode.
+    /// The access mode of the volumes.
     pub access_mode: String,
     /// The image of the pods.
     pub image: String,
-    /// How long it took, in milliseconds.
+    /// The duration of the test in milliseconds.
     pub milliseconds: u64,
     /// The steps.
     pub steps: Vec<StepView>,
 }
 
-/// A step.
+/// A step of the test.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct StepView {
     /// The step.
     pub step: Step,
-    /// The zone; empty without --zones.
+    /// The zone; absent without --zones.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub zone: String,
-    /// What became of it.
+    /// The result of the step.
     pub result: Outcome,
-    /// How long it took, in milliseconds.
+    /// The duration of the step in milliseconds.
     pub milliseconds: u64,
-    /// What was seen, or why it failed or was skipped.
+    /// What the step found, or why the step failed or was skipped.
     pub message: String,
-    /// Why it failed, as `vdoctl doctor volumes` finds it.
+    /// The causes of a failure, as `vdoctl doctor volumes` finds the causes.
     pub findings: Vec<Finding>,
 }
 

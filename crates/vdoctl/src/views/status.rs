@@ -16,7 +16,7 @@ use vdo_api::api::{
 };
 use vdo_core::windows::{Standing, standing};
 
-/// What runs, what is wrong, what to do next.
+/// The state of VDO in a cluster, with the problems and the next steps.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct StatusView {
@@ -24,21 +24,21 @@ pub(crate) struct StatusView {
     pub deployed: bool,
     pub cluster: ClusterView,
     pub client: ClientView,
-    /// The operator's Deployment, where there is one.
+    /// The operator's Deployment; null if there is none or the user may not read it.
     pub operator: Option<OperatorView>,
-    /// Whether that Deployment may be seen.
+    /// Whether the user may read the operator's Deployment.
     #[serde(default = "yes")]
     pub operator_visible: bool,
-    /// The VDOConfig, where there is one.
+    /// The VDOConfig; null if there is none.
     pub config: Option<ConfigView>,
     pub vcenters: Vec<VcenterView>,
     pub drivers: Vec<DriverView>,
-    /// What is wrong, worst first, each thing once.
+    /// The problems, the worst first, each only once.
     pub problems: Vec<ProblemView>,
     pub judgement: Option<JudgementView>,
-    /// Whether the drivers fit the next Kubernetes minor, where the operator knows it.
+    /// Whether the drivers fit the next Kubernetes minor; null if this is unknown.
     pub upgradeable: Option<UpgradeableView>,
-    /// The newer versions that fit and are not installed, where there are some.
+    /// The newer versions that fit and are not installed; null if there are none.
     pub upgrade_available: Option<AvailableView>,
     /// Whether the API server knows the kinds of VDO.
     #[serde(default)]
@@ -46,7 +46,7 @@ pub(crate) struct StatusView {
     /// What comes next, one sentence or command for each line of the screen.
     #[serde(default)]
     pub next: Vec<String>,
-    /// What the operator has repaired last.
+    /// The drift that the operator repaired last.
     #[serde(default)]
     pub last_drift: Option<DriftStatus>,
 }
@@ -65,11 +65,11 @@ pub(crate) struct ClusterView {
     pub server: String,
     /// The version of the API server.
     pub version: String,
-    /// How many nodes there are, where they may be listed.
+    /// The number of nodes; null if the user may not list the nodes.
     pub nodes: Option<i64>,
 }
 
-/// The vdoctl that has looked.
+/// The vdoctl that made this document.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub(crate) struct ClientView {
     pub version: String,
@@ -80,11 +80,11 @@ pub(crate) struct ClientView {
 #[serde(rename_all = "camelCase")]
 pub(crate) struct OperatorView {
     pub version: String,
-    /// The program that installed it, where one did.
+    /// The program that installed the operator; absent if the operator was installed without such a program.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub installed_by: Option<InstallerView>,
     pub ready: bool,
-    /// Why it is not ready.
+    /// Why the operator is not ready.
     pub message: Option<String>,
 }
 
@@ -94,47 +94,47 @@ pub(crate) struct OperatorView {
 pub(crate) struct ConfigView {
     /// Namespace and name.
     pub name: String,
-    /// Whether the status speaks of the newest specification.
+    /// Whether the status is about the newest specification.
     pub current: bool,
-    /// Whether it is being deleted.
+    /// Whether the VDOConfig is being deleted.
     pub deleting: bool,
     /// The drivers that an upgrade pins until they are healthy, with the versions.
     pub upgrade_pins: BTreeMap<String, String>,
-    /// The drivers that a person keeps at a revision.
+    /// The drivers that a user keeps at a revision.
     pub kept: Vec<KeptView>,
-    /// That it is being deleted and nothing can finish that.
+    /// The problem and its remedy, if the VDOConfig is being deleted and nothing can complete the deletion.
     pub stuck: Option<StuckView>,
-    /// That no operator keeps the status up to date.
+    /// The problem and its remedy, if no operator keeps the status up to date.
     pub silence: Option<SilenceView>,
     /// When the operator confirmed the status last.
     pub last_confirmed: Option<Time>,
     pub health: Option<Health>,
     /// The status of the condition Ready.
     pub ready: String,
-    /// Its reason.
+    /// The reason of the condition Ready.
     pub reason: Option<String>,
-    /// Its message.
+    /// The message of the condition Ready.
     pub message: Option<String>,
-    /// Since when it is so.
+    /// Since when the condition Ready has this status.
     pub since: Option<Time>,
-    /// The matrix that the operator decides with.
+    /// The matrix that the operator uses.
     pub matrix: Option<MatrixStatus>,
     pub nodes: Option<NodesStatus>,
     pub next_attempt: Option<NextAttempt>,
-    /// How the maintenance windows are, where there are any.
+    /// The maintenance window that is open, or the next one; null if there are no windows.
     pub maintenance_window: Option<WindowView>,
 }
 
 /// The maintenance window that is open, or the next one.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub(crate) struct WindowView {
-    /// Whether one is open; null where the windows cannot be used.
+    /// Whether a window is open; null if the windows cannot be used.
     pub open: Option<bool>,
-    /// Which one, by its schedule and its time zone.
+    /// The schedule and the time zone of the open window, or of the next window.
     pub window: Option<String>,
-    /// When the next one opens, where none is open.
+    /// When the next window opens; null if a window is open.
     pub opens: Option<Timestamp>,
-    /// Until when one is open.
+    /// When the open window closes; null if no window is open.
     pub until: Option<Timestamp>,
     /// Why the windows cannot be used.
     pub error: Option<String>,
@@ -173,17 +173,17 @@ pub(crate) struct KeptView {
     pub revision: String,
 }
 
-/// What is the case, and what to do.
+/// A problem, and what to do.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub(crate) struct StuckView {
     pub message: String,
     pub remedy: String,
 }
 
-/// That no operator keeps the status up to date, and what to do.
+/// Why no operator keeps the status up to date, and what to do.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub(crate) struct SilenceView {
-    /// Since when, where that is known.
+    /// Since when no operator keeps the status up to date; null if this is unknown.
     pub since: Option<Timestamp>,
     pub message: String,
     pub remedy: String,
@@ -192,23 +192,23 @@ pub(crate) struct SilenceView {
 /// A vSphere connection.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub(crate) struct VcenterView {
-    /// The name of the object.
+    /// The name of the connection.
     pub connection: String,
     /// The address of the vCenter.
     pub server: String,
     pub version: Option<String>,
     pub build: Option<String>,
-    /// The account.
+    /// The user name of the account.
     pub user: Option<String>,
     /// The status of the condition Ready.
     pub ready: String,
-    /// Its reason.
+    /// The reason of the condition Ready.
     pub reason: Option<String>,
-    /// Its message.
+    /// The message of the condition Ready.
     pub message: Option<String>,
-    /// Since when it is so.
+    /// Since when the condition Ready has this status.
     pub since: Option<Time>,
-    /// When the operator looked last.
+    /// When the operator checked the vCenter last.
     pub checked: Option<Time>,
 }
 
@@ -222,59 +222,59 @@ pub(crate) struct DriverView {
     pub running: Option<String>,
     /// The newest version that fits.
     pub newest: String,
-    /// Why the desired version.
+    /// Why this version is desired.
     pub because: String,
-    /// The ready pods of all, as `2/5`.
+    /// The number of ready pods and the number of all pods, for example `2/5`.
     pub pods: String,
-    /// The pods at the newest revision, while they are being replaced.
+    /// The number of pods at the newest revision and the number of desired pods, while pods are being replaced.
     pub updated: Option<String>,
     pub nodes: Option<DoneView>,
-    /// Whether it is ready: `True`, `False` or `Unknown`.
+    /// Whether the driver is ready: `True`, `False` or `Unknown`.
     pub ready: String,
     /// `healthy`, `progressing`, `degraded` or `unknown`.
     pub state: String,
     pub message: String,
-    /// How many objects it has.
+    /// The number of objects of the driver.
     pub objects: i64,
-    /// The digest of its chart.
+    /// The digest of the chart of the driver.
     pub chart: String,
 }
 
-/// The nodes on which a driver has done its work, of all.
+/// The number of nodes on which a driver has done its work, and the number of all nodes.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub(crate) struct DoneView {
     pub ready: i64,
     pub total: i64,
 }
 
-/// Something that is not as it should be.
+/// A problem, an unknown state, work in progress, or a remark.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub(crate) struct ProblemView {
     /// The type of the condition.
     pub condition: String,
     pub reason: String,
-    /// The reason of what it follows from, which is its own where it follows from nothing else.
+    /// The reason of the problem that causes this problem; the own reason if no other problem causes this problem.
     #[serde(default)]
     pub cause: String,
-    /// The command that removes the cause, or leads to it.
+    /// The command that removes the cause, or that shows more about the cause.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub command: Option<String>,
-    /// Whether it is only not finished yet.
+    /// Whether the operator is still working on it.
     pub progress: bool,
-    /// Whether it is known.
+    /// Whether the state is known.
     pub known: bool,
-    /// Whether something has to be done.
+    /// Whether the problem has to be fixed.
     pub fault: bool,
     pub message: String,
 }
 
-/// What comes of waiting.
+/// Whether the installation is ready, and whether waiting is enough.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub(crate) struct JudgementView {
-    /// `ready`, `progressing`, or `person` where nothing goes on before a person acts.
+    /// `ready`, `progressing`, or `person` if the operator can continue only after a person has acted.
     pub state: String,
     pub message: String,
-    /// What helps; absent where it is ready.
+    /// What to do; absent if the installation is ready.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub remedy: Option<String>,
 }

@@ -12,11 +12,11 @@ use vdo_api::api::Health;
 /// The status of several clusters.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub(crate) struct StatusListView {
-    /// One for each cluster, problems first.
+    /// An entry for each cluster, problems first.
     pub items: Vec<ClusterStatusView>,
 }
 
-/// The status of one of several clusters, or why there is none.
+/// The status of one of several clusters, or the error.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct ClusterStatusView {
@@ -26,9 +26,9 @@ pub(crate) struct ClusterStatusView {
     pub other_contexts: Vec<String>,
     /// The exit code of `vdoctl status` for this cluster alone.
     pub exit: u8,
-    /// The status, as of `vdoctl status` for this cluster alone.
+    /// The document of `vdoctl status` for this cluster alone; null if there is an error.
     pub status: Option<StatusView>,
-    /// Why there is none.
+    /// Why there is no status; null if there is a status.
     pub error: Option<ErrorView>,
 }
 

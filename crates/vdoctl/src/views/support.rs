@@ -7,23 +7,23 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
-/// A support bundle: its `bundle.json`.
+/// The file `bundle.json` of a support bundle.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, rename_all = "camelCase")]
 pub(crate) struct SupportBundleView {
-    /// The version of the layout.
+    /// The version of the layout of the bundle.
     pub schema: u64,
     /// The version of the vdoctl that made it.
     pub vdoctl: String,
     pub taken: Option<Timestamp>,
     pub cluster: BundleClusterView,
-    /// Of the operator.
+    /// The namespace of the operator.
     pub namespace: String,
     /// The exit code of each verb.
     pub exits: BTreeMap<String, u8>,
-    /// What could not be collected, and why.
+    /// The parts that could not be collected, each with the reason.
     pub missing: Vec<String>,
-    /// What had no room.
+    /// The parts that were left out because of the size limit.
     pub left_out: Vec<String>,
 }
 

@@ -15,7 +15,7 @@ pub(crate) struct UsersPlanView(pub ChangedUsersView);
 /// The changes of accounts.
 #[derive(Debug, Serialize, JsonSchema)]
 pub(crate) struct ChangedUsersView {
-    /// Whether they were made.
+    /// Whether the changes were made.
     pub changed: bool,
     pub accounts: Vec<ChangedUserView>,
 }
@@ -27,33 +27,33 @@ pub(crate) struct ChangedUserView {
     pub steps: Vec<Step>,
     /// What happens in the cluster afterwards.
     pub then: Vec<String>,
-    /// The new password, where it was asked for.
+    /// The new password, if `--show-once` was given.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub password: Option<String>,
 }
 
-/// The accounts and roles that vdoctl made in a vCenter.
+/// The accounts and roles that vdoctl created in a vCenter.
 #[derive(Debug, Serialize, JsonSchema)]
 pub(crate) struct ListedUsersView {
     pub accounts: Vec<ListedUserView>,
     pub roles: Vec<ListedRoleView>,
 }
 
-/// An account that vdoctl made.
+/// An account that vdoctl created.
 #[derive(Debug, Serialize, JsonSchema)]
 pub(crate) struct ListedUserView {
     pub user: String,
     pub drivers: BTreeSet<String>,
     /// The UID of the cluster's kube-system namespace.
     pub cluster: String,
-    /// The instance UUID of the vCenter that it was made for.
+    /// The instance UUID of the vCenter for which the account was created.
     pub vcenter: String,
     pub permissions: usize,
     pub locked: bool,
     pub disabled: bool,
 }
 
-/// A role that vdoctl made.
+/// A role that vdoctl created.
 #[derive(Debug, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct ListedRoleView {
@@ -62,23 +62,23 @@ pub(crate) struct ListedRoleView {
     pub used_by: BTreeSet<String>,
 }
 
-/// The accounts: what was done, or what is there.
+/// The accounts: the changes that were made, or the list of the accounts.
 #[derive(Debug, Serialize, JsonSchema)]
 #[serde(untagged)]
 pub(crate) enum UsersView {
-    /// What was done.
+    /// The changes that were made.
     Changed(ChangedUsersView),
-    /// What is there.
+    /// The list of the accounts and roles.
     Listed(ListedUsersView),
 }
 
-/// What accounts lack and have beyond their needs.
+/// The missing and the surplus privileges of all accounts.
 #[derive(Debug, Serialize, JsonSchema)]
 pub(crate) struct UsersReviewView {
     pub accounts: Vec<ReviewedUserView>,
 }
 
-/// What an account lacks and has beyond its needs.
+/// The missing and the surplus privileges of an account.
 #[derive(Debug, Serialize, JsonSchema)]
 pub(crate) struct ReviewedUserView {
     #[serde(flatten)]

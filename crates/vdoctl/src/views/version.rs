@@ -7,29 +7,29 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use vdo_api::types::DriverVersion;
 
-/// What this build is and knows.
+/// The versions of vdoctl, the operator, the matrix and the drivers.
 #[derive(Debug, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct VersionView {
-    /// Of vdoctl.
+    /// The version of vdoctl.
     pub version: String,
-    /// The operator of the cluster, where it was found.
+    /// The operator of the cluster; null if no operator was found.
     pub operator: Option<OperatorVersionView>,
     /// The matrix of this vdoctl.
     pub matrix: OwnMatrixView,
-    /// The matrix of the operator, where that is another one.
+    /// The matrix of the operator, if the operator uses another matrix than this vdoctl.
     pub matrix_in_use: Option<MatrixView>,
     pub drivers: Vec<KnownDriverView>,
 }
 
-/// The program that installed the operator and keeps its objects as they are.
+/// The program that installed the operator and manages its objects.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub(crate) struct InstallerView {
     /// `Release` of Helm, `ClusterServiceVersion` or `ClusterExtension` of OLM.
     pub kind: String,
     /// The name of that object.
     pub name: String,
-    /// The Subscription of OLM, where it may be seen.
+    /// The Subscription of OLM; absent if the user may not read it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub subscription: Option<String>,
     /// The channel of the Subscription.
@@ -37,26 +37,26 @@ pub(crate) struct InstallerView {
     pub channel: Option<String>,
 }
 
-/// The operator, beside this vdoctl.
+/// The operator, compared with this vdoctl.
 #[derive(Debug, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct OperatorVersionView {
     pub version: String,
-    /// The program that installed it, where one did.
+    /// The program that installed the operator; absent if the operator was installed without such a program.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub installed_by: Option<InstallerView>,
-    /// What to do about it where it is of another version.
+    /// What to do if the operator has another version than vdoctl; null if the versions are equal.
     pub skew: Option<String>,
 }
 
-/// What a matrix knows of a driver.
+/// The versions of a driver in the matrix of this vdoctl.
 #[derive(Debug, Serialize, JsonSchema)]
 pub(crate) struct KnownDriverView {
     pub name: String,
     pub versions: Vec<DriverVersion>,
-    /// The versions of Kubernetes that these support together.
+    /// The range of the Kubernetes versions that these versions support together.
     pub kubernetes: String,
-    /// The versions of vCenter that these support together.
+    /// The range of the vCenter versions that these versions support together.
     pub vsphere: String,
 }
 

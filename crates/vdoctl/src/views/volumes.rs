@@ -6,37 +6,37 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use vdo_core::volumes::Finding;
 
-/// What is wrong with volumes, and what was read to find out.
+/// The problems of volumes, and the objects that were read.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, rename_all = "camelCase")]
 pub(crate) struct VolumesView {
-    /// What was found, faults first.
+    /// The findings, faults first.
     pub findings: Vec<Finding>,
-    /// How many findings something has to be done about.
+    /// The number of findings that have to be fixed.
     pub faults: usize,
     /// How many objects of each kind were read.
     pub read: Vec<ReadView>,
-    /// What could not be read, so that nothing is said about it.
+    /// The kinds of objects and the vCenters that could not be read. Their problems are unknown.
     pub not_read: Vec<NotReadView>,
 }
 
-/// The objects of a kind.
+/// The number of objects of a kind.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub(crate) struct ReadView {
     /// The kind.
     pub kind: String,
-    /// How many there are.
+    /// The number of objects.
     pub count: usize,
 }
 
 /// A kind of objects, or a vCenter, that could not be read.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub(crate) struct NotReadView {
-    /// What it is.
+    /// The kind of objects, or the vCenter.
     pub what: String,
-    /// Why.
+    /// Why they could not be read.
     pub message: String,
-    /// What to do; empty where nothing has to be done.
+    /// What to do; empty if there is nothing to do.
     pub remedy: String,
 }
 

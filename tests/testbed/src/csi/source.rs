@@ -6,7 +6,7 @@ use std::path::Path;
 
 use anyhow::{Context, Result, ensure};
 
-use crate::parts::Part;
+use crate::upstream_programs::Part;
 
 /// What the programs are made of.
 const FOLDERS: [&str; 2] = ["cmd", "pkg"];
