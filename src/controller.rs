@@ -348,7 +348,11 @@ fn log_errors<K: kube::Resource<DynamicType = ()>, T>(
         if let Err(controller::Error::QueueError(error)) = done
             && let Some(error) = ClusterError::of_watch(&K::api_version(&()), &id, error)
         {
-            tracing::warn!(error = %vdo_api::api::chain(&error), "{} objects cannot be watched, and nothing is done until they can", K::kind(&()));
+            tracing::warn!(
+                error = %vdo_api::api::chain(&error),
+                "{} objects cannot be watched; the operator does nothing until it can watch these objects",
+                K::kind(&())
+            );
         }
         std::future::ready(())
     }
@@ -370,7 +374,7 @@ impl Context {
 }
 
 /// The time, at the edge where it enters.
-#[expect(clippy::disallowed_methods, reason = "the clock enters the operator here")]
+#[expect(clippy::disallowed_methods, reason = "this is the place where the controllers read the clock")]
 fn now() -> Timestamp {
     Timestamp::now()
 }

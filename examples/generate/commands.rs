@@ -14,7 +14,8 @@ pub(crate) fn file() -> Result<(String, String), Failure> {
         "# vdoctl: every verb\n\n\
          Generated from crates/vdoctl/src/args by `make generate`. Do not edit. `vdoctl VERB --help` prints the same text. [cli.md](../cli.md) shows \
          the output of the verbs and describes how to use the verbs together.\n\n\
-         If a table names an environment variable for a flag, you can set the value in the variable. The flag has precedence over the variable.\n\n",
+         If a table names an environment variable for a flag, you can set the variable instead of the flag. If both are set, vdoctl uses the \
+         flag.\n\n",
     );
     list(&command, &mut text)?;
     text.push_str("\n## Global options\n\nEvery verb accepts these options.\n\n");

@@ -69,13 +69,13 @@ fn introduction(results: &Results, version: &str) -> String {
     format!(
         "# Conformance\n\n\
          Generated from {RESULTS} and examples/generate/conformance/reasons.rs by `make generate`. Do not edit.\n\n\
-         [csi-sanity](https://github.com/kubernetes-csi/csi-test) {version} of kubernetes-csi sends a CSI driver the requests that the CSI specification allows, and many requests that it forbids. \
-         `make conformance` runs csi-sanity in half a minute. The driver is upstream's version {}, the newest version that can be built from its Go module, as the operator installs it.\n\n\
+         [csi-sanity](https://github.com/kubernetes-csi/csi-test) {version} of kubernetes-csi sends a CSI driver the requests that the CSI specification allows, and many requests that the specification forbids. \
+         `make conformance` runs csi-sanity in half a minute. The driver is upstream's version {}, which is the newest version that can be built from its Go module. The operator installs the driver.\n\n\
          - The controller runs as in the operator's Deployment: with the same arguments, the same service account, and the `csi-vsphere.conf` that the operator wrote, with tag categories.\n\
-         - The node service runs as in a pod of the operator's DaemonSet, on a machine without disks. Everything before the first mount is real.\n\
+         - The node service runs as in a pod of the operator's DaemonSet, on a machine without disks. All steps before the first mount are real.\n\
          - In the vCenter the driver uses the account that `vdoctl users create` made. The simulated vCenter enforces privileges.\n\n\
-         Neither the API server nor the vCenter forbade a request of the driver, and no login failed; otherwise the test fails. The test also fails if the result of a case differs from this page, \
-         or if a case that does not pass has no reason.\n\n\
+         The test fails if the API server or the vCenter forbids a request of the driver, or if a login fails. The test also fails if the result of a case differs from this page, \
+         or if this page has no reason for a case that does not pass.\n\n\
          | passed | failed | skipped | switched off |\n|---|---|---|---|\n| {} | {} | {} | {} |\n\n\
          In a failed case the answer of upstream's driver differs from the answer that csi-sanity expects. The installation causes none of the failed cases.\n",
         results.driver,
@@ -114,14 +114,14 @@ fn every_case(text: &mut String, results: &Results) -> Result<(), Failure> {
 }
 
 const WITHOUT_NODES: &str = "\n## Kubernetes' own end-to-end tests\n\n\
-We do not run the end-to-end tests of Kubernetes 1.34 (`k8s.io/kubernetes/test/e2e`). We searched them by their names and by the pods that they create: every test of these drivers needs a kubelet.\n\n\
-| part | without a kubelet | why |\n|---|---|---|\n\
+We do not run the end-to-end tests of Kubernetes 1.34 (`k8s.io/kubernetes/test/e2e`). We searched these tests by name and by the pods that they create: every test that uses the CPI or the CSI driver needs a kubelet.\n\n\
+| part | tests that run without a kubelet | why |\n|---|---|---|\n\
 | storage, for the driver that a file of `-storage.testdriver` describes (`test/e2e/storage/testsuites`) | none | In each case that creates a volume, a pod writes to the volume, reads it, or reports its size, \
-file system, owner or mode. These actions need mounts. `volume-expand` has a pod in every case. `capacity` needs capacities, which the driver does not report. `volumeLimits` reads CSINodes, which the test bed writes here. |\n\
+file system, owner or mode. These actions need mounts. `volume-expand` has a pod in every case. `capacity` needs capacities, which the driver does not report. `volumeLimits` reads CSINodes, but here the test bed itself writes the CSINodes. |\n\
 | storage, the lifecycles of StorageClasses, CSIDrivers, CSINodes, VolumeAttachments, CSIStorageCapacities, PersistentVolumes and claims (`[Conformance]`) | all | These tests call only the API server, with a driver that does \
-not exist. Here they would only test upstream's kube-apiserver. |\n\
+not exist. In our test bed they would only test upstream's kube-apiserver. |\n\
 | storage, other cases (`csimock`, local and in-tree volumes, `subpath`, `emptyDir`) | none | These tests use other drivers, and pods that run. |\n\
-| cloud provider (`test/e2e/cloud`) | none | All tests but one are for GCE. The remaining test deletes a machine with the code of the cloud provider, and the code for vSphere has no such call. |\n\n\
+| cloud provider (`test/e2e/cloud`) | none | All tests except one are for GCE. The remaining test calls the cloud provider's code to delete a machine, and the code for vSphere has no such function. |\n\n\
 In a cluster with real nodes, `vdoctl selftest` creates a volume and a pod that writes to the volume. The command then expands the volume, takes a snapshot, restores the snapshot, and moves the pod ([selftest.md](selftest.md)).\n\n\
-Without real nodes, no test here shows that the node plugin formats, mounts, expands and unmounts a disk, how the kubelet uses the plugin's answers, or that the registrar registers the plugin. \
+Without real nodes, our tests do not show that the node plugin formats, mounts, expands and unmounts a disk. They also do not show how the kubelet uses the plugin's answers, or that the registrar registers the plugin. \
 [testing.md](testing.md#what-is-not-proven-here) lists everything that is not proven.\n";

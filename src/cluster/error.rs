@@ -187,10 +187,16 @@ impl Remedy for ClusterError {
                 )
                 .into(),
             ),
-            Self::Conflict { id, .. } => {
-                Some(format!("Remove them there, or delete the object to have it recreated: {}.", id.deletion()).into())
+            Self::Conflict { id, .. } => Some(
+                format!(
+                    "Remove these fields from the configuration of that manager, or delete the object to have it recreated: {}.",
+                    id.deletion()
+                )
+                .into(),
+            ),
+            Self::NotOurs { .. } => {
+                Some("Remove the object from the configuration of that manager, so that the operator may write the object.".into())
             }
-            Self::NotOurs { .. } => Some("Remove the object there, so that the operator may write it.".into()),
             Self::NotServed { .. } => Some("Choose a driver version that fits this Kubernetes.".into()),
             Self::Denied { id, source } | Self::PodDenied { workload: id, source } => Some(of_admission(id, &source.message).into()),
             Self::Immutable { id, .. } => Some(of_immutable(id)),

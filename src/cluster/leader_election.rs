@@ -185,7 +185,9 @@ impl Election {
                 }
             };
             if leading && !self.fence.is_open() {
-                tracing::warn!("the Lease is lost or has run out; nothing is written until it is held again");
+                tracing::warn!(
+                    "this operator has lost the Lease, or the Lease has expired; the operator writes nothing until it holds the Lease again"
+                );
             }
             leading = self.fence.is_open();
             on(standing);
@@ -212,7 +214,7 @@ impl Election {
     fn missed(&mut self) -> Standing {
         (self.taken, self.unanswered, self.late) = (None, None, true);
         tracing::warn!(
-            "the API server is too slow: it confirmed the write to the Lease too late, so this operator does not lead and lets another one try first"
+            "the API server confirmed the write to the Lease too late, so this operator does not lead and lets another operator try first"
         );
         Standing::Leaderless
     }

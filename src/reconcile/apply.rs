@@ -174,7 +174,7 @@ async fn set_finalizer(config: &VDOConfig, writer: &Writer) -> Result<(), Cluste
     });
     #[expect(
         clippy::expect_used,
-        reason = "the literal above has a kind, and a VDOConfig of the API server a name"
+        reason = "the literal above has a kind, and a VDOConfig from the API server always has a name"
     )]
     let wanted = Object::new(wanted).expect("a VDOConfig");
     writer.apply(&wanted, true).await?;

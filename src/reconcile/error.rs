@@ -20,7 +20,7 @@ pub enum ReconcileError {
         namespace: String,
     },
     /// A name in the specification leads nowhere.
-    #[error("{field} names vSphere connection {name}, which does not exist; there are: {known}")]
+    #[error("{field} names vSphere connection {name}, which does not exist; the existing connections are: {known}")]
     ConnectionNotFound {
         /// Where the name stands.
         field: String,
@@ -59,7 +59,7 @@ pub enum ReconcileError {
         source: Option<ClusterError>,
     },
     /// The Secret is in a namespace from which none is read.
-    #[error("vSphere connection {connection} names Secret {secret}, and Secrets are read in namespace {namespace} and in kube-system only")]
+    #[error("vSphere connection {connection} names Secret {secret}, but Secrets are read only in namespaces {namespace} and kube-system")]
     SecretElsewhere {
         /// The connection.
         connection: String,
@@ -70,8 +70,8 @@ pub enum ReconcileError {
     },
     /// The Secret is for other servers.
     #[error(
-        "vSphere connection {connection} uses {server}, and Secret {secret} may be sent to {servers:?} only, \
-         as its annotation vdo.vmware.com/servers says"
+        "vSphere connection {connection} uses {server}, but the annotation vdo.vmware.com/servers of Secret {secret} \
+         allows its credentials only for {servers:?}"
     )]
     ServerNotNamed {
         /// The connection.
@@ -114,7 +114,9 @@ pub enum ReconcileError {
         key: &'static str,
     },
     /// The certificate authorities cannot be read.
-    #[error("vSphere connection {connection} takes its certificate authorities from key {key} of {place}, where there are none")]
+    #[error(
+        "vSphere connection {connection} takes its certificate authorities from key {key} of {place}, but this key is missing or is not text"
+    )]
     CaBundle {
         /// The connection.
         connection: String,
@@ -162,7 +164,7 @@ pub enum ReconcileError {
         message: String,
     },
     /// kube-system cannot be seen.
-    #[error("namespace kube-system cannot be seen, and its UID is the identity of the cluster")]
+    #[error("the operator cannot read namespace kube-system, and the UID of this namespace is the identity of the cluster")]
     NoClusterId,
     /// The matrix has nothing that fits.
     #[error(transparent)]
@@ -232,14 +234,14 @@ pub enum ReconcileError {
 impl Remedy for ReconcileError {
     fn remedy(&self) -> Option<Cow<'static, str>> {
         let own = match self {
-            Self::NoConnections { .. } => "Create a VsphereCloudConfig there.",
+            Self::NoConnections { .. } => "Create a VsphereCloudConfig in this namespace.",
             Self::ConnectionNotFound { .. } => "Correct the name, or create that VsphereCloudConfig.",
             Self::SecretNotFound { source, .. } => {
                 let own = "Create it with type kubernetes.io/basic-auth and the keys username and password.";
                 let more = source.as_ref().and_then(Remedy::remedy);
                 return Some(more.map_or(own.into(), |more| format!("{own} {more}").into()));
             }
-            Self::SecretElsewhere { .. } => "Create the Secret there.",
+            Self::SecretElsewhere { .. } => "Create the Secret in one of these two namespaces.",
             Self::ServerNotNamed { .. } => "Nothing was sent: correct the address, or add it to the annotation.",
             Self::SecretWrongType { .. } => "Recreate it with type kubernetes.io/basic-auth.",
             Self::SecretIncomplete { .. } => "Set this key.",
@@ -252,14 +254,14 @@ impl Remedy for ReconcileError {
                     .into(),
                 );
             }
-            Self::CaBundle { .. } => "Put PEM certificates there.",
-            Self::CaBundleContent { .. } => "Put PEM certificates there, and nothing else.",
+            Self::CaBundle { .. } => "Write PEM certificates into this key.",
+            Self::CaBundleContent { .. } => "Write PEM certificates into this key, and nothing else.",
             Self::ValuesNotFound { .. } => "Create the object with values as YAML, or remove it from the list.",
             Self::NoClusterId => "Give the operator the right to get this namespace.",
             Self::RevisionUnusable { .. } => {
                 "See vdoctl history, and name another revision with vdoctl rollback, or end the rollback with vdoctl rollback --lift."
             }
-            Self::NewerDefinition { .. } => "Run the operator that brought this version, or a newer one.",
+            Self::NewerDefinition { .. } => "Run the operator release that introduced this version of the objects, or a newer release.",
             // What is wrong says what to write; so does the status of a connection, and what tells a foreign driver.
             Self::InvalidSpec { .. } | Self::ConnectionNotReady { .. } | Self::ForeignDriver { .. } => return None,
             Self::NoFit(error) => return error.remedy(),

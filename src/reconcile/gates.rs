@@ -122,7 +122,8 @@ fn lacking_privileges(runs: &DriverRuns, connections: &[Connection], running: &B
         let workloads = run.objects.iter().filter(|d| d.object.pod_spec().is_some());
         let from = workloads.map(|d| d.wave).min()?;
         let message = format!(
-            "{driver} waits for privileges: the user of vSphere connection {} lacks some that it needs; its condition Authorized names them",
+            "{driver} waits for privileges: the user of vSphere connection {} lacks privileges; the condition Authorized of the \
+             connection names the missing privileges",
             lacking.name
         );
         let wait = Wait {

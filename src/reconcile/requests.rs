@@ -209,7 +209,7 @@ mod tests {
             (
                 json!({"storageProvider": {"vsphereCloudConfigs": ["c"]}}),
                 &["a", "b"],
-                "spec.storageProvider.vsphereCloudConfigs names vSphere connection c, which does not exist; there are: a, b",
+                "spec.storageProvider.vsphereCloudConfigs names vSphere connection c, which does not exist; the existing connections are: a, b",
             ),
             (
                 json!({"cloudProvider": {"version": "newest"}}),

@@ -31,7 +31,7 @@ impl TakenAway {
     #[must_use]
     pub fn message(&self) -> String {
         match self {
-            Self::FromVolumes(sentence) => format!("volumes depend on what this changes: {sentence}"),
+            Self::FromVolumes(sentence) => format!("volumes depend on settings that this change affects: {sentence}"),
             Self::FromDrivers(sentence) | Self::FromOthers(sentence) => sentence.clone(),
         }
     }
@@ -41,7 +41,7 @@ impl TakenAway {
     pub fn remedy(&self) -> &'static str {
         match self {
             Self::FromVolumes(_) => {
-                "Keep what the volumes depend on, or delete them first. With --ignore-checks the change is written, and the operator leaves the \
+                "Keep these settings, or delete the volumes first. With --ignore-checks the change is written, and the operator leaves the \
                  drivers as they are until its plan is approved with vdoctl approve."
             }
             Self::FromDrivers(_) => {
@@ -49,8 +49,8 @@ impl TakenAway {
                  change is written, and the operator leaves the drivers as they are until its plan is approved with vdoctl approve."
             }
             Self::FromOthers(_) => {
-                "Give that workload a copy of its own, under another name. With --ignore-checks the change is written, and the operator leaves the \
-                 drivers as they are until its plan is approved with vdoctl approve."
+                "Create a copy of the object under another name, and let that workload use the copy. With --ignore-checks the change is \
+                 written, and the operator leaves the drivers as they are until its plan is approved with vdoctl approve."
             }
         }
     }

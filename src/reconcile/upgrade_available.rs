@@ -18,7 +18,7 @@ pub(super) fn newer(choice: &Choice, runs: &DriverRuns) -> Option<Vec<NewVersion
             return Some(held);
         }
         let (version, stays, reason, why) = why(run, policy)?;
-        let message = format!("{} {version} is available, and {stays} stays: {why}", short(&run.name));
+        let message = format!("{} {version} is available, but {stays} stays installed: {why}", short(&run.name));
         Some(NewVersion { reason, message })
     };
     let mut all: Vec<NewVersion> = runs.iter().filter_map(of).collect();
@@ -34,9 +34,9 @@ fn held(choice: &Choice, run: &DriverRun) -> Option<NewVersion> {
     let Rejection::Held { waits } = &held.reason else { return None };
     let (name, stays) = (short(&run.name), &pick.version);
     let message = match held.version == pick.version {
-        true => format!("another chart of {name} {stays} is available, and the installed one stays: the update waits {waits}"),
+        true => format!("another chart of {name} {stays} is available, but the installed chart stays: the update waits {waits}"),
         false => format!(
-            "{name} {} is available, and {stays} stays: the upgrade waits {waits}; vdoctl upgrade apply --to {}={} does not wait",
+            "{name} {} is available, but {stays} stays installed: the upgrade waits {waits}; vdoctl upgrade apply --to {}={} does not wait",
             held.version,
             name.to_lowercase(),
             held.version
@@ -86,7 +86,7 @@ fn why(run: &DriverRun, policy: Policy) -> Option<Why<'_>> {
         (Some(_), UpdatePolicy::Frozen) => (Reason::MatrixExpired, "the matrix has expired; bring a newer one".to_owned()),
         (Some(newest), UpdatePolicy::Compatible | UpdatePolicy::Disabled) => {
             let by = match policy.by {
-                Some(map) => format!("auto-upgrade is disabled in ConfigMap {map}; remove it there"),
+                Some(map) => format!("auto-upgrade is disabled in ConfigMap {map}; remove this key from the ConfigMap"),
                 None => {
                     let name = if policy.policy == UpdatePolicy::Compatible {
                         "Compatible"
@@ -274,7 +274,7 @@ mod tests {
             (Case::new(Compatible).pick(|pick| pick.from = None), None),
             (Case::new(Latest), None),
         ] {
-            let expected = expected.map(|expected| expected.replacen(": ", ": CSI 3.7.4 is available, and 3.7.3 stays: ", 1));
+            let expected = expected.map(|expected| expected.replacen(": ", ": CSI 3.7.4 is available, but 3.7.3 stays installed: ", 1));
             assert_eq!(case.sentence(), expected);
         }
         let sentence = Case::upgrading()
@@ -282,7 +282,7 @@ mod tests {
             .sentence()
             .expect("a sentence");
         assert!(
-            sentence.starts_with("RightsMissing: CSI 3.7.4 is available, and 3.7.3 stays: ")
+            sentence.starts_with("RightsMissing: CSI 3.7.4 is available, but 3.7.3 stays installed: ")
                 && sentence.contains("vdoctl rights --missing --matrix"),
             "{sentence}"
         );

@@ -37,9 +37,9 @@ pub struct Args {
     pub log_format: LogFormat,
 
     /// The source of the compatibility matrix, instead of the built-in matrix: an index file, a folder with index.yaml, or an https://,
-    /// oci:// or configmap:// address. The charts are next to the index. The operator reads a file each time that it uses the matrix, a
-    /// ConfigMap when it changes, and any other address every --matrix-interval. An index that cannot be used never replaces the previous
-    /// index
+    /// oci:// or configmap:// address. The charts are next to the index. The operator reads a file each time that it uses the matrix,
+    /// ConfigMaps after each change of the ConfigMaps, and any other address once in each --matrix-interval. An unusable index never
+    /// replaces the previous index
     #[arg(long, env = "VDO_MATRIX", value_name = "SOURCE")]
     pub matrix: Option<String>,
 
@@ -47,8 +47,9 @@ pub struct Args {
     #[arg(long, env = "VDO_MATRIX_INTERVAL", default_value = "1h", value_parser = interval)]
     pub matrix_interval: Duration,
 
-    /// A folder with the credentials for the source of the matrix. Possible files: username and password, or bearerToken; tls.crt and
-    /// tls.key; ca.crt, which replaces the certificate authorities of this machine. The operator reads the folder before every request
+    /// A folder with the credentials for the source of the matrix. The names of the files are username and password, bearerToken, or
+    /// tls.crt and tls.key. A file ca.crt replaces the certificate authorities of this machine. The operator reads the folder before every
+    /// request
     #[arg(long, env = "VDO_MATRIX_CREDENTIALS", value_name = "FOLDER")]
     pub matrix_credentials: Option<PathBuf>,
 
@@ -65,8 +66,8 @@ pub struct Args {
     #[arg(long, env = "VDO_CONNECTION_INTERVAL", default_value = "10m", value_parser = interval)]
     pub connection_interval: Duration,
 
-    /// Whether the API server tries all changes in a dry run before the first change is made. Without the dry run, the API server can
-    /// refuse a change halfway, but an installation sends only half as many requests
+    /// Whether the API server tries all changes in a dry run before the first change is made. Without the dry run, an installation sends
+    /// only half as many requests, but the API server can refuse a change after other changes were made
     #[arg(long, env = "VDO_SERVER_DRY_RUN", value_name = "BOOL", default_value_t = true, action = clap::ArgAction::Set)]
     pub server_dry_run: bool,
 
@@ -74,8 +75,8 @@ pub struct Args {
     #[arg(long, env = "VDO_DELETION_PATIENCE", default_value = "5m", value_parser = interval)]
     pub deletion_patience: Duration,
 
-    /// The name of this operator in the leader election Lease, which no other operator may use at the same time. In a cluster, this is the
-    /// name of the pod; default: a generated name
+    /// The name of this operator in the leader election Lease. No other operator may use the same name at the same time. In a cluster, this
+    /// flag is set to the name of the pod; default: a generated name
     #[arg(long, env = "VDO_IDENTITY")]
     pub identity: Option<String>,
 

@@ -60,7 +60,7 @@ fn contexts_that_are_wrong_are_refused_before_any_cluster_is_asked() {
     let said = seen(vdoctl(&["status", "--all-contexts", "--kubeconfig", &none]));
     assert_eq!(
         said,
-        "exit 3\n--- stdout\n--- stderr\nerror: the kubeconfig has no contexts\n  Name another with --kubeconfig or KUBECONFIG.\n"
+        "exit 3\n--- stdout\n--- stderr\nerror: the kubeconfig has no contexts\n  Name another kubeconfig with --kubeconfig or KUBECONFIG.\n"
     );
 }
 

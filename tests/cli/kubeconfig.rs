@@ -32,7 +32,7 @@ fn kubeconfig_that_is_no_text_is_named() {
         let bad = file(&format!("bad{number}"), bytes);
         let expected = format!(
             "exit 5\n--- stdout\n--- stderr\nerror: kubeconfig {bad} is not UTF-8 text\n  \
-             Save it as UTF-8, or name another with --kubeconfig or KUBECONFIG.\n"
+             Save it as UTF-8, or name another kubeconfig with --kubeconfig or KUBECONFIG.\n"
         );
         assert_eq!(seen(status(&bad)), expected);
         assert_eq!(seen(status(&format!("{good}:{bad}"))), expected, "every file of the list is read");

@@ -125,7 +125,7 @@ fn foreign_driver_in_another_namespace_blocks_until_it_has_no_replicas() -> Resu
     OPERATOR.run(async |bed| {
         let (namespace, name) = ("kube-system", "vsphere-csi-controller");
         bed.apply(&csi_workload("Deployment", namespace, name)).await?;
-        until_installation_is_refused(bed, &["kube-system/vsphere-csi-controller", "in another place"]).await?;
+        until_installation_is_refused(bed, &["kube-system/vsphere-csi-controller", "that VDO does not use"]).await?;
         scale_to_zero(bed, namespace, name).await?;
         let config = bed.until_ready().await?;
         let clear = condition(&config, "NoForeignDriver");

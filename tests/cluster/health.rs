@@ -291,7 +291,7 @@ fn pod_network_that_is_not_ready_is_reported() -> Result<()> {
         let found = until_condition(bed, "NetworkReady", |c| says(c, "False", "NetworkNotReady")).await?;
         let said = found["message"].as_str().unwrap_or_default();
         ensure!(
-            said.contains("1 of 5 nodes: x-1; x-1 says KubeletNotReady: container runtime network not ready"),
+            said.contains("1 of 5 nodes: x-1; node x-1 reports KubeletNotReady: container runtime network not ready"),
             "{said}"
         );
         bed.delete("v1", "Node", "", "x-1").await?;

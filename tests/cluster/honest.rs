@@ -283,7 +283,11 @@ fn status_of_unknown_pin_has_one_cross() -> Result<()> {
         let shown = until_shown(
             bed,
             1,
-            &["(IncompatiblePin)", "follows from it: CSI 3.0.0", "vdoctl explain IncompatiblePin"],
+            &[
+                "(IncompatiblePin)",
+                "follows from this problem: CSI 3.0.0",
+                "vdoctl explain IncompatiblePin",
+            ],
         )
         .await?;
         ensure!(crosses(&shown) == 1, "{shown}");
@@ -325,7 +329,7 @@ fn liveness_of_operator_without_api_server_and_vcenter_holds() -> Result<()> {
         bed.vcenter.stop();
         proxy.hold(|_| true);
         proxy.judge(|_| Act::StopBefore);
-        logged(&bed.operator_log(), "the Lease is lost or has run out").await?;
+        logged(&bed.operator_log(), "this operator has lost the Lease").await?;
         let answer = bed.fetch("/healthz").await?;
         ensure!(answer.starts_with("HTTP/1.1 200"), "{answer}");
         proxy.resume();

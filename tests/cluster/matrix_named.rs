@@ -51,7 +51,7 @@ fn matrix_source_is_followed_at_once_and_config_maps_only_name_it() -> Result<()
         until("the source that is not followed to be named", PATIENCE, async || {
             let found = condition(&bed.get(VDO, "VDOConfig", NS, "vdo").await?, "MatrixFresh");
             let said = found["message"].as_str().unwrap_or_default();
-            let named = said.contains(&format!("ConfigMap {COMP} names the source {url}, which is ignored"))
+            let named = said.contains(&format!("ConfigMap {COMP} names the source {url}, but VDO ignores this source"))
                 && said.contains("vdoctl configure matrix");
             Ok(Probe::when(named && found["status"] == "True", found))
         })

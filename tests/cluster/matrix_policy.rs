@@ -33,7 +33,7 @@ async fn until_available(bed: &Bed, version: &str) -> Result<()> {
     ensure!(
         found["status"] == "True"
             && message.starts_with(&format!(
-                "CSI {version} is available, and 3.8.0 stays: spec.updatePolicy is Compatible"
+                "CSI {version} is available, but 3.8.0 stays installed: spec.updatePolicy is Compatible"
             )),
         "{found}"
     );

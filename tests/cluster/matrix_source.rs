@@ -222,7 +222,7 @@ fn operator_started_with_broken_matrix_keeps_what_runs() -> Result<()> {
             let found = condition(&config, "MatrixFresh");
             let kept = found["message"]
                 .as_str()
-                .is_some_and(|message| message.contains("nothing is chosen"));
+                .is_some_and(|message| message.contains("no version is selected"));
             Ok(if kept { Probe::Ready(found) } else { Probe::not_yet(found) })
         })
         .await?;

@@ -94,7 +94,7 @@ fn connection_naming_secret_of_another_namespace_is_refused_unread() -> Result<(
             connection["spec"]["credentialsNamespace"] = PAYMENTS.into();
             bed.apply(&connection).await?;
             let reported = until_reason(bed, name, "CredentialsFound", "SecretElsewhere").await?["message"].to_string();
-            for word in [&*format!("payments/{name}"), NS, "kube-system", "Create the Secret there"] {
+            for word in [&*format!("payments/{name}"), NS, "kube-system", "Create the Secret in one of these"] {
                 ensure!(reported.contains(word), "{reported} does not say {word}");
             }
             let status = bed.get(VDO, "VsphereCloudConfig", NS, name).await?["status"].clone();

@@ -155,7 +155,8 @@ fn patch_that_no_longer_applies_keeps_the_version_that_runs() -> Result<()> {
         let found = bed.until_reason("Ready", "PatchNotApplicable").await?;
         let message = found["message"].as_str().unwrap_or_default();
         let expected = format!(
-            "spec.patches[0] does not apply to Deployment {CSI}/{CONTROLLER}: jsonPatch[0]: the value at {pointer}/image is another one"
+            "spec.patches[0] does not apply to Deployment {CSI}/{CONTROLLER}: jsonPatch[0]: \
+             the value at {pointer}/image is not the value of the operation test"
         );
         ensure!(
             message.contains(&expected) && message.contains("kubectl edit vdoconfigs --namespace"),

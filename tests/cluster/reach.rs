@@ -300,7 +300,7 @@ fn users_and_groups_to_act_as_reach_the_api_server() -> Result<()> {
         )?
         .arrived()?;
         desk.run(&["status", "--as-group", "system:masters"], &[])?
-            .with(2, &["no user to act as", "--as"])?;
+            .with(2, &["no user to impersonate", "--as"])?;
         Ok(())
     })
 }

@@ -275,7 +275,7 @@ fn matrix_in_config_maps_of_a_tenant_is_not_followed() -> Result<()> {
             until("the source to be named as not followed", PATIENCE, async || {
                 let found = condition(&bed.get(VDO, "VDOConfig", NS, "vdo").await?, "MatrixFresh");
                 let said = found["message"].as_str().unwrap_or_default();
-                let named = said.contains(&format!("ConfigMap {map} names the source {PLACE}, which is ignored"));
+                let named = said.contains(&format!("ConfigMap {map} names the source {PLACE}, but VDO ignores this source"));
                 Ok(Probe::when(named, found))
             })
             .await?;

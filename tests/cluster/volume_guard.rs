@@ -13,7 +13,7 @@ use vdo_testbed::{Probe, until};
 const VDO: &str = "vdo.vmware.com/v1alpha1";
 const CSI: &str = "vmware-system-csi";
 /// How vdoctl begins.
-const DEPEND: &str = "volumes depend on what this changes";
+const DEPEND: &str = "volumes depend on settings that this change affects";
 /// Another name of the same vCenter.
 const OTHER: &str = "localhost";
 
@@ -83,7 +83,10 @@ fn volume_guard_holds_another_vcenter_until_approved_or_without_volumes() -> Res
         let (code, out, err) = bed.vdoctl(&["plan"])?;
         let shown = format!("{out}{err}");
         ensure!(code == 1 && shown.contains("not approved"), "{shown}");
-        ensure!(shown.contains("volumes depend on what this changes: it takes vCenter"), "{shown}");
+        ensure!(
+            shown.contains("volumes depend on settings that this change affects: it takes vCenter"),
+            "{shown}"
+        );
 
         // Taken back, nothing is asked and nothing was written.
         move_to(bed, &host).await?;
@@ -124,7 +127,7 @@ fn volume_guard_of_vdoctl_refuses_change_that_volumes_depend_on() -> Result<()> 
         let shown = format!("{out}{err}");
         ensure!(code == 4 && shown.contains("nothing was written"), "{code} {shown}");
         ensure!(
-            shown.contains("volumes depend on what this changes") && shown.contains("--ignore-checks"),
+            shown.contains("volumes depend on settings that this change affects") && shown.contains("--ignore-checks"),
             "{shown}"
         );
         let config = bed.get(VDO, "VDOConfig", NS, "vdo").await?;

@@ -35,7 +35,7 @@ async fn until_held(bed: &Bed, reason: &str, words: &str) -> Result<()> {
     let found = bed.until_reason("UpgradeAvailable", reason).await?;
     let message = found["message"].as_str().unwrap_or_default();
     ensure!(
-        message.starts_with("CSI 3.8.0 is available, and 3.6.3 stays: the upgrade waits ") && message.contains(words),
+        message.starts_with("CSI 3.8.0 is available, but 3.6.3 stays installed: the upgrade waits ") && message.contains(words),
         "{found}"
     );
     bed.until_ready().await?;

@@ -138,7 +138,7 @@ fn resolve_several_vcenters_narrow_csi_version() {
         last.to_string(),
         "2.7.3 can use one vCenter only, and there are 2 vSphere connections"
     );
-    assert_eq!(error.advice.as_deref(), Some("With one vSphere connection 2.7.3 would fit"));
+    assert_eq!(error.advice.as_deref(), Some("With only one vSphere connection, 2.7.3 would fit"));
 }
 
 #[test]
@@ -162,7 +162,7 @@ fn resolve_requested_features_narrow_csi_version() {
     );
     assert_eq!(
         error.advice.as_deref(),
-        Some("Upgrading vc2 to 7.0.3 would let 3.8.0 be installed; without spec.snapshots 3.8.0 would fit as it is")
+        Some("Upgrading vc2 to 7.0.3 would let 3.8.0 be installed; without spec.snapshots, 3.8.0 would fit without an upgrade")
     );
     // two things are wrong, so no single one of them is the remedy
     let error = with(&["snapshots", "transactions"]).unwrap_err();

@@ -48,7 +48,7 @@ fn built(settings: &Settings, context: &str, environment: &Environment) -> Resul
     let architectures = architectures(nodes.iter().map(|node| node.architecture.as_str()))?;
     let [architecture] = architectures.as_slice() else {
         return Err(Stop::usage(format!(
-            "The nodes of context {context} are of several architectures, or there is none"
+            "The nodes of context {context} have different architectures, or no node reports an architecture"
         ))
         .try_this("Push the image to a registry that they reach: make deploy VDO_REGISTRY=registry.example.com/vsphere"));
     };
@@ -161,7 +161,7 @@ fn no_context(contexts: &str, kind: bool) -> Stop {
             contexts.lines().collect::<Vec<_>>().join("|")
         )),
         (None, true) => stop.try_this("Make a cluster: kind create cluster"),
-        (None, false) => stop.try_this("Name the file of your cluster in KUBECONFIG, or install kind: https://kind.sigs.k8s.io"),
+        (None, false) => stop.try_this("Set KUBECONFIG to the kubeconfig of your cluster, or install kind: https://kind.sigs.k8s.io"),
     }
 }
 

@@ -53,7 +53,8 @@ fn asked(environment: &Environment) -> Result<(Node, Vec<Node>), Stop> {
         return Err(Stop::usage(format!("Not set in the environment: {}", missing.join(" ")))
             .try_this(format!("{ADDRESS} is a control-plane node with kubectl, {USER} a user of it."))
             .try_this(format!(
-                "The user logs in with a key, or with the password in {PASSWORD}. Read it, so that it is in no history:"
+                "The user logs in with a key, or with the password in {PASSWORD}. Read the password with this command, so that no shell \
+                 history contains it:"
             ))
             .try_this(format!("read -rs {PASSWORD} && export {PASSWORD}")));
     }
@@ -130,7 +131,7 @@ fn carry(settings: &Settings, master: &Node, nodes: &[Node]) -> Result<String, S
         say(&format!("== carry {name} to node {}", node.name()));
         ssh::run(node, &import(&name), Input::File(archive)).map_err(|stop| {
             stop.try_this(format!(
-                "Image {name} is not on every node; nothing was installed. The same command goes on."
+                "Image {name} is not on every node; nothing was installed. Run the same command again to continue."
             ))
         })?;
     }

@@ -41,8 +41,9 @@ pub fn read(environment: &Environment) -> Result<Settings, Stop> {
     let of = |name: &str| environment.get(name).cloned();
     let source = match (of("VDO_IMAGE"), of("VDO_REGISTRY")) {
         (Some(_), Some(_)) => {
-            return Err(Stop::usage("VDO_IMAGE and VDO_REGISTRY are both set")
-                .try_this("VDO_IMAGE names an image that exists, VDO_REGISTRY a place for one that is built: unset one of them."));
+            return Err(Stop::usage("VDO_IMAGE and VDO_REGISTRY are both set").try_this(
+                "VDO_IMAGE names an existing image, VDO_REGISTRY names a registry for an image that make builds: unset one of the two.",
+            ));
         }
         (Some(image), None) if is_reference(&image) => Source::Named(image),
         (Some(image), None) => {

@@ -62,8 +62,8 @@ fn explain(node: &Node, code: Option<i32>, said: &str) -> Stop {
     }
     let stop = |what: &str| Stop::refused(format!("Node {name}: {what}\n{said}"));
     if said.contains("Host key verification failed") || said.contains("REMOTE HOST IDENTIFICATION HAS CHANGED") {
-        return stop("the key of the host is not known, or another one, and ssh would ask").try_this(format!(
-            "Log in once and compare it with what the machine shows on its console: ssh {name}"
+        return stop("the host key is unknown or has changed, and ssh would ask for confirmation").try_this(format!(
+            "Log in once, and compare the host key with the key that the console of the machine shows: ssh {name}"
         ));
     }
     match (said.contains("Permission denied"), node.password) {

@@ -130,7 +130,12 @@ pub fn run(args: &Args) -> Result<()> {
                 }
             };
             let published = published.await;
-            published.with_context(|| format!("{} is not published, {sent} before it are; the same command goes on there", item.to))?;
+            published.with_context(|| {
+                format!(
+                    "{} is not published; {sent} before it are published; run the same command again to continue",
+                    item.to
+                )
+            })?;
             output::line(&format!("  published {}", item.to))?;
             sent += 1;
         }
@@ -167,7 +172,10 @@ fn refuse(items: &[Item], states: &[State]) -> Result<()> {
         .iter()
         .zip(states)
         .filter_map(|(item, state)| match state {
-            State::Other(digest, why) => Some(format!("{} leads to {digest}, {why}; here it is {}", item.to, item.manifest.digest)),
+            State::Other(digest, why) => Some(format!(
+                "{} refers to {digest} in the registry ({why}); the artifact to publish is {}",
+                item.to, item.manifest.digest
+            )),
             _ => None,
         })
         .collect();

@@ -320,7 +320,7 @@ impl Reading<'_> {
                 self.found.numbers.insert(known.field, Said::new(value, origin.clone()));
             }
             _ if known.most == 32 => self.lose(entry, origin, "the field accepts only 1 to 32"),
-            _ => self.lose(entry, origin, "the field accepts only numbers from 1"),
+            _ => self.lose(entry, origin, "the field accepts only numbers of 1 or more"),
         }
         Ok(())
     }

@@ -111,7 +111,9 @@ impl Remedy for AdoptError {
             Self::Contradiction { .. } => "Make both the same, or remove the one that is not in use.".into(),
             Self::NoFile { .. } => "Put the file into a Secret or a ConfigMap that is mounted at this path.".into(),
             Self::Missing { .. } => "Create the object, or get the right to read it.".into(),
-            Self::NoCredentials { .. } => "Set user and password for the address of the vCenter, exactly as the file spells it.".into(),
+            Self::NoCredentials { .. } => "Add the user and the password of this vCenter at the place named above, under the vCenter's address \
+                 exactly as the driver's configuration file spells it."
+                .into(),
             Self::Half { .. } => format!(
                 "Apply the manifests of the controller or Secret {CSI_SECRET} again, then vdoctl adopt. Or name the vCenter: vdoctl deploy --vcenter \
                  HOST --user NAME"

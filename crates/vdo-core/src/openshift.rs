@@ -166,12 +166,12 @@ impl OpenShift {
     fn switch(&self) -> String {
         let command =
             format!(r#"kubectl patch clustercsidriver {CSI_DRIVER} --type=merge -p '{{"spec":{{"managementState":"Removed"}}}}'"#);
-        let meanwhile = "existing volumes keep their driver, and until the driver of VDO runs no volume is attached or detached";
+        let meanwhile = "existing volumes keep their driver; no volume is attached or detached until the driver of VDO runs";
         match self.minor() {
             Some(minor) if minor < SWITCH => {
                 format!(
-                    "this driver can be switched off from OpenShift 4.{SWITCH} on only: upgrade OpenShift first, or leave spec.storageProvider \
-                     out"
+                    "this driver can be switched off only in OpenShift 4.{SWITCH} and newer: upgrade OpenShift first, or leave out \
+                     spec.storageProvider"
                 )
             }
             Some(minor) if minor < REMOVES => format!(
@@ -274,7 +274,7 @@ mod tests {
             ("4.18.3", Some("Managed"), &[], Some(patch), "by hand"),
             ("4.18.3", Some("Unmanaged"), &left, Some(patch), "by hand"),
             ("4.15.0", Some("Managed"), &left, Some("so delete them by hand"), "from 4.14"),
-            ("4.13.9", Some("Managed"), &left, Some("from OpenShift 4.14 on only"), patch),
+            ("4.13.9", Some("Managed"), &left, Some("only in OpenShift 4.14 and newer"), patch),
             (
                 "",
                 Some("Managed"),

@@ -129,7 +129,7 @@ pub fn apply(objects: &mut [Value], driver: &str, patches: &[(usize, Patch)]) ->
                 return Err(refused(
                     &id,
                     format!(
-                        "{} writes another value to {path}; leave the field to one of the two",
+                        "{} writes another value to {path}; let only one of the two patches write this field",
                         origin(other)
                     ),
                 ));

@@ -72,7 +72,7 @@ pub use users::{For, Users, UsersAccount, UsersChange, UsersCreate, UsersVcenter
 
 /// Installs, upgrades, checks and removes the vSphere drivers of a Kubernetes cluster.
 ///
-/// vdoctl decides and reports with the same code as the operator. It writes results to stdout and messages to stderr.
+/// vdoctl uses the same code as the operator for decisions and reports. It writes results to stdout and messages to stderr.
 #[derive(Debug, Clone, PartialEq, Parser)]
 #[command(name = "vdoctl", version, max_term_width = 100, after_help = AFTER)]
 pub struct Cli {
@@ -155,8 +155,8 @@ pub enum Verb {
     /// Adopts vSphere drivers that another tool installed
     ///
     /// Reads the settings of the installed drivers and converts these settings into VDO objects. Prints each setting with the place where
-    /// it was found. Lists separately each setting that no field of a VDO object can express; if there is such a setting, the exit code is
-    /// 1. Changes nothing without --write or --move. Prints the values of Secrets only with --show-secrets.
+    /// it was found. Lists in a separate part the settings that no field of a VDO object can express; if this part lists any setting, the
+    /// exit code is 1. Changes nothing without --write or --move. Prints the values of Secrets only with --show-secrets.
     Adopt(Adopt),
     /// Shows versions, health, problems and the next steps
     ///
@@ -171,17 +171,17 @@ pub enum Verb {
     ///
     /// With -f or --set, the command shows the plan for a change that is not made yet.
     ///
-    /// Use this command when you want to know the next steps, their order and their reasons. diff shows only the fields that differ; render
-    /// shows whole objects.
+    /// Use this command when you want to know the next steps, their order and their reasons. vdoctl diff shows only the fields that differ;
+    /// vdoctl render shows whole objects.
     Plan(Plan),
-    /// Approves the operator's plan, where spec.approval is Manual
+    /// Approves a planned change that waits for approval
     ///
-    /// Use this command when status shows a plan that waits for approval. The operator then carries out this plan and no other plan. The
-    /// commands reconcile and resume do not approve a plan.
+    /// Use this command when vdoctl status shows a plan that waits for approval. The operator then carries out this plan and no other plan.
+    /// vdoctl reconcile and vdoctl resume do not approve a plan.
     Approve(Approve),
-    /// Shows the revisions of the drivers that were applied
+    /// Shows the applied revisions of the drivers
     History(History),
-    /// Rolls a driver back to an earlier revision and keeps it there
+    /// Rolls a driver back and pins it to an earlier revision
     ///
     /// The driver stays at this revision until you run the command with --lift. vdoctl only sets the annotation
     /// revision.vdo.vmware.com/DRIVER of the VDOConfig. The operator then applies the revision, with the same checks as for any other
@@ -190,16 +190,16 @@ pub enum Verb {
     /// Plans and applies upgrades of the drivers
     #[command(subcommand_required = true, arg_required_else_help = true)]
     Upgrade(Upgrade),
-    /// Checks and writes connections, VDOConfig and matrix source
+    /// Configures vSphere connections, drivers and the matrix
     #[command(subcommand_required = true, arg_required_else_help = true)]
     Configure(Configure),
     /// Lists and sets vSphere credentials; never shows a password
     #[command(subcommand_required = true, arg_required_else_help = true)]
     Secrets(Secrets),
-    /// Pauses management: the operator reports but writes nothing
+    /// Pauses management: the operator only reports the state
     ///
-    /// Use this command when you want to change objects of the drivers by hand. Without a pause, the operator reverts such changes. To
-    /// delay only changes of versions and settings until you approve them, set spec.approval to Manual instead.
+    /// Use this command when you want to change objects of the drivers by hand. Without a pause, the operator reverts such changes. If only
+    /// changes of versions and settings must wait for your approval, set spec.approval to Manual instead.
     Pause(Manage),
     /// Resumes management after a pause
     ///
@@ -209,7 +209,7 @@ pub enum Verb {
     /// Makes the operator reconcile and check its matrix source now
     ///
     /// Use this command when you have fixed a problem outside of the cluster, in the vCenter or in the matrix, and the operator should
-    /// notice the fix at once. The command ends no pause and approves no plan.
+    /// notice the fix at once. The command does not end a pause and approves no plan.
     Reconcile,
     /// Waits until the drivers are healthy or a condition is met
     ///
@@ -221,14 +221,14 @@ pub enum Verb {
     /// The exit code is 0 when there is no difference, 1 when there is a difference, and more than 1 after an error. The command changes
     /// nothing. With -f or --set, the command compares the live drivers with the desired state after a change that is not made yet.
     ///
-    /// Use this command when you want to know which fields differ now. plan shows the order of the steps, their reasons and the pod
+    /// Use this command when you want to know which fields differ now. vdoctl plan shows the order of the steps, their reasons and the pod
     /// restarts.
     Diff(Diff),
     /// Prints all objects that the operator would apply
     ///
-    /// Use this command when you want whole objects, for a review or for another tool. plan and diff show only the changes.
+    /// Use this command when you want whole objects, for a review or for another tool. vdoctl plan and vdoctl diff show only the changes.
     Render(Render),
-    /// Hands the drivers to another tool, as manifests or a chart
+    /// Exports the drivers, so that kubectl or Helm can manage them
     ///
     /// Writes the objects of the drivers into files, and prints the commands that hand the drivers over to kubectl or Helm. vdoctl itself
     /// changes nothing in the cluster. During the handover, the drivers keep running with the same pods.
@@ -257,8 +257,8 @@ pub enum Verb {
     ///
     /// All test objects are in a separate namespace, which is deleted at the end. The test binds a claim, writes and reads data in a pod,
     /// expands the volume, restores a snapshot, and reads the data in a pod on another node. A step that the cluster does not support is
-    /// skipped, and the reason is shown. For a failed step, the command shows the causes that the checks of doctor volumes find. If you
-    /// interrupt the test, vdoctl still deletes all test objects. If the test is killed, the next run deletes its objects. Each step may
+    /// skipped, and the reason is shown. For a failed step, the command shows the causes that vdoctl doctor volumes finds. If you interrupt
+    /// the test, vdoctl still deletes all test objects. If vdoctl is killed, the next test deletes the remaining objects. Each step may
     /// take as long as --timeout (5 minutes by default). The exit code is 1 when a step fails.
     Selftest(Selftest),
     /// Creates, checks and rotates the drivers' accounts in a vCenter
@@ -269,17 +269,17 @@ pub enum Verb {
     Users(Users),
     /// Removes the drivers, then the operator
     ///
-    /// The custom resource definitions and the namespace of the operator are also removed. Secrets with credentials are kept, and so is a
-    /// namespace that contains such a Secret. Before the removal, the command lists the cluster and the objects, and asks for confirmation.
-    /// If volumes or snapshots of the drivers exist, the command stops before it removes anything. The command does not need a running
-    /// operator. After an interruption or a timeout, run the command again: the command continues where it stopped.
+    /// The custom resource definitions and the namespace of the operator are also removed. Secrets with credentials are kept, and a
+    /// namespace with such a Secret is also kept. Before the removal, the command names the cluster, lists the objects and asks for
+    /// confirmation. If volumes or snapshots of the drivers exist, the command stops before it removes anything. The command does not need
+    /// a running operator. After an interruption or a timeout, run the command again: the command continues where it stopped.
     Delete(Delete),
     /// Collects reports, objects, events and logs in one archive
     ///
-    /// Of each object, the archive contains only fields from a fixed list. It contains no values of Secrets and ConfigMaps, no unknown
-    /// flags and environment variables, and no volumes of other drivers. Text that looks like a key or a token is removed from events and
-    /// logs. Read the events and logs before you send the archive. If vdoctl cannot read some data, the data is left out and the command
-    /// reports this.
+    /// For each object, the archive contains only the fields in a fixed list. The archive contains no values of Secrets and ConfigMaps, no
+    /// container flags and environment variables that vdoctl does not know, and no volumes of other drivers. Text that looks like a key or
+    /// a token is removed from events and logs. Read the events and logs before you send the archive. If vdoctl cannot read some data, the
+    /// data is left out and the command reports this.
     SupportBundle(SupportBundle),
     /// Writes an HTML report for the administrators of the vCenter
     ///
@@ -303,7 +303,7 @@ pub enum Verb {
     Version(Version),
     /// Prints a completion script for a shell
     ///
-    /// To complete kubectl vdo, link the vdoctl binary as kubectl_complete-vdo in a folder of the PATH.
+    /// To get completion for kubectl vdo, create a link with the name kubectl_complete-vdo to the vdoctl binary, in a folder of the PATH.
     Completion(Completion),
     /// Lists the options that every command accepts
     Options,

@@ -247,7 +247,7 @@ impl Context {
                 Exit::NotFound,
                 format!("there is no VDOConfig in namespace {} of cluster {}", self.namespace, self.name),
                 format!(
-                    "There is {}. An operator reads only its own namespace: name another with -n if one runs there.",
+                    "There is {}. An operator reads only its own namespace: if an operator runs in that namespace, name the namespace with -n.",
                     others.join(" and ")
                 ),
             ),
@@ -311,12 +311,16 @@ impl fmt::Display for Left {
 impl Left {
     fn of(failure: &DriverFailure) -> Self {
         let drivers: Vec<&str> = failure.drivers.iter().map(String::as_str).collect();
+        let drivers = drivers.join(" and ");
+        let sentence = sentence(failure.error.as_ref());
+        // A sentence about the driver names the driver already.
+        let named = if sentence.starts_with(&drivers) {
+            String::new()
+        } else {
+            format!("{drivers}: ")
+        };
         Self {
-            what: format!(
-                "{}: {}; no object of it was written",
-                drivers.join(" and "),
-                sentence(failure.error.as_ref())
-            ),
+            what: format!("{named}{sentence}; no object of it was written"),
             is_kept_out: failure.error.reason() == Reason::NotOurs,
         }
     }

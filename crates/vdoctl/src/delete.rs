@@ -128,7 +128,7 @@ fn announce(context: &Context, target: &Target, data: &StorageData, left: &BTree
             .collect()
     };
     let drivers = names(go);
-    let mut lines = vec![format!("cluster {} ({}): to be removed", context.name, context.server)];
+    let mut lines = vec![format!("to be removed from cluster {} ({}):", context.name, context.server)];
     lines.extend(target.summary(&drivers));
     progress.step(Mark::Note, &lines.join("\n"));
     let mut kept: Vec<String> = names(stay)
@@ -263,7 +263,10 @@ fn answer(progress: &Progress, context: &Context, stay: Stay, done: &str) -> Res
     let answer = answer.note(format!("cluster {}: {done}", context.name));
     let objects = stay.objects.iter().map(|(id, because)| format!("  {id} stays: {because}"));
     let data = stay.data.lines().into_iter().map(|line| match line.split_once(": ") {
-        Some((what, names)) => format!("  {what} stay: {names}"),
+        Some((what, names)) => {
+            let verb = if what.starts_with("1 ") { "stays" } else { "stay" };
+            format!("  {what} {verb}: {names}")
+        }
         None => line,
     });
     Ok(objects.chain(data).fold(answer, Answer::note))

@@ -153,12 +153,12 @@ impl From<ClientError> for CliError {
             ClientError::Kubeconfig(KubeconfigError::ReadConfig(cause, path)) => Self::new(
                 Exit::Cluster,
                 format!("kubeconfig {} cannot be read: {cause}", path.display()),
-                "Name another with --kubeconfig or KUBECONFIG.",
+                "Name another kubeconfig with --kubeconfig or KUBECONFIG.",
             ),
             ClientError::NotText { path } => Self::new(
                 Exit::Cluster,
                 format!("kubeconfig {} is not UTF-8 text", path.display()),
-                "Save it as UTF-8, or name another with --kubeconfig or KUBECONFIG.",
+                "Save it as UTF-8, or name another kubeconfig with --kubeconfig or KUBECONFIG.",
             ),
             ClientError::GroupsWithoutUser => Self::of(Exit::Usage, &error),
             ClientError::TimedOut { .. } => {

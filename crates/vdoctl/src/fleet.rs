@@ -58,7 +58,7 @@ fn named(contexts: &Contexts, global: &Global) -> Result<Vec<(String, Vec<String
         return Err(CliError::new(
             Exit::NotFound,
             "the kubeconfig has no contexts",
-            "Name another with --kubeconfig or KUBECONFIG.",
+            "Name another kubeconfig with --kubeconfig or KUBECONFIG.",
         ));
     }
     Ok(found)

@@ -5,9 +5,10 @@
 //! every change is one document on a line of its own, with `-o yaml` one document of the stream.
 
 use super::args::Format;
+use super::context::now;
 use super::output::{Form, View, json_line, yaml_text};
 use super::printer::Printer;
-use super::style::{bad, faint, good, warn, width};
+use super::style::{bad, counted_from, faint, good, warn, width};
 use super::views::progress::ProgressView;
 use super::wrap::broken;
 use super::{Answer, Exit};
@@ -100,12 +101,15 @@ impl Progress {
     pub(super) fn waiting(&mut self, lines: &[String]) {
         self.frame += 1;
         let elapsed = clock(self.started.elapsed());
+        let now = now();
+        let counted: Vec<String> = lines.iter().map(|line| counted_from(line, now)).collect();
         let shown = match self.shape {
-            Shape::Live => live(lines, FRAMES[self.frame % FRAMES.len()], &elapsed, columns()),
+            Shape::Live => live(&counted, FRAMES[self.frame % FRAMES.len()], &elapsed, columns()),
             Shape::Lines => lines
                 .iter()
-                .filter(|line| !self.waiting.contains(line))
-                .map(|line| format!("  {} {line}  {}\n", warn("…"), faint(&elapsed)))
+                .zip(&counted)
+                .filter(|(line, _)| !self.waiting.contains(line))
+                .map(|(_, counted)| format!("  {} {counted}  {}\n", warn("…"), faint(&elapsed)))
                 .collect(),
             Shape::Json | Shape::Yaml if self.waiting == lines => String::new(),
             Shape::Json | Shape::Yaml => self.event("waiting", lines),

@@ -83,7 +83,7 @@ fn of(judgement: Judgement) -> State {
 
 const DOCTOR: Step = ("vdoctl doctor", "checks everything, and says how to fix it");
 const STATUS: Step = ("vdoctl status", "shows what runs and what is wrong");
-const WATCH: Step = ("vdoctl status --watch", "follows what happens");
+const WATCH: Step = ("vdoctl status --watch", "shows each change as it happens");
 const PLAN: Step = ("vdoctl plan", "shows what the operator would do");
 const EVENTS: Step = ("vdoctl events", "shows what happened");
 const LOGS: Step = ("vdoctl logs", "shows what the operator logs");
@@ -106,7 +106,10 @@ fn steps(state: &State) -> (String, [Step; 5]) {
             format!("The cluster could not be read: {what}."),
             [
                 ("vdoctl version", "shows both versions, once the cluster answers"),
-                ("vdoctl options", "lists the flags that name cluster, user and deadlines"),
+                (
+                    "vdoctl options",
+                    "lists the global flags, for example for the cluster, the user and the timeouts",
+                ),
                 LIST,
                 ("vdoctl rights", "prints the roles and namespaces that are needed"),
                 ("vdoctl explain 5", "says what exit code 5 means"),
@@ -115,7 +118,10 @@ fn steps(state: &State) -> (String, [Step; 5]) {
         State::NotDeployed(cluster) => (
             format!("VDO is not deployed in cluster {cluster}."),
             [
-                ("vdoctl doctor --pre --vcenter HOST --user NAME", "checks before an installation"),
+                (
+                    "vdoctl doctor --pre --vcenter HOST --user NAME",
+                    "checks the cluster and the vCenter before an installation",
+                ),
                 ("vdoctl deploy --vcenter HOST --user NAME", "installs operator and drivers"),
                 ("vdoctl matrix resolve", "shows which drivers fit"),
                 ("vdoctl adopt", "finds drivers of other tools"),
@@ -127,7 +133,7 @@ fn steps(state: &State) -> (String, [Step; 5]) {
             [
                 STATUS,
                 ("vdoctl upgrade plan", "shows what an upgrade would change"),
-                ("vdoctl selftest", "uses storage as a workload does"),
+                ("vdoctl selftest", "tests storage with pods and volumes, like a workload"),
                 DOCTOR,
                 ("vdoctl report --html report.html", "writes a page about the installation"),
             ],
@@ -163,7 +169,7 @@ fn steps(state: &State) -> (String, [Step; 5]) {
                 DOCTOR,
                 ("vdoctl doctor volumes", "says why volumes do not work"),
                 EVENTS,
-                ("vdoctl support-bundle", "collects all in one archive"),
+                ("vdoctl support-bundle", "collects status, events and logs in one archive"),
             ],
         ),
     }
@@ -179,7 +185,7 @@ fn screen(about: &str, said: &str, steps: [Step; 5]) -> String {
     for (_, verbs) in GROUPS {
         let _ = writeln!(text, "  {}", verbs.join(", "));
     }
-    text.push_str("\nvdoctl --help says what each verb does, vdoctl VERB --help how.\n");
+    text.push_str("\nvdoctl --help describes all verbs, vdoctl VERB --help describes one verb with its flags.\n");
     text
 }
 

@@ -29,12 +29,14 @@ impl Because {
     pub(crate) fn introduction(self) -> &'static str {
         match self {
             Self::Absent => {
-                "These features are optional in the specification. csi-sanity skips the cases of a capability that the driver does not have, and of an option that was not set."
+                "These features are optional in the specification. csi-sanity skips a case if the driver does not have the capability that the case tests, or if the option for the case is not set."
             }
             Self::Driver => {
-                "In these cases the answer of upstream's driver differs from the specification, with any installer. No configuration changes these answers."
+                "In these cases the answer of upstream's driver differs from the specification, whichever tool installs the driver. No configuration changes these answers."
             }
-            Self::Suite => "Kubernetes and its sidecars send different requests, and the driver carries out these requests.",
+            Self::Suite => {
+                "In these cases csi-sanity sends requests that Kubernetes and its sidecars never send. The driver carries out the requests of Kubernetes."
+            }
             Self::TestBed => "On a node that is a virtual machine these cases may have a different result.",
         }
     }
@@ -79,7 +81,7 @@ pub(crate) const REASONS: [Entry; 30] = [
     entry(
         Because::Driver,
         &["Controller Service [Controller Server] / CreateVolume / should fail when no name is provided"],
-        "The driver refuses the request with the code `INTERNAL`, because it looks for an earlier operation of that name before it checks the name.",
+        "The driver refuses the request with the code `INTERNAL`, because it searches for an earlier operation with the requested name before it checks whether the request has a name.",
     ),
     entry(
         Because::Driver,
@@ -101,7 +103,7 @@ pub(crate) const REASONS: [Entry; 30] = [
             "DeleteSnapshot [Controller Server] / should succeed when an invalid snapshot id is used",
             "ListSnapshots [Controller Server] / should return empty when the specified snapshot id does not exist",
         ],
-        "If an identifier does not have the form `VOLUME+SNAPSHOT`, the driver answers `INVALID_ARGUMENT`, not that the snapshot is unknown. Kubernetes sends only identifiers that the driver created.",
+        "If an identifier does not have the form `VOLUME+SNAPSHOT`, the driver answers `INVALID_ARGUMENT` instead of reporting an unknown snapshot. Kubernetes sends only identifiers that the driver created.",
     ),
     entry(
         Because::Driver,
@@ -149,7 +151,7 @@ pub(crate) const REASONS: [Entry; 30] = [
             "Node Service / NodePublishVolume / should fail when no target path is provided",
             "Node Service / NodePublishVolume / should fail when no volume capability is provided",
         ],
-        "The driver refuses the request with the code `FAILED_PRECONDITION`, because it checks the staging path first. The request has no staging path either.",
+        "The driver refuses the request with the code `FAILED_PRECONDITION`, because it first checks the staging path, which the request does not have either.",
     ),
     entry(
         Because::Driver,
@@ -159,7 +161,7 @@ pub(crate) const REASONS: [Entry; 30] = [
     entry(
         Because::Driver,
         &["Node Service / NodeExpandVolume / should fail when volume is not found"],
-        "The driver refuses the request with the code `INVALID_ARGUMENT`, because it requires a capacity. In the specification, a request without a capacity makes the volume as large as possible.",
+        "The driver refuses the request with the code `INVALID_ARGUMENT`, because it requires a capacity. According to the specification, a request without a capacity makes the volume as large as possible.",
     ),
     entry(
         Because::Driver,
@@ -178,7 +180,7 @@ pub(crate) const REASONS: [Entry; 30] = [
             "Node Service / should be idempotent",
             "Node Service / should work",
         ],
-        "csi-sanity requests the zone of the node only in `requisite`. The driver reads `preferred`, which csi-provisioner always sends as well. \
+        "csi-sanity sends the zone of the node only in the field `requisite`. The driver reads the field `preferred`; csi-provisioner always sends both fields. \
          The test `real_csi_volume_lives_its_whole_life_with_the_roles_of_the_chart_and_an_account_of_users_create` runs the same life cycle with a claim of Kubernetes.",
     ),
     entry(
@@ -186,7 +188,7 @@ pub(crate) const REASONS: [Entry; 30] = [
         &[
             "Controller Service [Controller Server] / CreateVolume / should not fail when requesting to create a volume with already existing name and same capacity",
         ],
-        "The driver records an operation in a `CnsVolumeOperationRequest` with the name of the volume. The names from csi-sanity have capital letters, and the API server refuses such object names. \
+        "The driver records an operation in a `CnsVolumeOperationRequest` with the name of the volume. The volume names from csi-sanity have capital letters, and the API server refuses object names with capital letters. \
          The driver therefore handles the second request as a new request. The names from csi-provisioner, `pvc-…`, have no capital letters.",
     ),
     entry(
@@ -202,7 +204,7 @@ pub(crate) const REASONS: [Entry; 30] = [
             "Node Service / NodeGetVolumeStats / should fail when volume does not exist on the specified path",
             "Node Service / NodeUnpublishVolume / should remove target path",
         ],
-        "The volume is created and attached. Then the plugin looks for the disk of the volume in `/dev/disk/by-id`, which the test bed does not have.",
+        "The volume is created and attached. Then the node plugin looks for the disk of the volume in the folder `/dev/disk/by-id`, which the test bed does not have.",
     ),
     entry(
         Because::TestBed,

@@ -64,7 +64,7 @@ pub enum ClientError {
         known: Vec<String>,
     },
     /// Groups are only impersonated with a user.
-    #[error("a group to act as is given, and no user to act as")]
+    #[error("a group to impersonate is given, but no user to impersonate")]
     GroupsWithoutUser,
     /// A file or a command takes too long.
     #[error("{what} has not answered within {} s", after.as_secs_f64())]
@@ -81,18 +81,18 @@ pub enum ClientError {
 impl Remedy for ClientError {
     fn remedy(&self) -> Option<Cow<'static, str>> {
         match self {
-            Self::Kubeconfig(_) => Some("Name another with --kubeconfig or KUBECONFIG.".into()),
-            Self::NotText { .. } => Some("Save it as UTF-8, or name another with --kubeconfig or KUBECONFIG.".into()),
-            Self::NotKubeconfig { .. } => Some("Correct that file, or name another with --kubeconfig or KUBECONFIG.".into()),
+            Self::Kubeconfig(_) => Some("Name another kubeconfig with --kubeconfig or KUBECONFIG.".into()),
+            Self::NotText { .. } => Some("Save it as UTF-8, or name another kubeconfig with --kubeconfig or KUBECONFIG.".into()),
+            Self::NotKubeconfig { .. } => Some("Correct that file, or name another kubeconfig with --kubeconfig or KUBECONFIG.".into()),
             Self::NoContext { known, .. } if known.is_empty() => {
-                Some("It has no contexts: name another with --kubeconfig or KUBECONFIG.".into())
+                Some("The kubeconfig has no contexts: name another kubeconfig with --kubeconfig or KUBECONFIG.".into())
             }
             Self::NoContext { name, known } => Some(format!("{}The contexts are: {}.", guess(name, known), known.join(", ")).into()),
             Self::Missing { .. } => Some("Name a kubeconfig with --kubeconfig or KUBECONFIG.".into()),
             Self::Client(_) => Some("Correct the certificates that the kubeconfig names.".into()),
             Self::Proxy { origin } => Some(format!("Write {origin} as http://HOST:PORT, https://HOST:PORT or socks5://HOST:PORT.").into()),
             Self::NoEntry { kind, known, .. } if known.is_empty() => {
-                Some(format!("It has no {kind}s: name another with --kubeconfig or KUBECONFIG.").into())
+                Some(format!("The kubeconfig has no {kind}s: name another kubeconfig with --kubeconfig or KUBECONFIG.").into())
             }
             Self::NoEntry { kind, name, known } => {
                 Some(format!("{}Name one with --kube-{kind}: {}.", guess(name, known), known.join(", ")).into())

@@ -229,7 +229,7 @@ mod tests {
             (
                 "{}",
                 given("", "c", ""),
-                "the kubeconfig has no cluster \"c\". It has no clusters: name another with --kubeconfig or KUBECONFIG.",
+                "the kubeconfig has no cluster \"c\". The kubeconfig has no clusters: name another kubeconfig with --kubeconfig or KUBECONFIG.",
             ),
         ] {
             let mut file = Kubeconfig::from_yaml(file).expect("a kubeconfig");

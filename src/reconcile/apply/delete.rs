@@ -63,7 +63,7 @@ pub(in crate::reconcile) async fn delete_if(
         id: id.clone(),
         source: ApiMessage {
             code: 409,
-            message: format!("it changed {TRIES} times while it was to be deleted"),
+            message: format!("the object changed during each of {TRIES} attempts to delete it"),
         },
     })
 }
@@ -82,7 +82,7 @@ pub(in crate::reconcile) fn outdated(config: &VDOConfig) -> Wait {
         driver: String::new(),
         reason: Reason::Progressing,
         message: format!(
-            "VDOConfig {} has changed since it was last seen; nothing is removed until the change has arrived",
+            "VDOConfig {} has changed since the operator last read it; nothing is removed until the operator has read the change",
             config.name_any()
         ),
     }

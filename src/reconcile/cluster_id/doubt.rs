@@ -98,8 +98,8 @@ pub(in crate::reconcile) fn doubtful(config: &VDOConfig, found: &ClusterId) -> O
             (
                 Reason::ClusterIdUnknown,
                 format!(
-                    "the CSI driver is not installed: the cluster has {} of it, and \
-                     their cluster id is neither in an installation nor in a vCenter{hidden}",
+                    "the CSI driver is not installed: the cluster has {} of this driver, but \
+                     neither an installation nor a vCenter shows their cluster id{hidden}",
                     count(*volumes, "PersistentVolume")
                 ),
                 format!(

@@ -23,7 +23,8 @@ fn judged(basis: &Basis, source: &str, now: Timestamp) -> Precondition {
         let why = &problem.message;
         let message = match basis.narrowed {
             true => format!(
-                "{source} cannot be used, so nothing is chosen; the drivers that run are kept with the same charts, which this operator has built in: {why}"
+                "{source} cannot be used, so no version is selected; the installed drivers stay, with the same charts, which are built into \
+                 this operator: {why}"
             ),
             false if basis.loaded.source == source => {
                 format!("{source} cannot be used, so its previous version {} is used: {why}", index.version)
@@ -176,7 +177,7 @@ mod tests {
         ] {
             let basis = Basis { loaded, narrowed };
             let found = matrix(&basis, "embedded", None, at(now));
-            assert_eq!(found.message.contains("nothing is chosen"), narrowed, "{}", found.message);
+            assert_eq!(found.message.contains("no version is selected"), narrowed, "{}", found.message);
             assert_eq!(found.holds, Some(holds), "{}", found.message);
             assert!(reason.is_none_or(|reason| reason == found.reason), "{}", found.reason);
             let old = basis

@@ -149,7 +149,7 @@ fn remedy(config: &VDOConfig) -> String {
     };
     let patch = json!([{"op": "add", "path": path, "value": value}]);
     format!(
-        "to install both: {} && kubectl patch vdoconfig {} --namespace {} --type=json --patch '{patch}'; without a use for snapshots set \
+        "to install both: {} && kubectl patch vdoconfig {} --namespace {} --type=json --patch '{patch}'; if you do not use snapshots, set \
          spec.storageProvider.values.snapshots.enabled to false",
         add_missing(&format!(" --driver {SNAPSHOT_CONTROLLER}")),
         config.name_any(),

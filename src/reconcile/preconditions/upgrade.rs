@@ -304,7 +304,7 @@ mod tests {
                 vec![both()],
                 Some("300"),
                 true,
-                vec!["VolumeLimitBySwitch: MAX_VOLUMES_PER_NODE is 300 on the nodes and would be ignored: the limit would be 255"],
+                vec!["VolumeLimitBySwitch: MAX_VOLUMES_PER_NODE is 300 on the nodes and would be ignored: the limit would be 59"],
             ),
         ] {
             assert_eq!(say(registered, &seen, limit, many), expected, "{registered:?} {seen:?} {limit:?}");

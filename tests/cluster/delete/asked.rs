@@ -21,7 +21,7 @@ fn delete_on_a_terminal_asks_with_cluster_and_context_and_enter_says_no() -> Res
             command.arg("delete").args(args).env("VDO_KUBECONFIG", bed.cluster.kubeconfig());
             let mut screen = Screen::start(command)?;
             screen.until("[y/N]").await?;
-            let address = format!("cluster testbed ({}): to be removed", bed.cluster.server_url());
+            let address = format!("to be removed from cluster testbed ({}):", bed.cluster.server_url());
             ensure_says(&screen.shown(), &[what, &address])?;
             screen.types("\n")?;
             let (code, shown) = screen.ended().await?;

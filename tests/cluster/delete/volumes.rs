@@ -101,7 +101,7 @@ fn delete_of_the_kustomization_leaves_the_driver_and_vdoctl_delete_refuses() -> 
             &err,
             &[
                 "VDO is removed",
-                "1 volume or snapshot of csi.vsphere.vmware.com stay: pv-used of claim shop/data",
+                "1 volume or snapshot of csi.vsphere.vmware.com stays: pv-used of claim shop/data",
             ],
         )?;
         ensure!(is_there(bed, "v1", "PersistentVolume", "", "pv-used").await?, "the volume is gone");

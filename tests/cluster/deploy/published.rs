@@ -198,7 +198,7 @@ async fn once_by_one(kind: RegistryKind) -> Result<()> {
     let mut said = String::new();
     publishing.stderr.take().context("its errors")?.read_to_string(&mut said)?;
     ensure!(
-        !ended.success() && said.contains("is not published, ") && said.contains("goes on there"),
+        !ended.success() && said.contains("is not published; ") && said.contains("run the same command again"),
         "{said}"
     );
     site.server.restart().await?;
@@ -235,8 +235,8 @@ async fn once_by_one(kind: RegistryKind) -> Result<()> {
     let refused = site.publish("")?;
     let said = err(&refused);
     ensure!(refused.status.code() == Some(1) && said.contains("nothing was published"), "{said}");
-    let tag = format!("{}/vdo-project/release:v{VERSION} leads to sha256:", site.prefix);
-    ensure!(said.contains(&tag) && said.contains("here it is sha256:"), "{said}");
+    let tag = format!("{}/vdo-project/release:v{VERSION} refers to sha256:", site.prefix);
+    ensure!(said.contains(&tag) && said.contains("the artifact to publish is sha256:"), "{said}");
     ensure!(!said.contains("vdo-operator:v"), "{said}");
     Ok(())
 }

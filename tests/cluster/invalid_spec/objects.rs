@@ -14,7 +14,7 @@ fn vdoconfig_with_wrong_name_version_or_value_is_stalled() -> Result<()> {
             (
                 json!({"cloudProvider": {}, "storageProvider": {"vsphereCloudConfigs": ["vc9"]}}),
                 "ConnectionNotFound",
-                &["vc9", "there are: vc1"][..],
+                &["vc9", "the existing connections are: vc1"][..],
             ),
             (
                 json!({"storageProvider": {"version": "9.9.9"}, "cloudProvider": {}}),
@@ -158,7 +158,7 @@ fn schema_refuses_malformed_fields_with_advice() -> Result<()> {
         for (object, words) in [
             (
                 connection(json!({"vcIp": "https://vcenter.example.com/sdk"})),
-                "write the host name or IP address alone",
+                "write only the host name or IP address",
             ),
             (
                 connection(json!({"thumbprint": "12:34"})),

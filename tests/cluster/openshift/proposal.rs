@@ -56,7 +56,8 @@ fn deploy_on_openshift_proposes_what_infrastructure_says_and_keeps_it() -> Resul
 
         // An object without the part of vSphere.
         let (code, _, said) = deploy(&["--credentials-from-openshift", "--yes"])?;
-        let words = "Infrastructure cluster: spec.platformSpec.vsphere.vcenters names none, and ConfigMap openshift-config/cloud-provider-config none";
+        let words = "Infrastructure cluster: spec.platformSpec.vsphere.vcenters names no vCenter, and ConfigMap \
+                     openshift-config/cloud-provider-config names no vCenter";
         ensure!(code == 2 && said.contains(words) && said.contains("--vcenter"), "{code}: {said}");
 
         let server = json!({"server": bed.vcenter.host(), "port": bed.vcenter.port(), "datacenters": ["DC0"]});

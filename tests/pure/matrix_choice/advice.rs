@@ -106,7 +106,7 @@ fn advice_feature_of_no_version_is_to_be_done_without() {
     let features = &mut question.drivers.get_mut("toy").unwrap().features;
     features.insert("flying".into(), "spec.flying".into());
     let error = question.of(&index).unwrap_err();
-    assert_eq!(error.advice.as_deref(), Some("Without spec.flying 1.0.0 would fit"));
+    assert_eq!(error.advice.as_deref(), Some("Without spec.flying, 1.0.0 would fit"));
 }
 
 #[test]
@@ -213,8 +213,8 @@ fn advice_smaller_change_goes_before_newer_version() {
     });
     let bare = json!({});
     for (newer, older, expected) in [
-        (&base, &bare, "Without spec.f 1.0.0 would fit"),
-        (&vsphere, &bare, "Without spec.f 1.0.0 would fit"),
+        (&base, &bare, "Without spec.f, 1.0.0 would fit"),
+        (&vsphere, &bare, "Without spec.f, 1.0.0 would fit"),
         (&base, &vsphere, "Upgrading vc1 to 8.0 would let 1.0.0 be installed"),
         (&vsphere, &base, "Upgrading vc1 to 8.0 would let 2.0.0 be installed"),
     ] {

@@ -226,5 +226,5 @@ fn advice_unmet_requirement_names_other_driver() {
             .collect::<Vec<_>>(),
         ["base 1.0.0"]
     );
-    assert_eq!(error.advice.as_deref(), Some("With base 2.0.0 and newer 1.0.0 could be installed"));
+    assert_eq!(error.advice.as_deref(), Some("With base 2.0.0 and newer, 1.0.0 could be installed"));
 }

@@ -125,7 +125,7 @@ fn plan_check_each_broken_rule_is_rejected() {
                     inventory.cluster_id = None;
                 }
             }),
-            "the identity of the cluster would change",
+            "the cluster id in the inventory would change",
         ),
         (
             refused(|plan, _, inventory| plan.push(Step::Commit(inventory.clone()))),

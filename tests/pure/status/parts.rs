@@ -120,7 +120,8 @@ fn status_kubelet_without_cloud_provider_is_named_with_the_setting() {
     let status = fold(&new(), &report, &at(0));
     assert_eq!(
         condition(&status, ConditionType::NodesInitialized),
-        "False KubeletNotExternal: 1 of 5 nodes have neither a provider ID nor the taint that waits for one: w-9; run their kubelets with \
+        "False KubeletNotExternal: 1 of 5 nodes have neither a provider ID nor the taint of nodes that wait for a cloud provider: w-9; \
+         run their kubelets with \
          --cloud-provider=external: with k3s, in /etc/rancher/k3s/config.yaml before a node joins: kubelet-arg: [cloud-provider=external], \
          disable-cloud-controller: true"
     );

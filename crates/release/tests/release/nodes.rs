@@ -164,7 +164,7 @@ fn nodes_that_ask_or_lack_something_are_named_before_anything_is_built() {
     let all = said(&output);
     assert_eq!(output.status.code(), Some(3), "{all}");
     for part in [
-        "Node root@n2: the key of the host is not known",
+        "Node root@n2: the host key is unknown or has changed",
         "ssh root@n2",
         "Node root@n3: no key is accepted",
         "ssh-copy-id root@n3",

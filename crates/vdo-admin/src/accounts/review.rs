@@ -73,7 +73,7 @@ impl fmt::Display for Via {
             Self::Own { role } => write!(f, "role {role} there"),
             Self::Inherited { role, path } => write!(f, "role {role} on {path}, inherited"),
             Self::Elsewhere { groups } if groups.is_empty() => f.write_str("a global permission"),
-            Self::Elsewhere { groups } => write!(f, "a group, one of {}, or a global permission", groups.join(", ")),
+            Self::Elsewhere { groups } => write!(f, "one of the groups {}, or a global permission", groups.join(", ")),
         }
     }
 }
@@ -289,7 +289,7 @@ mod tests {
         );
         assert_eq!(
             has("VApp.Import", 1, object("Datacenter", "dc"), "X\\storage", true, true),
-            "a group, one of X\\storage, or a global permission"
+            "one of the groups X\\storage, or a global permission"
         );
         assert_eq!(
             has("VApp.Import", 1, object("Datacenter", "dc"), "X\\storage", true, false),

@@ -53,7 +53,8 @@ pub enum ConditionType {
     NoForeignDriver,
     /// Precondition of snapshots: the CustomResourceDefinitions of volume snapshots and the snapshot controller are installed.
     SnapshotsSupported,
-    /// Neither Kubernetes nor the CSI driver warns about a volume of the driver. The status of this condition does not block any driver.
+    /// Neither Kubernetes nor the CSI driver warns about a volume of the driver. The status of this condition does not block the
+    /// installation or upgrade of any driver.
     VolumesHealthy,
     /// Precondition of an upgrade of the CSI driver: no volume that several nodes can share is attached to a node.
     NoRwxAttachments,
@@ -63,15 +64,16 @@ pub enum ConditionType {
     MatrixFresh,
     /// The drivers are known to be compatible with the next minor version of Kubernetes.
     Upgradeable,
-    /// A newer compatible version of a driver is not installed. The reason of the condition explains why. The condition is absent
-    /// otherwise.
+    /// A newer compatible version of a driver exists but is not installed. The reason of the condition explains why. The condition is
+    /// absent if there is no such version.
     UpgradeAvailable,
     /// A maintenance window is open. While all windows are closed, the message shows when the next window opens. The condition is Unknown
     /// if a window cannot be read, and absent if there are no windows.
     MaintenanceWindow,
-    /// A change of a driver failed, and the operator restored the last good revision. The condition is absent otherwise.
+    /// A change of a driver failed, and the operator restored the last good revision. The condition is absent while no driver is rolled
+    /// back.
     RolledBack,
-    /// Every option in the specification has an effect in the selected driver versions. The condition is absent while no option lacks an
+    /// Every option in the specification has an effect in the selected driver versions. The condition is absent while every option has an
     /// effect.
     OptionsSupported,
     /// The name of the vCenter resolves.
@@ -93,17 +95,18 @@ pub enum ConditionType {
     /// The account has the privileges that the features in use need.
     Authorized,
     /// Every node is a virtual machine of the vCenter with the settings that the drivers need. The status of this condition does not affect
-    /// Ready or block any driver.
+    /// the condition Ready, and does not block the installation or upgrade of any driver.
     NodesFound,
     /// The tags of zones and regions in the vCenter match the topology labels of the nodes. The status of this condition does not affect
-    /// Ready. A driver cannot begin to use a tag category that the vCenter does not have.
+    /// the condition Ready. A driver cannot begin to use a tag category that the vCenter does not have.
     TopologyConsistent,
-    /// No other connection of the same driver leads to the same virtual machines. The status of this condition does not affect Ready. If
-    /// the machine of a node is in two vCenters, the operator installs no new driver that uses both connections.
+    /// No two connections of the same driver lead to the same virtual machines. The status of this condition does not affect the condition
+    /// Ready. If the virtual machine of a node is in two vCenters, the operator installs no new driver that uses the connections to both
+    /// vCenters.
     Distinct,
-    /// No volume of another cluster is registered in the vCenter under the cluster id of this cluster. The operator checks this before the
-    /// CSI driver uses the id for the first time. The installation of the CSI driver waits for the check; the condition Ready of the
-    /// connection does not.
+    /// No volume of another cluster is registered in the vCenter under the cluster id of this cluster. The operator makes this check before
+    /// the CSI driver uses the id for the first time. The installation of the CSI driver waits for the check, but the condition Ready of
+    /// the connection does not depend on the check.
     ClusterIdAvailable,
 }
 

@@ -7,7 +7,7 @@ use kube::{CustomResource, KubeSchema};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// A vSphere connection: the address of a vCenter, how its certificate is verified, and the Secret with the credentials.
+/// A vSphere connection: the address of a vCenter, the way to verify its certificate, and the Secret with the credentials.
 #[derive(CustomResource, KubeSchema, Serialize, Deserialize, Clone, Debug, Default, PartialEq)]
 #[kube(
     group = "vdo.vmware.com",
@@ -35,22 +35,22 @@ use serde::{Deserialize, Serialize};
         .message("write either caBundle or thumbprint, not both")
 )]
 pub struct VsphereCloudConfigSpec {
-    /// The kind of server that the connection leads to; default: VCenter.
+    /// The kind of the server at the address; default: VCenter.
     #[serde(rename = "type", default, skip_serializing_if = "Option::is_none")]
     #[x_kube(validation = Rule::new("self != 'Paravirtual'")
-        .message("Paravirtual is not yet supported; leave type out to connect to a vCenter. A cluster that a Supervisor runs \
+        .message("Paravirtual is not yet supported; leave type out to connect to a vCenter. A cluster that a vSphere Supervisor runs \
                   has no access to a vCenter and needs drivers that are not in the matrix"))]
     pub connection_type: Option<ConnectionType>,
     /// The address of the vCenter: a host name, an IPv4 or an IPv6 address, without https:// and without a port.
     #[x_kube(validation = Rule::new("size(self) > 0 && !self.contains('/')")
-        .message("write the host name or IP address alone, for example vcenter.example.com; write the port into the field port"))]
+        .message("write only the host name or IP address, for example vcenter.example.com; write the port into spec.port"))]
     pub vc_ip: String,
     /// The HTTPS port of the vCenter.
     #[serde(default = "default_port")]
     #[schemars(range(min = 1, max = 65535))]
     pub port: i32,
     /// The name of a Secret of type kubernetes.io/basic-auth with the keys username and password.
-    #[x_kube(validation = Rule::new("size(self) > 0").message("write the name of the Secret that holds username and password"))]
+    #[x_kube(validation = Rule::new("size(self) > 0").message("write the name of a Secret with the keys username and password"))]
     pub credentials: String,
     /// The namespace of the Secret in credentials: the namespace of this object, or kube-system. By default, the operator looks in the
     /// namespace of this object first, and then in kube-system.
@@ -72,7 +72,7 @@ pub struct VsphereCloudConfigSpec {
     pub ca_bundle: Option<CaBundle>,
 }
 
-/// The kind of server that a connection leads to; default: VCenter.
+/// The kind of the server at the address; default: VCenter.
 #[derive(Serialize, Deserialize, JsonSchema, Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum ConnectionType {
     /// A vCenter, with an account.
@@ -117,7 +117,7 @@ pub struct VsphereCloudConfigStatus {
     #[serde(default)]
     #[x_kube(merge_strategy = ListMerge::Map(vec!["type".into()]))]
     pub conditions: Vec<Condition>,
-    /// The version and the identity that the vCenter reports. The last answer is kept while the vCenter cannot be reached.
+    /// The version and the identity that the vCenter reports. While the vCenter cannot be reached, the last reported values are kept.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub about: Option<AboutStatus>,
     /// The certificate that the vCenter presented last.
@@ -135,8 +135,8 @@ pub struct VsphereCloudConfigStatus {
     /// The virtual machines of the nodes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub machines: Option<MachinesStatus>,
-    /// The volumes that the vCenter has registered under the cluster id of this cluster. The operator checks them before the CSI driver
-    /// uses the id for the first time.
+    /// The volumes that the vCenter has registered under the cluster id of this cluster. The operator checks these volumes before the CSI
+    /// driver uses the id for the first time.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub volumes: Option<RegisteredVolumesStatus>,
     /// The tag categories that the drivers read, and whether the vCenter has them.
@@ -165,7 +165,7 @@ pub struct AboutStatus {
     pub build: String,
     /// The kind of server: VirtualCenter for a vCenter.
     pub api_type: String,
-    /// The unique ID of the vCenter. It does not change when the address changes.
+    /// The unique ID of the vCenter, which does not change when the address changes.
     pub instance_uuid: String,
 }
 
@@ -200,13 +200,13 @@ pub struct CredentialStatus {
     /// current resource version.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub verified: Option<String>,
-    /// The number of logins in a row with this version of the Secret that did not succeed.
+    /// The number of consecutive failed logins with this version of the Secret.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub attempts: i32,
-    /// When the last of these logins was started.
+    /// The start time of the last of these failed logins.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub last_tried: Option<Time>,
-    /// The reason for which the vCenter refused the last of these logins. Absent if the vCenter did not answer.
+    /// The reason for which the vCenter refused the last of these failed logins. Absent if the vCenter did not answer.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub refused: Option<String>,
 }
@@ -223,17 +223,17 @@ pub struct PrivilegesStatus {
     /// The account name as the vCenter spells it.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub principal: String,
-    /// The number of checks, each of one privilege on one object.
+    /// The number of checks. Each check tests one privilege on one vCenter object.
     #[serde(default)]
     pub checked: i32,
     /// The number of checks that found a missing privilege.
     #[serde(default)]
     pub missing: i32,
-    /// The first fifty missing privileges, each with its object.
+    /// The first fifty missing privileges, each with its vCenter object.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub list: Vec<String>,
     /// The drivers that cannot work without the missing privileges. The operator does not install these drivers until the account has the
-    /// privileges. Drivers that run already keep running.
+    /// privileges. Installed drivers keep running.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub drivers: Vec<String>,
 }
@@ -247,7 +247,7 @@ pub struct RegisteredVolumesStatus {
     /// The number of volumes that are registered under the cluster id.
     #[serde(default)]
     pub volumes: i32,
-    /// The number of these volumes that have no PersistentVolume in this cluster.
+    /// The number of volumes under the cluster id that have no PersistentVolume in this cluster.
     #[serde(default)]
     pub foreign: i32,
     /// The names of the first ten volumes that have no PersistentVolume in this cluster.
@@ -256,7 +256,8 @@ pub struct RegisteredVolumesStatus {
     /// The cluster ids under which the vCenter has registered the volumes of this cluster's PersistentVolumes.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub registered_under: Vec<String>,
-    /// Why the operator cannot check the volumes in the vCenter, if a retry would not help. The installation does not wait for this check.
+    /// Why the operator cannot check the volumes in the vCenter. Set only if a retry would not help; the installation of the CSI driver
+    /// then does not wait for this check.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub not_checked: Option<String>,
 }
@@ -301,10 +302,10 @@ pub struct MachineStatus {
     /// The power state of the virtual machine.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub power: String,
-    /// The reasons of the problems of this node.
+    /// The reasons of the problems of this node, in CamelCase.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub reasons: Vec<String>,
-    /// The problems of this node, in the same order as the reasons.
+    /// The problems of this node as sentences, in the same order as the reasons.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub problems: Vec<String>,
 }

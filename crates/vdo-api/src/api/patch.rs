@@ -51,11 +51,11 @@ pub struct JsonOperation {
     /// The field, as a JSON pointer, for example /spec/template/spec/nodeSelector/disk.
     #[schemars(regex(pattern = "^/"), length(max = 1024))]
     pub path: String,
-    /// The field from which move and copy take the value, as a JSON pointer.
+    /// For the operations move and copy: the field from which the value is taken, as a JSON pointer.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(regex(pattern = "^/"), length(max = 1024))]
     pub from: Option<String>,
-    /// The value for add, replace and test.
+    /// The value for the operations add, replace and test.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "anything")]
     pub value: Option<Value>,

@@ -52,14 +52,14 @@ pub struct StorageClass {
 #[serde(rename_all = "camelCase")]
 pub struct DefaultStorageClass {
     /// Auto: if the cluster has no default StorageClass, the operator creates a class and marks it as the default. If another class becomes
-    /// the default later, the operator keeps its class, but no longer as the default. Off: the operator creates no class.
+    /// the default later, the operator keeps its own class, but no longer marks it as the default. Off: the operator creates no class.
     #[serde(default)]
     pub mode: DefaultClassMode,
     /// The name of the StorageClass; default: vsphere.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 253), regex(pattern = "^[a-z0-9]([-.a-z0-9]*[a-z0-9])?$"))]
     pub name: Option<String>,
-    /// The name of the vSphere storage policy that places the volumes; default: the policy of the datastore.
+    /// The name of the vSphere storage policy that places the volumes; default: the default policy of the datastore.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 128))]
     pub storage_policy: Option<String>,

@@ -12,8 +12,8 @@ pub struct StorageTuning {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 1))]
     pub query_limit: Option<i32>,
-    /// How far the number of volumes in the vCenter may differ from the number in the cluster; default: 50. If the difference is larger,
-    /// the driver refuses to list volumes.
+    /// The largest allowed difference between the number of volumes in the vCenter and the number of volumes in the cluster; default: 50.
+    /// If the difference is larger, the driver refuses to list volumes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 1))]
     pub list_volume_threshold: Option<i32>,

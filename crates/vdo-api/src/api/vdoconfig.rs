@@ -79,18 +79,18 @@ pub struct VDOConfigSpec {
     #[serde(default)]
     pub update_policy: UpdatePolicy,
     /// When the operator may change installed drivers automatically. Automatic upgrades and new charts from a newer matrix wait for the
-    /// next window. Repairs, first installations and changes that a user requests do not wait. With approval Manual, no change waits. An
-    /// empty list allows changes at any time. If a window is invalid or never opens, all automatic changes wait until it is corrected.
+    /// next window. Repairs, first installations, changes that a user requests, and all changes with approval Manual do not wait. An empty
+    /// list allows changes at any time. If a window is invalid or never opens, all automatic changes wait until it is corrected.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 16))]
     pub maintenance_windows: Vec<MaintenanceWindow>,
-    /// Whether a user approves changes. Automatic: only a plan that removes something in use, such as the cluster id, a vCenter or the
-    /// label of a tag category, waits. Manual: every plan waits until its hash (status.plan) is in the annotation vdo.vmware.com/approve.
+    /// Which plans a user must approve. Automatic: only a plan that removes something in use, such as a vCenter or the cluster id. Manual:
+    /// every plan. To approve a plan, write its hash (status.plan.hash) into the annotation vdo.vmware.com/approve, or run vdoctl approve.
     #[serde(default)]
     pub approval: Approval,
-    /// What the operator does if a driver does not become healthy after a change, or if the API server refuses a change that is partly
-    /// written. Automatic: restore the last good revision, and retry the change only after this specification, the matrix or the platform
-    /// changes, or after vdoctl upgrade retry. Manual: report the failure, and wait for vdoctl rollback. Disabled: nothing.
+    /// What the operator does if a driver does not become healthy after a change, or if the API server refuses the rest of a partly written
+    /// change. Automatic: restore the last good revision, and retry the change only after this specification, the matrix or the platform
+    /// changes, or after vdoctl upgrade retry. Manual: report the failure, and wait for vdoctl rollback. Disabled: do nothing.
     #[serde(default)]
     pub rollback: RollbackPolicy,
     /// The time without progress after which a change of a driver counts as failed, such as 1h30m. A pod that becomes ready is progress.
@@ -103,29 +103,29 @@ pub struct VDOConfigSpec {
     #[schemars(range(min = 0, max = 20))]
     pub revision_history_limit: i32,
     /// Rules for fields of the drivers' objects that another field manager sets as well. Without a rule, the operator overwrites such a
-    /// field in an object that it created or adopted, and lists the change in status.drift. Before an adoption, the operator writes
-    /// nothing, and the condition Ready (reason Conflict) names the field, the manager and the time. vdoctl diff shows the paths.
+    /// field in an object that it created or adopted, and lists the change in status.drift. It does not change an object before the
+    /// adoption; the condition Ready (reason Conflict) then names the field, the manager and the time. vdoctl diff shows the paths.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 64))]
     pub conflicts: Vec<ConflictRule>,
     /// Where the images of all drivers are pulled from.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub images: Option<Images>,
-    /// The cloud provider (CPI). If neither cloudProvider nor storageProvider is set, both drivers are installed. If only one of the two
-    /// fields is set, only that driver is installed. Deleting the field does not uninstall the driver; managementState: Removed does.
+    /// The cloud provider (CPI). If neither cloudProvider nor storageProvider is set, both drivers are installed. If only one field is set,
+    /// only its driver is installed. To uninstall the driver, set managementState to Removed; deleting this field is not enough.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cloud_provider: Option<CloudProvider>,
     /// The CSI driver.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub storage_provider: Option<StorageProvider>,
-    /// Further drivers from the matrix, in addition to cloudProvider and storageProvider, for example antrea or snapshot-controller.
-    /// Deleting an entry from this list does not uninstall the driver; managementState: Removed does.
+    /// Further drivers from the matrix, in addition to cloudProvider and storageProvider, for example antrea or snapshot-controller. To
+    /// uninstall a driver, set managementState of its entry to Removed; deleting the entry is not enough.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 16))]
     #[x_kube(merge_strategy = ListMerge::Map(vec!["name".into()]))]
     pub drivers: Vec<Driver>,
-    /// Patches for the rendered objects of the charts, for settings that no chart value covers. The operator applies them in this order. A
-    /// patch cannot write anything that the operator's admission policy forbids.
+    /// Patches for the rendered objects of the charts, for settings that no chart value covers. The operator applies the patches in this
+    /// order. A patch cannot write anything that the operator's admission policy forbids.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 64))]
     pub patches: Vec<Patch>,
@@ -207,25 +207,26 @@ pub struct Driver {
     /// The vSphere connections with which the operator renders the chart of the driver. Empty means none.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub vsphere_cloud_configs: Vec<String>,
-    /// Values for the chart of the driver. They must match the schema of the chart.
+    /// Values for the chart of the driver. The values must match the schema of the chart.
     #[serde(default, skip_serializing_if = "Map::is_empty")]
     #[schemars(schema_with = "free_object")]
     pub values: Map<String, Value>,
-    /// Watched ConfigMaps and Secrets with further chart values. A later entry overrides earlier entries; the field values overrides all.
+    /// ConfigMaps and Secrets with further chart values; the operator watches them. A later entry overrides earlier entries, and the field
+    /// `values` overrides every entry.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 8))]
     pub values_from: Vec<super::ValuesFrom>,
 }
 
-/// What is done for the drivers.
+/// What the operator does with the drivers.
 #[derive(Serialize, Deserialize, JsonSchema, Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum ManagementState {
-    /// They are installed, kept and repaired.
+    /// The drivers are installed, kept in sync and repaired.
     #[default]
     Managed,
     /// Their state is reported; nothing is written.
     Paused,
-    /// They are removed; the VDOConfig stays.
+    /// The drivers are uninstalled; the VDOConfig is kept.
     Removed,
 }
 
@@ -236,10 +237,10 @@ fn is_managed(state: &ManagementState) -> bool {
 /// What happens to the drivers when the VDOConfig is deleted.
 #[derive(Serialize, Deserialize, JsonSchema, Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum DeletionPolicy {
-    /// They are uninstalled before the VDOConfig is deleted.
+    /// The drivers are uninstalled before the VDOConfig is deleted.
     #[default]
     Delete,
-    /// They stay installed and unchanged.
+    /// The drivers stay installed and unchanged.
     Orphan,
 }
 
@@ -265,7 +266,7 @@ pub enum Approval {
     Manual,
 }
 
-/// What is done about a change that fails.
+/// What the operator does after a change that fails.
 #[derive(Serialize, Deserialize, JsonSchema, Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum RollbackPolicy {
     /// The operator restores the last good revision.
@@ -296,7 +297,7 @@ pub struct Images {
 #[serde(rename_all = "camelCase")]
 pub struct CloudProvider {
     /// What the operator does with this driver. Managed: install the driver, keep it in sync and repair it. Paused: write no object of the
-    /// driver. Removed: uninstall the driver. Deleting the settings of the driver does not uninstall it.
+    /// driver. Removed: uninstall the driver. Deleting the settings of the driver does not uninstall the driver.
     #[serde(default, skip_serializing_if = "is_managed")]
     pub management_state: ManagementState,
     /// Pins the driver to this version, for example 1.34.0. The operator never changes a pinned version automatically.
@@ -316,19 +317,20 @@ pub struct CloudProvider {
     #[x_kube(validation = Rule::new("size(self) < 2 || (size(self) == 2 && self[0] != self[1])")
         .message("name each family once: IPv4, IPv6 or both"))]
     pub ip_families: Vec<IpFamily>,
-    /// Whether the cloud provider keeps all Node objects. If false, the cloud provider deletes a Node object that is not ready and has no
-    /// virtual machine in a vCenter, such as a node of another cloud provider, and is not installed in a cluster with such nodes. If true,
-    /// the Node object of a deleted virtual machine remains until a user deletes it.
+    /// Whether the cloud provider keeps all Node objects. If false, the cloud provider deletes Node objects that are not ready and have no
+    /// virtual machine in a vCenter; therefore the operator does not begin to install the cloud provider in a cluster with nodes of another
+    /// cloud provider. If true, the Node object of a deleted virtual machine remains until a user deletes it.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub keep_nodes: bool,
-    /// Which addresses a node gets if its virtual machine has several. Empty means that the driver takes the first address.
+    /// Which addresses a node gets if its virtual machine has several addresses. Empty means that the driver takes the first address.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub node_networks: Option<NodeNetworks>,
-    /// Values for the chart, for settings without a field in this specification. They must match the schema of the chart.
+    /// Values for the chart, for settings without a field in this specification. The values must match the schema of the chart.
     #[serde(default, skip_serializing_if = "Map::is_empty")]
     #[schemars(schema_with = "free_object")]
     pub values: Map<String, Value>,
-    /// Watched ConfigMaps and Secrets with further chart values. A later entry overrides earlier entries; the field values overrides all.
+    /// ConfigMaps and Secrets with further chart values; the operator watches them. A later entry overrides earlier entries, and the field
+    /// `values` overrides every entry.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 8))]
     pub values_from: Vec<super::ValuesFrom>,
@@ -392,7 +394,7 @@ pub struct NodeNetwork {
 )]
 pub struct StorageProvider {
     /// What the operator does with this driver. Managed: install the driver, keep it in sync and repair it. Paused: write no object of the
-    /// driver. Removed: uninstall the driver. Deleting the settings of the driver does not uninstall it.
+    /// driver. Removed: uninstall the driver. Deleting the settings of the driver does not uninstall the driver.
     #[serde(default, skip_serializing_if = "is_managed")]
     pub management_state: ManagementState,
     /// Pins the driver to this version, for example 3.7.3. The operator never changes a pinned version automatically.
@@ -419,7 +421,7 @@ pub struct StorageProvider {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 64))]
     pub cluster_id: Option<String>,
-    /// The tag categories in vSphere that define the topology of volumes. They are required with more than one vCenter.
+    /// The tag categories in vSphere that define the topology of volumes. The field is required if there is more than one vCenter.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 5))]
     pub topology_categories: Vec<String>,
@@ -429,8 +431,8 @@ pub struct StorageProvider {
     /// Settings for snapshots.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub snapshots: Option<Snapshots>,
-    /// The URL of the datastore of migrated in-tree vSphere volumes that name no datastore, for example ds:///vmfs/volumes/datastore1/. The
-    /// field is allowed with one vCenter only.
+    /// The URL of the datastore of those migrated in-tree vSphere volumes that name no datastore, for example
+    /// ds:///vmfs/volumes/datastore1/. The field is allowed only if there is one vCenter.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 256))]
     pub migration_datastore_url: Option<String>,
@@ -462,11 +464,12 @@ pub struct StorageProvider {
     /// field in a new VDOConfig.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub default_volume_snapshot_class: Option<super::DefaultVolumeSnapshotClass>,
-    /// Values for the chart, for settings without a field in this specification. They must match the schema of the chart.
+    /// Values for the chart, for settings without a field in this specification. The values must match the schema of the chart.
     #[serde(default, skip_serializing_if = "Map::is_empty")]
     #[schemars(schema_with = "free_object")]
     pub values: Map<String, Value>,
-    /// Watched ConfigMaps and Secrets with further chart values. A later entry overrides earlier entries; the field values overrides all.
+    /// ConfigMaps and Secrets with further chart values; the operator watches them. A later entry overrides earlier entries, and the field
+    /// `values` overrides every entry.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 8))]
     pub values_from: Vec<super::ValuesFrom>,

@@ -11,9 +11,9 @@ use serde::{Deserialize, Serialize};
 pub enum Health {
     /// Every requested driver runs.
     Healthy,
-    /// Work is under way.
+    /// Work is in progress.
     Progressing,
-    /// Management is paused; what is installed works.
+    /// Management is paused, and the installed drivers work.
     Paused,
     /// Something that worked before has a problem.
     Degraded,
@@ -33,8 +33,8 @@ pub struct VDOConfigStatus {
     /// The overall health in one word.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub health: Option<Health>,
-    /// When the operator last confirmed this status. It confirms the status with every change, and every ten minutes if nothing changes. If
-    /// the time is much older, no operator runs and the status is outdated.
+    /// When the operator last confirmed this status. The operator confirms the status with every change, and every ten minutes if nothing
+    /// changes. If the last confirmation is much older, no operator runs and the status is outdated.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub last_confirmed: Option<Time>,
     /// The value of the annotation `vdo.vmware.com/reconcile-at` that the operator handled last.
@@ -68,10 +68,10 @@ pub struct VDOConfigStatus {
     /// The cluster id under which vCenter registers the volumes. Absent until the id is in use.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cluster_id: Option<String>,
-    /// The last ten changes or deletions by other managers that the operator repaired, the newest last.
+    /// The last ten changes or deletions that other field managers made and the operator repaired. The newest entry is last.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub drift: Vec<DriftStatus>,
-    /// Since when the operator has waited without progress. Absent while the operator does not wait.
+    /// The time since which the operator has waited without progress. Absent while the operator does not wait.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub waiting_since: Option<Time>,
     /// The next attempt after a failure.
@@ -133,7 +133,7 @@ pub struct MatrixStatus {
 pub struct DriverStatus {
     /// The name of the driver in the matrix.
     pub name: String,
-    /// The desired version. It is installed, or is being installed.
+    /// The desired version, which is installed or is being installed.
     pub version: String,
     /// The last version that worked with all its pods ready. During a rollout, this is the version that the rollout replaces. Absent until
     /// a version has worked.
@@ -148,20 +148,21 @@ pub struct DriverStatus {
     pub chart: String,
     /// The number of the driver's objects.
     pub objects: i64,
-    /// The number of ready pods and of desired pods, for example 2/3.
+    /// The number of ready pods and the number of desired pods, for example 2/3.
     pub pods: String,
-    /// The number of pods at the newest revision and of desired pods, for example 2/3. Absent once all pods are at the newest revision.
+    /// The number of pods at the newest revision and the number of desired pods, for example 2/3. Absent once all pods are at the newest
+    /// revision.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub updated: String,
     /// Whether the driver works: True, False or Unknown.
     pub ready: String,
-    /// The number of nodes that the driver has set up and of nodes that count, for example 3/4. A node counts if it is alive and the driver
-    /// may run on it.
+    /// The number of nodes that the driver has set up, and the number of nodes that it should set up, for example 3/4. The second number
+    /// counts the nodes that are alive and on which the driver may run.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub nodes: String,
     /// Why the operator chose this version.
     pub because: String,
-    /// The state of the driver as a reason. Set only for drivers of spec.drivers, because they have no condition.
+    /// The state of the driver, as a reason in CamelCase. Set only for drivers of spec.drivers, because these drivers have no condition.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub reason: String,
     /// The state of the driver as a sentence, in addition to the reason.
@@ -169,7 +170,7 @@ pub struct DriverStatus {
     pub message: String,
 }
 
-/// The nodes and the work of the drivers on them.
+/// The nodes, and how far the drivers have set up the nodes.
 #[derive(KubeSchema, Serialize, Deserialize, Clone, Debug, Default, PartialEq)]
 #[serde(rename_all = "camelCase")]
 pub struct NodesStatus {
@@ -185,8 +186,8 @@ pub struct NodesStatus {
     /// The first twenty nodes that a driver has not set up yet.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub waiting: Vec<WaitingNode>,
-    /// The first twenty nodes that the operator does not wait for. They are not ready, unreachable or cordoned, or belong to another cloud
-    /// provider.
+    /// The first twenty nodes that the operator does not wait for. These nodes are cordoned, unreachable or not ready, or belong to another
+    /// cloud provider.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub apart: Vec<ApartNode>,
 }

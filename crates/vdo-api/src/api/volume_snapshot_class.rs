@@ -12,8 +12,8 @@ use serde_json::{Value, json};
 #[serde(rename_all = "camelCase")]
 pub struct DefaultVolumeSnapshotClass {
     /// Auto: if the API server serves VolumeSnapshotClasses and the driver has no default class, the operator creates a class and marks it
-    /// as the default. If another class of the driver becomes the default later, the operator keeps its class, but no longer as the
-    /// default. Off: the operator creates no class.
+    /// as the default. If another class of the driver becomes the default later, the operator keeps its own class, but no longer marks it
+    /// as the default. Off: the operator creates no class.
     #[serde(default)]
     pub mode: DefaultClassMode,
     /// The name of the VolumeSnapshotClass; default: vsphere.

@@ -13,6 +13,9 @@ const LAYERS: [&str; 8] = [
     "tcp connect error",
 ];
 
+/// What rustls says of a server that ended the connection before its answer was complete; the address of a page of its documentation follows.
+const CUT_OFF: &str = "peer closed connection without sending TLS close_notify";
+
 /// What rustls says before the cause.
 const CERTIFICATE: &str = "invalid peer certificate: ";
 
@@ -26,6 +29,9 @@ pub fn in_words(text: &str) -> String {
     }
     if text.starts_with("failed to lookup address information") {
         return "the name does not resolve".to_owned();
+    }
+    if text.starts_with(CUT_OFF) {
+        return "the connection ended before the answer was complete".to_owned();
     }
     match text.split_once(CERTIFICATE) {
         Some((before, cause)) => format!("{before}{}", certificate(cause)),
@@ -109,6 +115,10 @@ mod tests {
             (
                 "invalid peer certificate: BadSignature",
                 "its certificate is not accepted: bad signature",
+            ),
+            (
+                "peer closed connection without sending TLS close_notify: https://docs.rs/rustls/latest/rustls/manual",
+                "the connection ended before the answer was complete",
             ),
             ("what it says itself", "what it says itself"),
         ] {

@@ -188,7 +188,7 @@ impl Members {
         let field = &header.as_bytes()[..100];
         let end = field.iter().position(|byte| *byte == 0).unwrap_or(field.len());
         if field[end..].iter().any(|byte| *byte != 0) {
-            return Err(refused("has bytes after the end of its name"));
+            return Err(refused("has other data after its name in the tar header"));
         }
         let path = std::str::from_utf8(&raw).map_err(|_| refused("is not UTF-8"))?;
         let path = if is_folder { path.strip_suffix('/').unwrap_or(path) } else { path };

@@ -287,9 +287,9 @@ fn values(namespace: &Namespace) -> String {
         format!("# The namespace that the driver runs in.\nnamespace: {}\n", scalar(&name.into()))
     });
     format!(
-        "{namespace}images:\n  # A registry that replaces the one of every image; the path and the tag stay.\n  registry: \"\"\n  \
-         # Whether references carry the digest where the manifest has one.\n  useDigests: true\n  \
-         # A whole reference for one image, by its name in the release.\n  overrides: {{}}\n\
+        "{namespace}images:\n  # A registry that replaces the registry of every image; the path and the tag stay.\n  registry: \"\"\n  \
+         # Whether image references contain the digest, if the manifest has one.\n  useDigests: true\n  \
+         # Complete references for single images; the key is the name that the release gives the image.\n  overrides: {{}}\n\
          # Names of Secrets with credentials for the registry, in the namespace of the pods.\nimagePullSecrets: []\n"
     )
 }

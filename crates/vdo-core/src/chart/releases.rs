@@ -36,7 +36,10 @@ impl File {
         };
         let (common, versions) = (part("common")?, part("versions")?);
         if let Some(key) = fields.keys().next() {
-            return Err(invalid(path, format!("has {key:?}; a release file has common and versions")));
+            return Err(invalid(
+                path,
+                format!("has {key:?}; a release file has only the keys \"common\" and \"versions\""),
+            ));
         }
         Ok(Self {
             common: common.into(),
@@ -295,7 +298,7 @@ mod tests {
             ),
             (
                 "versions: {1.2.0: {}}\nimages: {}\n",
-                "releases/1.2.yaml of the chart source has \"images\"; a release file has common and versions",
+                "releases/1.2.yaml of the chart source has \"images\"; a release file has only the keys \"common\" and \"versions\"",
             ),
         ] {
             let error = source(text).release(&"1.2.0".parse().expect("a version")).expect_err(text);

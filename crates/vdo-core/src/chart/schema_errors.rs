@@ -124,7 +124,7 @@ impl<'a, 'e> Mistake<'a, 'e> {
     fn missing(&self, key: &str) -> String {
         let place: String = self.path.iter().map(|key| format!("/{key}")).collect();
         if self.defaults.pointer(&place).is_some_and(|at| at.get(key).is_some()) {
-            return "must not be removed; leave it out to get its default".to_owned();
+            return "must not be removed with null; leave out the key to get its default".to_owned();
         }
         let described = self
             .holder

@@ -121,7 +121,7 @@ pub enum ConfigError {
     },
 
     /// Before 3.3.0 the CSI driver has one `ca-file` and one `thumbprint` for all vCenters.
-    #[error("CSI {version} checks the certificates of all vCenters in one way, and the {count} connections differ")]
+    #[error("CSI {version} verifies the certificates of all vCenters in the same way, but the {count} connections need different ways")]
     OneTrustForAll {
         /// The driver.
         version: DriverVersion,
@@ -220,7 +220,7 @@ impl Remedy for ConfigError {
             Self::Datacenter { .. } => "Rename it in vCenter, or list no datacenters to use all.".into(),
             Self::CaBundle { .. } => "Give the certificates of the authority in PEM form, and nothing else.".into(),
             Self::Sha1Unknown { .. } => "Wait for the check, or write the SHA-1 thumbprint or a CA bundle.".into(),
-            Self::OneTrustForAll { .. } => "Use CSI 3.3.0 or later, or give all of them the same CA bundle.".into(),
+            Self::OneTrustForAll { .. } => "Use CSI 3.3.0 or later, or give all connections the same CA bundle.".into(),
             Self::OneVcenterOnly { .. } => "Use CSI 3.0.0 or later, or one connection.".into(),
             Self::TopologyNeeded { .. } => "Set topologyCategories and tag every vCenter with them.".into(),
             Self::Topology { .. } => format!("Name at most {max} tag categories of vCenter.", max = super::csi::MAX_CATEGORIES).into(),

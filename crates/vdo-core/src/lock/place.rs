@@ -22,8 +22,8 @@ pub struct Collision {
 impl Remedy for Collision {
     fn remedy(&self) -> Option<Cow<'static, str>> {
         Some(
-            "Mirror the versions of the two images to two prefixes: \
-             vdoctl mirror prune --driver removes the versions that it does not name."
+            "Mirror the driver versions that use these two images to two different prefixes: \
+             vdoctl mirror prune --driver removes the versions that --driver does not select."
                 .into(),
         )
     }

@@ -188,7 +188,7 @@ impl Shelf {
                 };
                 room = room
                     .checked_sub(found.len())
-                    .ok_or_else(|| PartsError::Contents(format!("its parts have more than {} MiB", MOST_BYTES >> 20)))?;
+                    .ok_or_else(|| PartsError::Contents(format!("its parts together are larger than {} MiB", MOST_BYTES >> 20)))?;
                 if Digest::of(&found) != digest {
                     return Err(PartsError::Changed { file, number, of });
                 }
@@ -329,7 +329,7 @@ mod tests {
         assert!(many.0.expect("an error").contains("more than 1024 parts") && many.1 == 0);
         // One part in many files is held once for each.
         let large = read(&list(400, std::slice::from_ref(&digest)));
-        assert!(large.0.expect("an error").contains("more than 16 MiB"));
+        assert!(large.0.expect("an error").contains("larger than 16 MiB"));
         assert_eq!(large.1, MOST_BYTES / PART + 1);
         assert_eq!(read(&list(4, std::slice::from_ref(&digest))).0, None);
     }

@@ -53,7 +53,7 @@ pub enum Rejection {
         reason: Option<String>,
     },
     /// It fits by itself, but not together with any choice of the other drivers.
-    #[error("fits by itself, but with no version of the other drivers that fits")]
+    #[error("fits by itself, but is compatible with no fitting version of the other drivers")]
     Apart,
     /// It cannot do something that is required.
     #[error("does not support {feature}, which {by} requires")]

@@ -41,9 +41,9 @@ pub(super) fn suggestion(
         }
         Cause::PinRejected { fits: Some(_), .. } => Some("Remove the pin, or set allowIncompatible to insist on it".to_owned()),
         Cause::PinRejected { .. } => Some("Set allowIncompatible to insist on it".to_owned()),
-        Cause::InstalledUnknown { .. } if request.is_some_and(|request| request.held.is_some()) => {
-            Some("The driver is changed when a maintenance window opens; pin a listed version to have the driver managed before".to_owned())
-        }
+        Cause::InstalledUnknown { .. } if request.is_some_and(|request| request.held.is_some()) => Some(
+            "The driver is changed when a maintenance window opens; pin a listed version to have the driver managed before that".to_owned(),
+        ),
         Cause::InstalledUnknown { installed } => {
             let mut older = rejected.iter().filter(|other| matches!(other.reason, Rejection::Downgrade { .. }));
             let pin = match older.next() {
@@ -112,15 +112,15 @@ impl Kind {
 fn change(driver: &Driver, entry: &Entry, reason: &Rejection, constraints: &Constraints<'_>) -> Option<String> {
     let version = &entry.version;
     Some(match reason {
-        Rejection::OneVcenter { .. } => format!("With one vSphere connection {version} would fit"),
-        Rejection::Feature { by, .. } => format!("Without {by} {version} would fit"),
+        Rejection::OneVcenter { .. } => format!("With only one vSphere connection, {version} would fit"),
+        Rejection::Feature { by, .. } => format!("Without {by}, {version} would fit"),
         Rejection::FeatureVsphere { feature, by, .. } => match upgrade(&entry.features.get(feature)?.vsphere, constraints) {
-            Some(upgrade) => format!("{upgrade} would let {version} be installed; without {by} {version} would fit as it is"),
-            None => format!("Without {by} {version} would fit"),
+            Some(upgrade) => format!("{upgrade} would let {version} be installed; without {by}, {version} would fit without an upgrade"),
+            None => format!("Without {by}, {version} would fit"),
         },
         Rejection::Vsphere { .. } => format!("{} would let {version} be installed", upgrade(&entry.vsphere.range, constraints)?),
         Rejection::Requires { driver, .. } => format!("Installing {driver} too would let {version} be installed"),
-        Rejection::RequiresVersion { needs, .. } => format!("With {needs} {version} could be installed"),
+        Rejection::RequiresVersion { needs, .. } => format!("With {needs}, {version} could be installed"),
         Rejection::Downgrade { .. } => format!("Pin {version} to go back to it"),
         Rejection::Unmet { what, .. } => format!("{version} can be installed when this is done: {what}"),
         Rejection::NotMirrored => format!("{version} can be installed when the mirror has it: vdoctl mirror pull"),

@@ -165,7 +165,7 @@ impl Proposal {
 pub fn without_vcenter() -> String {
     let (namespace, name) = CLOUD_CONFIG;
     format!(
-        "{} names none, and ConfigMap {namespace}/{name} names none either",
+        "{} names no vCenter, and ConfigMap {namespace}/{name} names no vCenter either",
         at("spec.platformSpec.vsphere.vcenters")
     )
 }

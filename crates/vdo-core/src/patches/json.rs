@@ -54,7 +54,7 @@ fn run(object: &mut Value, operation: &JsonOperation) -> Result<(), String> {
     let text = json!({"op": operation.op, "path": operation.path, "from": operation.from, "value": operation.value});
     let operation: PatchOperation = vdo_api::types::from_json(text.to_string()).map_err(|_| "it is not an operation".to_owned())?;
     json_patch::patch(object, std::slice::from_ref(&operation)).map_err(|error| match error.kind {
-        PatchErrorKind::TestFailed => format!("the value at {} is another one", operation.path()),
+        PatchErrorKind::TestFailed => format!("the value at {} is not the value of the operation test", operation.path()),
         PatchErrorKind::InvalidFromPointer => "there is no value at the path in from".to_owned(),
         PatchErrorKind::CannotMoveInsideItself => "a value cannot be moved into itself".to_owned(),
         // The library may know more one day.

@@ -38,7 +38,7 @@ fn merge_map(old: &mut Value, part: &Map<String, Value>, path: &Path, written: &
         let path = path.field(key);
         if key.starts_with('$') {
             return Err(format!(
-                "{path}: only $patch: delete is known, in an item of a list with a merge key"
+                "{path}: the only supported directive is $patch: delete, and only in an item of a list that has a merge key"
             ));
         }
         match (map.get_mut(key), value) {
@@ -84,7 +84,7 @@ fn merge_items(old: &mut Value, items: &[Value], path: &Path, written: &mut Vec<
                 written.push(Written { path, value: None });
             }
             (Some(true), None) => return Err(format!("there is no {path} to remove")),
-            (Some(false), _) => return Err(format!("{path}: only $patch: delete is known")),
+            (Some(false), _) => return Err(format!("{path}: the only supported directive is $patch: delete")),
             (None, Some(at)) => merge_map(&mut list[at], part, &path, written)?,
             (None, None) => list.push(new_field(item, &path, written)?),
         }

@@ -181,7 +181,7 @@ fn patch_that_does_not_apply_is_refused_and_says_what_there_is() {
         ),
         (
             controller(test),
-            "jsonPatch[0]: the value at /spec/template/spec/containers/0/name is another one",
+            "jsonPatch[0]: the value at /spec/template/spec/containers/0/name is not the value of the operation test",
         ),
         (
             pod(json!({"dnsPolicy": null})),
@@ -200,10 +200,13 @@ fn patch_that_does_not_apply_is_refused_and_says_what_there_is() {
             controller(json!({"spec": {"replicas": {"a": 1}}})),
             "spec.replicas is neither a map nor a list",
         ),
-        (pod(json!({"$setElementOrder/containers": []})), "only $patch: delete is known"),
+        (
+            pod(json!({"$setElementOrder/containers": []})),
+            "the only supported directive is $patch: delete",
+        ),
         (
             pod(json!({"containers": [{"name": "driver", "$patch": "replace"}]})),
-            "only $patch: delete is known",
+            "the only supported directive is $patch: delete",
         ),
         (controller(json!({"spec": {"template": {}}})), "strategicMerge writes no field"),
         (controller(json!({})), "it needs either jsonPatch or strategicMerge"),
@@ -286,7 +289,7 @@ fn patches_collide_where_both_write_a_field_with_another_value() {
     let json = |op: &str, path: &str, value: Value| controller(json!([{"op": op, "path": path, "value": value}]));
     let env = |name: &str, value: &str| pod(json!({"containers": [{"name": "driver", "env": [{"name": name, "value": value}]}]}));
     let add = |value: &str| json("add", &at("/containers/0/env/-"), json!({"name": "C", "value": value}));
-    let collides = |path: &str| format!("spec.patches[0] writes another value to {path}; leave the field to one of the two");
+    let collides = |path: &str| format!("spec.patches[0] writes another value to {path}; let only one of the two patches write this field");
     let replicas_path = collides("spec.replicas");
     let env_path = collides("spec.template.spec.containers[driver].env[C].value");
     for (one, other, expected) in [

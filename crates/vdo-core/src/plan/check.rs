@@ -87,7 +87,7 @@ impl<'a> Walk<'a> {
             return Err(format!("{lost} would be dropped from the inventory before anything was removed"));
         }
         if self.inventory.cluster_id.is_some() && new.cluster_id != self.inventory.cluster_id {
-            return Err("the identity of the cluster would change".into());
+            return Err("the cluster id in the inventory would change".into());
         }
         self.recorded.extend(new.objects.keys().cloned());
         Ok(())

@@ -159,8 +159,8 @@ fn in_the_way(object: &Object, driver: &str, evidence: Option<&Evidence>, whose:
             "{object} belongs to {who}, which reverts changes to it{evidence}; remove {what} there, or leave {field} out of the VDOConfig"
         )),
         (Ownership::Adoptable { how }, false) => Some(format!(
-            "{object} runs {what} in another place{evidence}, made by {how}; vdoctl adopt shows its settings; move it with: {GO_ON}, or remove it with: {}; \
-             to keep it, leave {field} out of the VDOConfig",
+            "{object} runs {what} under a name or in a namespace that VDO does not use{evidence}, made by {how}; vdoctl adopt shows its \
+             settings; move it with: {GO_ON}, or remove it with: {}; to keep it, leave {field} out of the VDOConfig",
             removal(object, driver, how)
         )),
         (Ownership::Adoptable { .. } | Ownership::Ours, _) => None,
@@ -273,7 +273,7 @@ mod tests {
                 "kube-system",
                 "controller",
                 &none,
-                "vsphere-csi: Deployment kube-system/controller runs the driver in another place",
+                "vsphere-csi: Deployment kube-system/controller runs the driver under a name or in a namespace that VDO does not use",
             ),
             ("Deployment", "kube-system", "controller", &json!({"replicas": 0}), ""),
             (
@@ -310,7 +310,7 @@ mod tests {
                 "openshift",
                 "ccm",
                 &none,
-                "vsphere-cpi: Deployment openshift/ccm runs the cloud provider in another place",
+                "vsphere-cpi: Deployment openshift/ccm runs the cloud provider under a name or in a namespace that VDO does not use",
             ),
             // Another name and another kind; of the driver's name alone nothing follows.
             (
@@ -318,7 +318,8 @@ mod tests {
                 "kube-system",
                 "ccm",
                 &none,
-                "vsphere-cpi: StatefulSet kube-system/ccm runs the cloud provider in another place (image registry.example.com/cloud-provider-vsphere:v1.34.0), \
+                "vsphere-cpi: StatefulSet kube-system/ccm runs the cloud provider under a name or in a namespace that VDO does not use \
+                 (image registry.example.com/cloud-provider-vsphere:v1.34.0), \
                  made by a manager that left no mark; vdoctl adopt shows its settings; move it with: vdoctl adopt --move, or remove it with: \
                  kubectl --namespace kube-system scale statefulset ccm --replicas 0; to keep it, leave spec.cloudProvider out",
             ),

@@ -48,7 +48,7 @@ pub fn lacking(wanted: &Object, live: Option<&Object>) -> Option<String> {
             let of = |object: &Object| object.value().pointer(&format!("/spec/{part}")).cloned();
             of(wanted) == of(live)
         });
-        return (!same).then(|| format!("{wanted} was generated for other charts"));
+        return (!same).then(|| format!("{wanted} does not match the charts of the matrix in use"));
     }
     let beyond = Rules::of(wanted.value()).beyond(&Rules::of(live.value())).json();
     let Some(first) = beyond.first() else {
@@ -127,7 +127,7 @@ fn subjects(binding: &Value) -> BTreeSet<Subject> {
 
 /// Two versions bind different roles by one name, so that no binding serves both.
 #[derive(Debug, thiserror::Error)]
-#[error("{object} binds {one} in one version and {other} in another, so no set of objects can be installed that serves both")]
+#[error("{object} binds {one} in one version and {other} in another version, so one set of objects cannot serve both versions")]
 pub struct Mismatch {
     object: ObjectId,
     one: String,

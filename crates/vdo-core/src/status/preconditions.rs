@@ -55,7 +55,8 @@ fn initialized(cluster: &Cluster) -> Precondition {
         let names: Vec<&str> = left.iter().map(|node| node.name.as_str()).collect();
         let kind_of = first.distribution();
         let message = format!(
-            "{} of {total} nodes have neither a provider ID nor the taint that waits for one: {}; run their kubelets with --cloud-provider=external: {}: {}",
+            "{} of {total} nodes have neither a provider ID nor the taint of nodes that wait for a cloud provider: {}; run their kubelets \
+             with --cloud-provider=external: {}: {}",
             left.len(),
             name_list(&names),
             kind_of.place(),

@@ -29,7 +29,7 @@ pub(super) fn finding(observed: &Observed, index: &Index<'_>, volume: &Volume, f
         (false, true) => found(Cause::BuiltInVolume, path),
         (false, false) => found(
             Cause::BuiltInVolume,
-            &format!("{path}: not on {}, of which no CSINode {lacks}", name_list(&names)),
+            &format!("{path}: not on {}: no CSINode of these nodes {lacks}", name_list(&names)),
         ),
     })
 }

@@ -142,11 +142,12 @@ impl ConfigMaps {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ConfigMapsError {
     /// The first of them is not there, or has no index.
-    #[error("there is no Secret {} in namespace {} that lists an index", .0.name, .0.namespace)]
+    #[error("there is no Secret {} in namespace {} with the list of the files of a matrix", .0.name, .0.namespace)]
     Missing(ConfigMaps),
     /// The list is a ConfigMap, as former versions wrote it, and no keys are trusted.
     #[error(
-        "its list of files is a ConfigMap, which is accepted only with --matrix-keys: the right to write ConfigMaps must not decide what runs"
+        "its list of files is a ConfigMap, which is accepted only with --matrix-keys: a user who may only write ConfigMaps must not \
+         choose the software that runs"
     )]
     Unproven(ConfigMaps),
     /// They are where the operator may not look.

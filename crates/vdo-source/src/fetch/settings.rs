@@ -97,8 +97,8 @@ impl Named {
         let place = self.places().into_iter().find(|place| !place.may && place.text.is_some())?;
         let text = place.text.filter(|text| counts.as_ref() != Some(text))?;
         Some(format!(
-            "{} names the source {text}, which is ignored: the right to write ConfigMaps must not decide what runs; to use this source: \
-             vdoctl configure matrix {}",
+            "{} names the source {text}, but VDO ignores this source, because a user who may only write ConfigMaps must not choose the \
+             software that runs; to use this source: vdoctl configure matrix {}",
             place.origin,
             shell_word(&text)
         ))

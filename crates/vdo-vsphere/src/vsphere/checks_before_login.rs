@@ -104,7 +104,7 @@ fn trusted(certificate: &CertificateFacts, now: Timestamp) -> Check {
         Some(true),
         Reason::CertificateExpiresSoon,
         format!("{print}, which {verb} at {end}"),
-        "Renew it in vCenter under Administration, Certificates; if the connection has a thumbprint, set the new thumbprint there.",
+        "Renew it in vCenter under Administration, Certificates; if the connection has a thumbprint, set the new thumbprint in the connection.",
     )
 }
 

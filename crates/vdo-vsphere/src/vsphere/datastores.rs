@@ -82,8 +82,8 @@ pub(super) fn same_url(a: &str, b: &str) -> bool {
 
 fn no_datastore(url: &str, named_in: &str, existing: &[Datastore]) -> Finding {
     let urls: Vec<&str> = existing.iter().map(|datastore| datastore.url.as_str()).collect();
-    let remedy =
-        "Copy the URL from the datastore's summary in vCenter (govc datastore.info NAME), or give the user the role Read-only there.";
+    let remedy = "Copy the URL from the datastore's summary in vCenter (govc datastore.info NAME), or give the user the role Read-only on \
+                  the datastore.";
     Finding::new(Reason::DatastoreNotFound, none("datastore", url, named_in, &urls), remedy)
 }
 

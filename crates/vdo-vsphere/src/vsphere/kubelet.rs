@@ -29,7 +29,8 @@ pub fn kubelet_check(nodes: &[Arc<Node>]) -> Check {
         Finding::new(
             Reason::KubeletNotExternal,
             format!(
-                "{} of {} have neither a provider ID nor the taint that waits for one: {}; their kubelets run without --cloud-provider=external",
+                "{} of {} have neither a provider ID nor the taint of nodes that wait for a cloud provider: {}; their kubelets \
+                 run without --cloud-provider=external",
                 alone.len(),
                 count(nodes.len(), "node"),
                 name_list(&alone)

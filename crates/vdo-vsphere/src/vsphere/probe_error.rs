@@ -102,7 +102,11 @@ pub enum ProbeError {
         source: std::io::Error,
     },
     /// The certificate comes from an unknown authority.
-    #[error("the certificate of {address} is signed by an unknown authority, {issuer:?}; it has {prints}", issuer = presented.issuer, prints = prints(presented))]
+    #[error(
+        "the certificate of {address} is signed by an unknown authority, {issuer:?}; the thumbprints of the certificate are {prints}",
+        issuer = presented.issuer,
+        prints = prints(presented)
+    )]
     UnknownIssuer {
         /// Host and port.
         address: String,
@@ -134,7 +138,7 @@ pub enum ProbeError {
         presented: Box<CertificateFacts>,
     },
     /// It is another certificate than the one that was named.
-    #[error("the certificate of {address} is not the one with thumbprint {expected}; it has {prints}", prints = prints(presented))]
+    #[error("the certificate of {address} does not have the thumbprint {expected}; its thumbprints are {prints}", prints = prints(presented))]
     ThumbprintMismatch {
         /// Host and port.
         address: String,

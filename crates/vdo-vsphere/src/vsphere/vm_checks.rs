@@ -142,7 +142,7 @@ impl NodeMachine<'_> {
             ),
             NoAddress::InNetworks => (
                 format!("no adapter of machine {path} is in one of the networks of spec.cloudProvider.nodeNetworks"),
-                "Connect an adapter to one of them, or correct their names there.".to_owned(),
+                "Connect an adapter to one of these networks, or correct the names of the networks in the VDOConfig.".to_owned(),
             ),
             NoAddress::Family(family) if rules.families.is_empty() => (
                 format!(
@@ -167,7 +167,7 @@ impl NodeMachine<'_> {
                     "the {} addresses of machine {path} are all excluded by spec.cloudProvider.nodeNetworks: {seen}",
                     family.name()
                 ),
-                "Give the machine an address outside these subnets, or correct excludedSubnets there.".to_owned(),
+                "Give the machine an address outside these subnets, or correct excludedSubnets in the VDOConfig.".to_owned(),
             ),
         };
         Some(self.finding(Reason::GuestAddressMissing, what, remedy))

@@ -260,7 +260,7 @@ fn answer(args: &Args, progress: &Progress, context: &Deciding, steps: Vec<MoveS
     if nothing {
         let what = match args.undo {
             true => "No driver is being moved",
-            false => "The VDOConfig asks for no driver that another tool runs in another place",
+            false => "No driver that the VDOConfig requests runs under another name or in another namespace",
         };
         return Ok(Answer::text("").note(format!("{what} in cluster {}.", context.name)));
     }

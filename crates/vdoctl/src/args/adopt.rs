@@ -14,17 +14,18 @@ pub struct Adopt {
     /// Creates the objects and their Secrets in the cluster after a confirmation; the operator then adopts the drivers
     #[arg(long)]
     pub write: bool,
-    /// Moves drivers that run under other names or in other namespaces to VDO: stops their controllers, lets the operator install its own
-    /// drivers, and replaces the node plugins node by node. Volumes stay attached; after an interruption, repeat the command to continue
+    /// Replaces drivers that have other names or namespaces than the drivers of VDO: stops their controllers, lets the operator install its
+    /// own drivers, and replaces the node plugins node by node. Volumes stay attached; after an interruption, repeat the command to
+    /// continue
     #[arg(long = "move")]
     pub moves: bool,
-    /// With --move: restores the previous drivers, from any step of the move
+    /// With --move: restores the previous drivers, at any step of the move
     #[arg(long, requires = "moves")]
     pub undo: bool,
     /// Changes nothing; with --move, the command shows the steps of the move
     #[arg(long)]
     pub dry_run: bool,
-    /// Accepts the loss of a setting, named by its key in the list of losses; may be repeated
+    /// Accepts the loss of a setting; KEY is the key of the setting in the list of lost settings; may be repeated
     #[arg(long = "accept-loss", value_name = "KEY", requires = "changes")]
     pub accepted: Vec<String>,
     /// Does not ask for confirmation; each lost setting still requires --accept-loss

@@ -27,16 +27,17 @@ pub enum ChartVerb {
     Images(ChartRender),
     /// Compares the rendered chart with the driver's own manifests, field by field
     ///
-    /// The exit code is 0 when the chart lists all differences as intended. The exit code is 1 when there is another difference, or when a
-    /// listed difference does not exist. The exit code is more than 1 after an error. The comparison ignores the order of objects and
-    /// fields, but not the order of list items.
+    /// The exit code is 0 when the chart lists all differences as intended. The exit code is 1 when the chart does not list a difference,
+    /// or lists a difference that does not exist. The exit code is more than 1 after an error. The comparison ignores the order of objects
+    /// and fields, but not the order of list items.
     Compare(ChartCompare),
     /// Writes the package of a chart reproducibly, with the same bytes every time
     Package(ChartPackage),
-    /// Writes the sources of all charts, and the facts about their versions, into a new folder
+    /// Writes the sources of all charts, and the version data of the matrix (facts.yaml), into a new folder
     ///
     /// The charts and the matrix in vdoctl are built from these sources. `vdoctl chart add-release` adds a new version of a driver to the
-    /// folder, and `vdoctl matrix publish` publishes from the folder. You need no clone of the project.
+    /// folder, and `vdoctl matrix publish` publishes from the folder. For this work, you do not need a clone of the project's Git
+    /// repository.
     Sources(ChartSources),
     /// Finds mistakes in a chart: in its source folder with all releases, or in a package
     Lint(ChartLint),
@@ -48,9 +49,10 @@ pub enum ChartVerb {
     AddRelease(Box<ChartAddRelease>),
     /// Creates a chart from a project's own plain manifests
     ///
-    /// The images, the namespace and the pull secrets become values; all other fields stay unchanged. The output lists the places that no
-    /// value can change. If you import another version with the same templates, this version becomes a release of the existing chart;
-    /// otherwise the version becomes a separate chart. The exit code is 1 when chart lint finds a mistake.
+    /// The images, the namespace and the pull secrets become values; all other fields stay unchanged. The output lists the images and
+    /// namespaces in fields that no value can change. If you import another version with the same templates, this version becomes a release
+    /// of the existing chart; otherwise the version becomes a separate chart. The exit code is 1 when vdoctl chart lint finds a mistake in
+    /// the chart.
     Import(ChartImport),
     /// Publishes the package of a chart in a registry, as helm push does
     ///
@@ -199,7 +201,7 @@ pub struct ChartAddRelease {
     /// The release date, for example 2026-07-31; without this flag, the release has no date
     #[arg(long, value_name = "DATE")]
     pub date: Option<Date>,
-    /// The facts.yaml file with the version data of the matrix, to which vdoctl adds the release; default: ../matrix-index/facts.yaml
+    /// The facts.yaml file with the version data of the matrix, to which vdoctl adds the release; default: ../matrix-index/facts.yaml,
     /// relative to the --charts folder, if this file exists
     #[arg(long, value_name = "FILE")]
     pub facts: Option<PathBuf>,
@@ -208,7 +210,7 @@ pub struct ChartAddRelease {
     #[arg(long, value_name = "MIN..MAX", value_parser = range)]
     pub kubernetes: Option<VersionRange>,
     /// The source that documents the --kubernetes range, with its URL if the facts file does not list this source yet; may be repeated;
-    /// without a source, the range is unverified
+    /// without a source, the matrix lists the range as unverified
     #[arg(long, value_name = "NAME[=URL]", value_parser = source, requires = "kubernetes")]
     pub source: Vec<(String, Option<String>)>,
     /// Lists the remaining differences in deviations.yaml as intended, with this reason

@@ -32,8 +32,8 @@ pub enum ConfigureVerb {
     Drivers(ConfigureDrivers),
     /// Sets the source of the operator's compatibility matrix
     ///
-    /// Before vdoctl writes the setting, it reads the matrix from this machine and makes a plan with this matrix. Set the keys and
-    /// credentials of the source with vdoctl deploy, because they are mounted into the operator.
+    /// Before vdoctl writes the setting, vdoctl itself reads the matrix and makes a plan with this matrix. To set the keys and credentials
+    /// of the source, use vdoctl deploy, because the operator's pod mounts these files.
     Matrix(ConfigureMatrix),
 }
 
@@ -99,7 +99,7 @@ pub struct ConfigureConnection {
     /// Asks for each value on the terminal
     #[arg(long, short = 'i')]
     pub interactive: bool,
-    /// Accepts the certificate of --fetch-certificate without asking; also allows the change of a connection to another vCenter
+    /// Accepts the certificate of --fetch-certificate without asking; also allows the connection to use another vCenter than before
     #[arg(long, short = 'y')]
     pub yes: bool,
     /// How it is written.

@@ -16,8 +16,8 @@ pub struct Delete {
     /// Does not ask for confirmation; required if there is no terminal
     #[arg(long, short = 'y')]
     pub yes: bool,
-    /// Removes nothing. --dry-run=client lists the objects that would be removed; --dry-run=server, or only --dry-run, tries the removal in
-    /// the API server
+    /// Removes nothing. --dry-run=client lists the objects that would be removed; --dry-run=server, or --dry-run without a value, tries the
+    /// removal in the API server
     #[arg(
         long,
         value_enum,

@@ -13,8 +13,8 @@ pub struct Deploy {
     /// The vCenter.
     #[command(flatten)]
     pub vcenter: DeployVcenter,
-    /// A manifest file with the whole configuration, instead of the vCenter and account flags: Secrets, ConfigMaps, VsphereCloudConfigs and
-    /// a VDOConfig; - means stdin
+    /// A manifest file with the whole configuration (Secrets, ConfigMaps, VsphereCloudConfigs and a VDOConfig), used instead of the vCenter
+    /// and account flags; - means stdin
     #[arg(help_heading = "Drivers", long, value_name = "FILE", conflicts_with_all = ["vcenter", "user"])]
     pub values: Option<PathBuf>,
     /// The image of the operator; default: the released image
@@ -29,7 +29,7 @@ pub struct Deploy {
     /// The image of the CSI driver; default: the image in its chart
     #[arg(help_heading = "Images", long, value_name = "REFERENCE", conflicts_with = "values")]
     pub csi_image: Option<String>,
-    /// When the operator updates installed drivers by itself: Compatible, Latest or Disabled
+    /// When the operator updates installed drivers automatically: Compatible (only if a version no longer fits), Latest or Disabled
     #[arg(help_heading = "Drivers", long, value_name = "POLICY", value_parser = policy, conflicts_with = "values")]
     pub update_policy: Option<UpdatePolicy>,
     /// The name of the vSphere storage policy for the default StorageClass; default in a new installation: a default StorageClass without a
@@ -39,8 +39,8 @@ pub struct Deploy {
     /// Where the operator takes its matrix from. A file or a folder is copied into ConfigMaps; keys and credentials are mounted into the operator
     #[command(flatten, next_help_heading = "Matrix")]
     pub matrix: MatrixFile,
-    /// Writes nothing. --dry-run=client lists the objects that would be applied; --dry-run=server, or only --dry-run, tries the objects in
-    /// the API server
+    /// Writes nothing. --dry-run=client lists the objects that would be applied; --dry-run=server, or --dry-run without a value, tries the
+    /// objects in the API server
     #[arg(
         help_heading = "Writing",
         long,
@@ -90,7 +90,7 @@ pub struct Deploy {
 #[derive(Debug, Clone, Default, PartialEq, Eq, Args)]
 pub struct DeployGitops {
     /// Writes all objects into a folder for a GitOps tool, ready to commit, and nothing to a cluster. Secrets are encrypted if sops is
-    /// installed and the folder has a .sops.yaml; otherwise they are left out and listed in the folder's README.md
+    /// installed and the folder has a .sops.yaml; otherwise the Secrets are left out and listed in the folder's README.md
     #[arg(
         help_heading = "Writing",
         long = "gitops",
@@ -98,8 +98,8 @@ pub struct DeployGitops {
         conflicts_with_all = ["dry_run", "create_account", "credentials_from_openshift", "no_wait", "ignore_checks", "allow_downgrade"]
     )]
     pub folder: Option<PathBuf>,
-    /// With --gitops: encrypts Secrets with sops; sops uses the .sops.yaml rules of the folder or a parent folder, or the keys in its
-    /// environment variables
+    /// With --gitops: encrypts Secrets with sops. sops takes the rules from .sops.yaml in the folder or a parent folder, or the keys from
+    /// its environment variables
     #[arg(help_heading = "Writing", long, requires = "folder")]
     pub sops: bool,
 }
@@ -118,8 +118,8 @@ pub struct DeployVcenter {
     /// A file with the password, readable only by you; - means stdin, /dev/fd/3 means file descriptor 3; default: a prompt on the terminal
     #[arg(help_heading = "Account", long, env = "VDO_PASSWORD_FILE", value_name = "FILE")]
     pub password_file: Option<PathBuf>,
-    /// A Secret in the operator's namespace with the user and the password, for example from vdoctl users create; use cpi=NAME and csi=NAME
-    /// if each driver has its own Secret
+    /// A Secret with the user and the password, for example from vdoctl users create; it must be in the operator's namespace. Use cpi=NAME
+    /// and csi=NAME if each driver has its own Secret
     #[arg(
         help_heading = "Account",
         long,

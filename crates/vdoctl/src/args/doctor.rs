@@ -53,8 +53,8 @@ pub enum Allow {
 #[derive(Debug, Clone, Default, PartialEq, Eq, Args)]
 #[command(next_help_heading = "Fixing")]
 pub struct DoctorFixing {
-    /// Fixes problems in the vCenter as the administrator --user: disk.EnableUUID of powered-off virtual machines, and tags of zones and
-    /// regions. Asks before each fix
+    /// Fixes problems in the vCenter as the administrator --user: sets disk.EnableUUID of powered-off virtual machines, and creates and
+    /// attaches missing tags of zones and regions. Asks before each fix
     #[arg(
         long,
         global = true,
@@ -62,10 +62,10 @@ pub struct DoctorFixing {
         conflicts_with_all = ["undo", "from"]
     )]
     pub fix: bool,
-    /// Reverts the recorded changes of --fix; keeps values that another user has changed since, and tags that are in use
+    /// Reverts the recorded changes of --fix; does not revert values that another user has changed after --fix, and deletes no tags in use
     #[arg(long, global = true, requires = "user", conflicts_with = "from")]
     pub undo: bool,
-    /// With --fix: also makes this change, which cannot be undone: hardware-version
+    /// With --fix: also makes a change that cannot be undone; hardware-version upgrades the hardware version of virtual machines
     #[arg(
         long,
         value_name = "CHANGE",
@@ -124,7 +124,7 @@ impl From<Commands> for Language {
 pub enum DoctorVerb {
     /// Shows the virtual machine of each node, and the problems of this virtual machine
     Nodes,
-    /// Shows the zone and region labels of each node, the vCenter tags behind these labels, and mismatches between labels and tags
+    /// Shows the zone and region labels of each node, the vCenter tags for these labels, and mismatches between labels and tags
     Topology,
     /// Shows pending claims, volumes that do not attach and failed snapshots, each with its cause and a remedy
     Volumes,
@@ -134,7 +134,7 @@ pub enum DoctorVerb {
         #[arg(value_name = "NAME")]
         name: String,
     },
-    /// Shows which privileges the accounts lack for the features in use, on which vCenter object and in which role
+    /// Shows the privileges that the features in use need and the accounts lack, each with its vCenter object and role
     Privileges {
         /// Also shows the privileges that the accounts have but do not need
         #[arg(long)]

@@ -50,13 +50,13 @@ pub struct Global {
         global = true
     )]
     pub color: Color,
-    /// How long to wait for answers of the cluster, for example 30s or 2m; default: 30s. With deploy, delete, wait, upgrade apply, users
-    /// rotate, adopt --move and the flag --wait: how long the command waits for the result; default: 15m. With selftest: how long each step
-    /// may take; default: 5m
+    /// How long the command waits until the cluster answers, for example 30s or 2m; default: 30s. With deploy, delete, wait, upgrade apply,
+    /// users rotate, adopt --move, and any command with --wait: how long the command waits for the result; default: 15m. With selftest: how
+    /// long each step may take; default: 5m
     #[arg(long, env = "VDO_TIMEOUT", value_name = "TIME", value_parser = parse::duration, global = true)]
     pub timeout: Option<Duration>,
-    /// How long the API server may take to answer one request, for example 5s; 0 means no limit; default: 15s, and 60s for an admission
-    /// policy
+    /// How long the API server may take to answer one request, for example 5s; 0 means no limit; default: 15s, or 60s for a request about a
+    /// ValidatingAdmissionPolicy
     #[arg(long, env = "VDO_REQUEST_TIMEOUT", value_name = "TIME", value_parser = parse::request_timeout, global = true)]
     pub request_timeout: Option<Duration>,
 }

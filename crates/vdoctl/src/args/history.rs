@@ -10,7 +10,7 @@ pub struct History {
     /// The driver: vsphere-cpi (or cpi) or vsphere-csi (or csi); default: all drivers
     #[arg(value_name = "DRIVER")]
     pub driver: Option<String>,
-    /// Shows the details of this revision of the driver; with -o yaml: its objects
+    /// Shows the details of this revision of the driver; with -o yaml: the objects of the revision
     #[arg(value_name = "REVISION", requires = "driver")]
     pub revision: Option<u64>,
     /// The format.
@@ -24,10 +24,10 @@ pub struct Rollback {
     /// The driver: vsphere-cpi (or cpi) or vsphere-csi (or csi)
     #[arg(value_name = "DRIVER")]
     pub driver: String,
-    /// The revision number from vdoctl history; default: the last earlier revision that worked
+    /// The revision number from vdoctl history; default: the newest earlier revision that worked
     #[arg(value_name = "REVISION", conflicts_with = "lift")]
     pub revision: Option<u64>,
-    /// Ends the rollback: the driver follows the VDOConfig again
+    /// Ends the rollback: the operator again installs the driver as the VDOConfig describes
     #[arg(long)]
     pub lift: bool,
     /// Waits until the drivers are healthy after the change

@@ -26,29 +26,29 @@ pub enum MatrixVerb {
     ///
     /// With --what-if-kubernetes or --what-if-vcenter, the command shows step by step how the drivers change in an upgrade of the platform.
     ///
-    /// Use this command when there is no cluster yet, or when you want the reasons for a choice. Where VDO is deployed, upgrade plan also
-    /// shows objects and restarts.
+    /// Use this command when there is no cluster yet, or when you want the reasons for a choice. Where VDO is deployed, vdoctl upgrade plan
+    /// also shows objects and pod restarts.
     Resolve(Resolve),
-    /// Shows the chosen versions, the facts behind the choice, and the reason why each other version was not chosen
+    /// Shows the chosen versions, the facts behind the choice, and why the remaining versions were not chosen
     Explain(Explain),
-    /// Shows the reasons why a version cannot be chosen; the exit code is 1 when there is such a reason
+    /// Shows the reasons that prevent the choice of a version; the exit code is 1 when there is such a reason
     WhyNot(WhyNot),
-    /// Shows as bars which Kubernetes minor versions each driver version supports
+    /// Shows a bar for each driver version, with the Kubernetes minor versions that this version supports
     ///
-    /// If the kubeconfig names a cluster that answers at once, the minor version of this cluster is marked. -o wide prints a table with one
-    /// line for each driver version.
+    /// If the kubeconfig names a cluster that answers at once, the Kubernetes minor version of this cluster is marked. -o wide prints a
+    /// table with one line for each driver version.
     List(List),
     /// Shows all data of the matrix about one driver version
     Show(Show),
     /// Finds every mistake in a matrix index; needs no cluster
     ///
-    /// vdoctl searches for the charts next to the index, and then among the charts in its own binary. The exit code is 1 when there is a
-    /// mistake.
+    /// vdoctl searches for the charts first next to the index, and then among the charts that are built into vdoctl. The exit code is 1
+    /// when there is a mistake.
     Lint(Lint),
     /// Copies a matrix (index, signature and charts) from a folder into ConfigMaps, from which the operator reads the matrix
     ///
-    /// vdoctl checks the index and every chart before it writes anything. An earlier matrix of the same name is replaced as a whole, and
-    /// its ConfigMaps that are no longer needed are deleted.
+    /// vdoctl checks the index and every chart before it writes anything. The new matrix replaces an earlier matrix of the same name as a
+    /// whole, and vdoctl deletes ConfigMaps of the earlier matrix that are no longer needed.
     Load(MatrixLoad),
     /// Signs a matrix index with a private key; needs no cluster
     ///
@@ -68,17 +68,17 @@ pub enum MatrixVerb {
     Init(Init),
     /// Adds driver versions to a matrix in a folder
     ///
-    /// vdoctl lints every chart, renders the chart for each Kubernetes minor version that it supports, and compares the chart with the
-    /// previous version. With --kubeconfig or --context, vdoctl also tries the chart in the API server of that cluster. The new matrix
-    /// entry contains the images, the digest of the chart and the versions from which an upgrade is possible. vdoctl also updates the
-    /// version, the date and the expiry date of the matrix, and signs the matrix. If a chart has a problem, nothing is written, and the
-    /// exit code is 4.
+    /// vdoctl lints every chart, renders the chart for each supported Kubernetes minor version, and compares the chart with its previous
+    /// version. With --kubeconfig or --context, vdoctl also tries the chart in the API server of that cluster. The new matrix entry
+    /// contains the images, the digest of the chart and the versions from which an upgrade is possible. vdoctl also updates the version,
+    /// the date and the expiry date of the matrix, and signs the matrix. If a chart has a problem, nothing is written, and the exit code
+    /// is 4.
     Publish(Box<Publish>),
-    /// Withdraws a version: the operator no longer chooses this version, and replaces it in clusters where it is installed
+    /// Withdraws a version: the operator no longer chooses this version, and replaces this version where it is installed
     Withdraw(Mark),
-    /// Deprecates a version: the operator chooses this version only if no better version fits
+    /// Deprecates a version: the operator chooses this version only if no other version fits
     Deprecate(Mark),
-    /// Compares two matrices, and shows how the choices of an operator would differ
+    /// Compares two matrices, and shows where an operator would choose different versions
     ///
     /// The exit code is 0 when an operator would act in the same way with both matrices, and 1 otherwise.
     Diff(MatrixDiff),
@@ -101,7 +101,7 @@ pub struct MatrixLoad {
     /// A folder with index.yaml and its charts, or an index file with its charts in the same folder
     #[arg(value_name = "FOLDER")]
     pub folder: PathBuf,
-    /// The Secret that will list the files, in the form of a matrix source: configmap://NAMESPACE/NAME
+    /// The target, as the matrix source configmap://NAMESPACE/NAME; the Secret NAME will list the files of the matrix
     #[arg(value_name = "CONFIGMAP")]
     pub place: ConfigMaps,
 }
@@ -132,14 +132,15 @@ pub struct Verify {
 #[derive(Debug, Clone, Default, PartialEq, Eq, Args)]
 pub struct MatrixFile {
     /// The compatibility matrix to use: embedded (the built-in matrix), an index file, a folder with index.yaml, or an https://, oci:// or
-    /// configmap:// address; default: the matrix of the cluster's operator, or without a cluster the matrix in vdoctl
+    /// configmap:// address; default: the matrix that the operator in the cluster uses; without a cluster, the matrix that is built into
+    /// vdoctl
     #[arg(long, env = "VDO_MATRIX", value_name = "SOURCE", global = true)]
     pub matrix: Option<MatrixSource>,
     /// A file with public keys (PEM), or a folder of such files; only a matrix that one of these keys has signed is accepted
     #[arg(long, env = "VDO_MATRIX_KEYS", value_name = "PATH", global = true)]
     pub matrix_keys: Option<PathBuf>,
-    /// A folder with the credentials for the address of the matrix. Possible files: username and password, or bearerToken; tls.crt and
-    /// tls.key; ca.crt; .dockerconfigjson
+    /// A folder with the credentials for the address of the matrix, in files with these names: username and password, bearerToken, tls.crt
+    /// and tls.key, ca.crt, or .dockerconfigjson
     #[arg(long, env = "VDO_MATRIX_CREDENTIALS", value_name = "FOLDER", global = true)]
     pub matrix_credentials: Option<PathBuf>,
 }
@@ -162,10 +163,10 @@ pub struct Platform {
     /// repeated
     #[arg(long, value_name = "[NAME=]VERSION", value_delimiter = ',')]
     pub vcenter: Vec<Vcenter>,
-    /// A driver to choose a version for, for example csi, or csi=3.7.3 to pin the version; may be repeated; default: all drivers
+    /// Chooses a version only for this driver, for example csi; csi=3.7.3 pins the version; may be repeated; default: all drivers
     #[arg(long, value_name = "NAME[=VERSION]", value_delimiter = ',')]
     pub driver: Vec<DriverArg>,
-    /// An installed driver version, for example csi=3.6.3; may be repeated; default: the versions that the cluster has
+    /// An installed driver version, for example csi=3.6.3; may be repeated; default: the driver versions in the cluster
     #[arg(long, value_name = "NAME=VERSION", value_delimiter = ',')]
     pub installed: Vec<DriverArg>,
     /// A feature that the storage driver must support, for example snapshots; may be repeated
@@ -253,7 +254,7 @@ pub struct Show {
     /// The driver: vsphere-cpi (or cpi) or vsphere-csi (or csi)
     #[arg(value_name = "DRIVER")]
     pub driver: String,
-    /// The version of the driver, for example 3.7.3; without a version, the error message names the newest version
+    /// The version of the driver, for example 3.7.3; if you leave out the version, the error message lists the newest versions
     #[arg(value_name = "VERSION")]
     pub version: Option<String>,
     /// The index.
@@ -267,7 +268,7 @@ pub struct Show {
 /// Arguments of `matrix lint`.
 #[derive(Debug, Clone, PartialEq, Args)]
 pub struct Lint {
-    /// The index; default: the index in vdoctl
+    /// The index, or a folder with index.yaml; default: the index that is built into vdoctl
     #[arg(value_name = "FILE")]
     pub file: Option<PathBuf>,
     /// The format.

@@ -22,9 +22,9 @@ pub enum MirrorVerb {
     /// Copies the selected part of a matrix with all its images into a bundle: a folder, or a file that ends in .tar
     ///
     /// While vdoctl writes the data, it compares all data with the digests. An interruption leaves an existing bundle unchanged. If you run
-    /// the command again, it fetches only the missing data.
+    /// the command again, vdoctl fetches only the missing data.
     Pull(MirrorPull),
-    /// Checks that a mirror is complete: it contains every image that its driver versions can use, and nothing was changed
+    /// Checks that a mirror contains every image that its driver versions can use, and that no data in the mirror was changed
     ///
     /// vdoctl checks a bundle without a network. In a registry, vdoctl looks up each image by its digest. With --cluster, vdoctl takes the
     /// images of the running and the desired drivers, and looks up these images in the registries from which the pods pull. The exit code
@@ -37,7 +37,7 @@ pub enum MirrorVerb {
     Push(MirrorPush),
     /// Copies the selected part of a matrix with all its images into a registry, without a bundle
     Copy(MirrorCopy),
-    /// Removes unneeded data from a bundle: data that only earlier pulls needed, and driver versions that are not selected
+    /// Removes from a bundle the data that only earlier pulls needed, and the driver versions that are not selected
     ///
     /// The command deletes nothing in a registry. Use the retention rules of the registry for this purpose.
     Prune(MirrorPrune),
@@ -63,14 +63,15 @@ pub struct Selecting {
 /// What else is taken.
 #[derive(Debug, Clone, Default, PartialEq, Args)]
 pub struct Taking {
-    /// Selects the installed versions of the cluster, the versions that the operator would choose now and with the next Kubernetes minor
-    /// version, and all upgrade steps between these versions
+    /// Selects the driver versions that are installed in the cluster, the versions that the operator would choose for the current and for
+    /// the next Kubernetes minor version, and all upgrade steps between these versions
     #[arg(long)]
     pub for_cluster: bool,
-    /// Copies only these platforms, for example linux/amd64; default: all platforms, with the digests and signatures of the publisher
+    /// Copies only these platforms, for example linux/amd64; default: all platforms, so that the digests and signatures of the publisher
+    /// stay valid
     #[arg(long, value_name = "OS/ARCH", value_delimiter = ',')]
     pub platform: Vec<Platform>,
-    /// Replaces the first prefix by the second prefix in the references of images to pull, for example registry.k8s.io=mirror.example/k8s
+    /// Pulls images with the first prefix from the second prefix instead, for example registry.k8s.io=mirror.example/k8s
     #[arg(long, value_name = "PREFIX=PREFIX", value_delimiter = ',', value_parser = substitute)]
     pub from: Vec<(String, String)>,
     /// The image of the operator to copy; default: the released image; the value none copies no operator image
@@ -84,11 +85,10 @@ pub struct Resolving {
     /// Reads the digest of each image from its registry and records the digest
     #[arg(long)]
     pub resolve_digests: bool,
-    /// Each image must exist for this platform, for example linux/arm64; may be repeated
+    /// A platform for which each image must exist, for example linux/arm64; may be repeated
     #[arg(long, value_name = "OS/ARCH", value_delimiter = ',', default_value = "linux/amd64")]
     pub platform: Vec<Platform>,
-    /// Replaces the first prefix by the second prefix in the references of images to look up, for example
-    /// registry.k8s.io=mirror.example/k8s
+    /// Looks up images with the first prefix under the second prefix instead, for example registry.k8s.io=mirror.example/k8s
     #[arg(long, value_name = "PREFIX=PREFIX", value_delimiter = ',', value_parser = substitute)]
     pub images_from: Vec<(String, String)>,
 }
@@ -146,10 +146,10 @@ pub struct MirrorPush {
     /// The bundle, or any OCI image layout: a folder or a tar file
     #[arg(value_name = "BUNDLE")]
     pub bundle: PathBuf,
-    /// The target for the images: oci://HOST/PREFIX; an image without a name requires oci://HOST/REPOSITORY:TAG
+    /// The target for the images: oci://HOST/PREFIX. If the OCI image layout gives its image no name, write oci://HOST/REPOSITORY:TAG
     #[arg(value_name = "oci://…")]
     pub to: String,
-    /// Configures the cluster to take the images of the drivers and the matrix of the operator from the mirror
+    /// Configures the cluster to use the mirror for the drivers' images and for the operator's matrix
     #[arg(long = "use")]
     pub adopt: bool,
     /// Lists the data that would be sent, and sends nothing
@@ -181,8 +181,8 @@ pub struct MirrorCopy {
     /// A file with public keys (PEM), or a folder of such files; only a matrix that one of these keys has signed is accepted
     #[arg(long, env = "VDO_MATRIX_KEYS", value_name = "PATH")]
     pub matrix_keys: Option<PathBuf>,
-    /// A folder with the credentials for the address of the matrix. Possible files: username and password, or bearerToken; tls.crt and
-    /// tls.key; ca.crt; .dockerconfigjson
+    /// A folder with the credentials for the address of the matrix, in files with these names: username and password, bearerToken, tls.crt
+    /// and tls.key, ca.crt, or .dockerconfigjson
     #[arg(long, env = "VDO_MATRIX_CREDENTIALS", value_name = "FOLDER")]
     pub matrix_credentials: Option<PathBuf>,
     /// The registries.

@@ -56,7 +56,7 @@ pub struct Init {
 /// Arguments of `matrix publish`.
 #[derive(Debug, Clone, PartialEq, Args)]
 pub struct Publish {
-    /// Chart packages, or folders with chart sources; from a folder, every release that the matrix does not list yet is published
+    /// Chart packages, or folders with chart sources; from a folder, vdoctl publishes every release that the matrix does not list yet
     #[arg(value_name = "CHART", required_unless_present = "resolve_digests")]
     pub charts: Vec<PathBuf>,
     /// Publishes only this release of a chart source
@@ -66,7 +66,7 @@ pub struct Publish {
     #[arg(long, value_name = "FILE")]
     pub facts: Option<PathBuf>,
     /// The Kubernetes minor versions that the new versions support, for example 1.33..1.35; default: the range of the previous driver
-    /// version, if it has the same minor version
+    /// version, if this previous version belongs to the same minor version
     #[arg(long, value_name = "MIN..MAX", value_parser = range)]
     pub kubernetes: Option<VersionRange>,
     /// The vSphere versions that the new versions support, for example 7.0.. for 7.0 and newer; default: the range of the previous driver
@@ -120,15 +120,15 @@ pub struct MatrixDiff {
     /// Compares the choices only for these Kubernetes versions, for example 1.34; default: every minor version in either matrix
     #[arg(long, value_name = "VERSION", value_delimiter = ',')]
     pub kubernetes: Vec<vdo_api::types::KubernetesVersion>,
-    /// Compares the choices only for these vCenter versions, for example 8.0.3; default: every version at which a range in either matrix
-    /// begins or ends
+    /// Compares the choices only for these vCenter versions, for example 8.0.3; default: every version at which a supported range begins or
+    /// ends in one of the matrices
     #[arg(long, value_name = "VERSION", value_delimiter = ',')]
     pub vcenter: Vec<vdo_api::types::VcenterVersion>,
     /// A file with public keys (PEM), or a folder of such files; only a matrix that one of these keys has signed is accepted
     #[arg(long, env = "VDO_MATRIX_KEYS", value_name = "PATH")]
     pub matrix_keys: Option<PathBuf>,
-    /// A folder with the credentials for the addresses of the matrices. Possible files: username and password, or bearerToken; tls.crt and
-    /// tls.key; ca.crt; .dockerconfigjson
+    /// A folder with the credentials for the addresses of the matrices, in files with these names: username and password, bearerToken,
+    /// tls.crt and tls.key, ca.crt, or .dockerconfigjson
     #[arg(long, env = "VDO_MATRIX_CREDENTIALS", value_name = "FOLDER")]
     pub matrix_credentials: Option<PathBuf>,
     /// The format.

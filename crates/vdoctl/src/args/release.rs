@@ -17,7 +17,7 @@ pub enum NewOwner {
 /// Arguments of `release`.
 #[derive(Debug, Clone, PartialEq, Args)]
 pub struct Release {
-    /// The form for the new owner: manifests for kubectl apply, or helm for a Helm chart
+    /// The format of the files: manifests (for kubectl apply) or helm (a Helm chart)
     #[arg(long, value_enum, value_name = "OWNER", hide_possible_values = true, default_value = "manifests")]
     pub to: NewOwner,
     /// The folder for the files; only you can read the files, because they contain the Secrets of the drivers

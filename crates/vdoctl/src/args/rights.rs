@@ -17,7 +17,7 @@ pub struct Rights {
     /// Also prints the rights for OpenShift: the SecurityContextConstraints that the pods of the drivers may use
     #[arg(long)]
     pub openshift: bool,
-    /// Also prints the ValidatingAdmissionPolicy that limits the operator to the content of the driver charts (Kubernetes 1.30 or newer)
+    /// Also prints the ValidatingAdmissionPolicy that limits the content that the operator may write (Kubernetes 1.30 or newer)
     #[arg(long)]
     pub admission_policy: bool,
     /// The ServiceAccount of the operator; default: vdo-operator, or with --missing the ServiceAccount of the operator's Deployment

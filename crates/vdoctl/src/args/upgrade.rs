@@ -22,9 +22,9 @@ pub enum UpgradeVerb {
     /// Without a flag, the command plans the upgrade of every driver to its newest compatible version. The API server tries this plan in a
     /// dry run. The plan shows the steps, the pod restarts, the preconditions and the obstacles. The command changes nothing. The exit code
     /// is 0 when there is nothing to upgrade, 1 when there is an upgrade, and 4 when the upgrade cannot be made, for example because a
-    /// driver cannot reach its new version or the API server refuses an object.
+    /// driver cannot be upgraded to its new version or the API server refuses an object.
     ///
-    /// Use this command when VDO is deployed: the plan starts from the installed versions, and the API server tries the plan. matrix
+    /// Use this command when VDO is deployed: the plan starts from the installed versions, and the API server tries the plan. vdoctl matrix
     /// resolve only chooses versions.
     Plan(UpgradePlan),
     /// Upgrades the drivers, and waits until they are healthy
@@ -33,7 +33,7 @@ pub enum UpgradeVerb {
     /// driver is healthy. A driver that was pinned before the upgrade stays pinned. After an interruption, run the command again to
     /// continue.
     Apply(UpgradeApply),
-    /// Retries a change that failed and was rolled back
+    /// Retries a change of a driver that failed and was rolled back
     Retry,
 }
 
@@ -87,7 +87,7 @@ pub struct Manage {
     /// The driver: cpi, csi, or the name of another driver; default: all drivers
     #[arg(value_name = "DRIVER")]
     pub driver: Option<String>,
-    /// Waits until the operator has applied the change; with resume, until the drivers are healthy
+    /// With pause: waits until the operator has paused. With resume: waits until the drivers are healthy
     #[arg(long)]
     pub wait: bool,
 }
@@ -95,8 +95,8 @@ pub struct Manage {
 /// Arguments of `wait`.
 #[derive(Debug, Clone, PartialEq, Args)]
 pub struct Wait {
-    /// The state to wait for: healthy, deleted, or a condition of the VDOConfig such as MatrixFresh or UpgradeAvailable=False; also in the
-    /// form condition=NAME of kubectl wait
+    /// The state to wait for: healthy, deleted, or a condition of the VDOConfig such as MatrixFresh or UpgradeAvailable=False; the form
+    /// condition=NAME of kubectl wait is also accepted
     #[arg(long = "for", value_name = "WHAT", default_value = "healthy")]
     pub what: String,
     /// Exits at the first problem, even if the operator still retries; without the flag, the command exits early only if a person must act

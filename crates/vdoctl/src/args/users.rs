@@ -16,10 +16,10 @@ pub struct Users {
 /// What can be done with the accounts of the drivers.
 #[derive(Debug, Clone, PartialEq, Subcommand)]
 pub enum UsersVerb {
-    /// Creates the accounts with exactly the privileges that the features in use require, and the Secret of the connection
+    /// Creates the accounts with only the privileges that the features in use require, and creates the Secret of the connection
     ///
-    /// The command shows every change and asks for confirmation. After an interruption, run the command again: it continues where it
-    /// stopped. If there is nothing to change, the command only checks the accounts.
+    /// The command shows every change and asks for confirmation. After an interruption, run the command again: the command continues where
+    /// it stopped. If there is nothing to change, the command only checks the accounts.
     Create(UsersCreate),
     /// Shows the accounts, roles and permissions that vdoctl created
     List(UsersVcenter),
@@ -31,8 +31,8 @@ pub enum UsersVerb {
     Shrink(UsersChange),
     /// Gives a connection a new account, and deletes the old account once the drivers use the new account
     ///
-    /// Until the old account is deleted, the vCenter accepts both accounts, so an interruption locks no driver out. After an interruption,
-    /// run the command again: it continues where it stopped.
+    /// Until the old account is deleted, the vCenter accepts both accounts, so that no driver loses access after an interruption. After an
+    /// interruption, run the command again: the command continues where it stopped.
     Rotate(UsersChange),
     /// Deletes accounts with their permissions, and the roles that are then unused
     ///
@@ -99,17 +99,19 @@ pub struct UsersAccount {
     /// With --vcenter: both drivers share one account
     #[arg(long, requires = "vcenter")]
     pub shared: bool,
-    /// The features that the drivers use in the vCenter, instead of the features in the VDOConfig: cloud-provider, block, file, topology,
-    /// encryption
+    /// The features that the drivers use in the vCenter (cloud-provider, block, file, topology, encryption), instead of the features in the
+    /// VDOConfig
     #[arg(long, value_name = "LIST", value_delimiter = ',', value_parser = super::parse::feature)]
     pub features: Vec<vdo_vsphere::vsphere::Feature>,
     /// A datastore for volumes, by name, path or URL; may be repeated; default: every datastore that all nodes can reach
     #[arg(long, value_name = "NAME")]
     pub datastore: Vec<String>,
-    /// The name of a storage policy, to select its compliant datastores in addition to those of --datastore; may be repeated
+    /// The name of a storage policy; the datastores that comply with this policy are used in addition to the datastores in --datastore; may
+    /// be repeated
     #[arg(long, value_name = "NAME")]
     pub storage_policy: Vec<String>,
-    /// An existing user of any identity source, for example k8s@corp.example.com; this user only gets roles and permissions
+    /// An existing user of any identity source, for example k8s@corp.example.com; vdoctl gives this user roles and permissions, and creates
+    /// no account
     #[arg(long, value_name = "USER")]
     pub existing: Option<String>,
     /// The name in --existing is a group

@@ -68,9 +68,10 @@ pub(super) fn refuse_volumes(config: &VDOConfig, inventory: &Inventory, found: &
         shell_word(&config.name_any())
     ));
     listed.push("To keep the drivers and remove only the operator: vdoctl delete --keep-drivers".into());
+    let verb = if found.count == 1 { "is" } else { "are" };
     Err(CliError::new(
         Exit::Refused,
-        format!("{} of {CSI_DRIVER} are in use, so nothing was removed", found.counted()),
+        format!("{} of {CSI_DRIVER} {verb} in use, so nothing was removed", found.counted()),
         listed.join("\n"),
     ))
 }

@@ -75,7 +75,8 @@ impl Installed {
         if let Some(leaving) = self.ground.iter().find(|object| object.is_terminating()) {
             return refused(
                 format!("{leaving} is being deleted, and nothing can be deployed before its deletion has ended"),
-                "If the deletion does not end, vdoctl status shows its cause, and vdoctl delete finishes an uninstallation.".into(),
+                "If the deletion does not end, vdoctl status shows what blocks the deletion, and vdoctl delete finishes an uninstallation."
+                    .into(),
             );
         }
         if let Some(config) = self.config.as_ref().filter(|config| config.metadata.deletion_timestamp.is_some()) {

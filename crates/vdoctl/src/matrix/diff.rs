@@ -46,7 +46,7 @@ fn text(old: &Loaded, new: &Loaded, found: &Difference, (minors, vcenters): (usi
     if found.is_same() {
         let (minors, vcenters) = (count(minors, "Kubernetes minor"), count(vcenters, "vCenter version"));
         text.push_str(&format!(
-            "{} An operator would do the same ({minors}, {vcenters}).\n",
+            "{} With both matrices, an operator would do the same ({minors}, {vcenters}).\n",
             style::good("✓")
         ));
         return text;

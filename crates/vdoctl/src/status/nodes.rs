@@ -23,7 +23,12 @@ pub(super) fn apart(nodes: &NodesStatus) -> Option<String> {
     let all: Vec<String> = nodes.apart.iter().map(|node| format!("{} {}", node.name, node.because)).collect();
     let (verb, them) = if all.len() == 1 { ("is", "it") } else { ("are", "them") };
     let nodes = count(all.len(), "node");
-    (!all.is_empty()).then(|| format!("{nodes} {verb} counted apart, and nothing waits for {them}: {}", name_list(&all)))
+    (!all.is_empty()).then(|| {
+        format!(
+            "{nodes} {verb} counted separately, and the operator does not wait for {them}: {}",
+            name_list(&all)
+        )
+    })
 }
 
 #[cfg(test)]
@@ -70,11 +75,11 @@ mod tests {
         assert_eq!(apart_of(&[]), None);
         assert_eq!(
             apart_of(&["w-1"]).as_deref(),
-            Some("1 node is counted apart, and nothing waits for it: w-1 is not ready")
+            Some("1 node is counted separately, and the operator does not wait for it: w-1 is not ready")
         );
         assert_eq!(
             apart_of(&["w-1", "w-2"]).as_deref(),
-            Some("2 nodes are counted apart, and nothing waits for them: w-1 is not ready, w-2 is not ready")
+            Some("2 nodes are counted separately, and the operator does not wait for them: w-1 is not ready, w-2 is not ready")
         );
     }
 }

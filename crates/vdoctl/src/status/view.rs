@@ -69,7 +69,7 @@ pub(super) fn draw(view: &StatusView, layout: Layout, now: Timestamp) -> String 
         for below in view.problems.iter().filter(|other| other.follows(problem)) {
             lines.push_str(&format!(
                 "      {}\n",
-                faint(&format!("follows from it: {}", counted_from(&below.message, now)))
+                faint(&format!("follows from this problem: {}", counted_from(&below.message, now)))
             ));
         }
     }
@@ -365,9 +365,9 @@ mod tests {
                     "UpgradeAvailable",
                     "True",
                     "UpdatePolicy",
-                    "CSI 3.7.4 is available, and 3.7.3 stays: spec.updatePolicy is Compatible; set it to Latest",
+                    "CSI 3.7.4 is available, but 3.7.3 stays installed: spec.updatePolicy is Compatible; set it to Latest",
                 )],
-                vec!["\nCSI 3.7.4 is available, and 3.7.3 stays: spec.updatePolicy is Compatible; set it to Latest.\n"],
+                vec!["\nCSI 3.7.4 is available, but 3.7.3 stays installed: spec.updatePolicy is Compatible; set it to Latest.\n"],
                 vec!["✗", "Fix the lines"],
             ),
             (
@@ -450,7 +450,7 @@ mod tests {
         let text = drawn(&picture, None);
         let below = "  ✗ vsphere-csi is pinned to 3.0.0, which does not fit (IncompatiblePin)
       vdoctl configure drivers --set storageProvider.version=null
-      follows from it: CSI 3.0.0 supports Kubernetes >=1.20 <1.23
+      follows from this problem: CSI 3.0.0 supports Kubernetes >=1.20 <1.23
 ";
         assert!(text.contains(below), "{text}");
         assert!(

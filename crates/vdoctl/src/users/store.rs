@@ -49,7 +49,7 @@ pub(super) async fn writable(context: &Context, secret: &ObjectId, progress: &mu
             return Err(CliError::new(
                 Exit::Refused,
                 format!("{id} is being deleted, so Secret {} cannot be written", secret.name.as_str()),
-                "If the deletion does not end, vdoctl status shows its cause. Run the same command again after the deletion.",
+                "If the deletion does not end, vdoctl status shows what blocks the deletion. Run the same command again after the deletion.",
             ));
         }
         Some(_) => return Ok(None),

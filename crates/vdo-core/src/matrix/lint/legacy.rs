@@ -79,7 +79,11 @@ fn version(at: IndexPath, driver: &str, name: &str, entry: &Value, lender: &Inde
 /// A range that some version lies in, or what is wrong with it.
 fn bounds(at: &IndexPath, field: &str, entry: &Value, report: &mut Report) -> Option<VersionRange> {
     let Some(fields) = entry[field].as_object() else {
-        report.add(at, field, "it is missing; write min and max, or for a cloud provider skewVersion");
+        report.add(
+            at,
+            field,
+            "it is missing; write min and max (a cloud provider can have skewVersion instead)",
+        );
         return None;
     };
     let mut good = true;

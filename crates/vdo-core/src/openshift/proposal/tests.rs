@@ -80,7 +80,7 @@ fn proposal_without_vsphere_part_takes_the_cloud_provider_config_or_names_no_vce
     // What the object itself says is enough.
     let found = proposal(&vsphere(json!({"vcenters": [{"server": "a"}]})), Some(ini));
     assert_eq!(servers(&found), [one("a", 443, &[])]);
-    assert!(without_vcenter().contains("Infrastructure cluster: spec.platformSpec.vsphere.vcenters names none"));
+    assert!(without_vcenter().contains("Infrastructure cluster: spec.platformSpec.vsphere.vcenters names no vCenter"));
 }
 
 #[test]

@@ -49,7 +49,7 @@ fn volumes_built_in_volume_is_served_only_where_driver_and_kubelets_take_it() {
         ),
         (
             nodes(&[takes, not]),
-            format!("BuiltInVolume PersistentVolume pv: [ds] a.vmdk: not on w-2, of which no CSINode has {lacks}"),
+            format!("BuiltInVolume PersistentVolume pv: [ds] a.vmdk: not on w-2: no CSINode of these nodes has {lacks}"),
         ),
     ] {
         assert_eq!(details(changes.clone()), [expected], "{changes}");

@@ -124,7 +124,7 @@ async fn tried(context: &Deciding, decided: Decided) -> (Vec<Check>, Option<Plan
         .map(|refusal| Check::new(ACCEPTED, Some(false), refusal.reason, &refusal.what, refusal.remedy.clone()))
         .collect();
     if checks.is_empty() {
-        let message = format!("the API server accepts what would be written: {}", plan.effect());
+        let message = format!("the API server accepts all objects that would be written: {}", plan.effect());
         checks.push(Check::new(ACCEPTED, Some(true), Reason::Healthy, &message, ""));
     }
     (checks, Some(plan))
