@@ -293,7 +293,9 @@ mod tests {
             let closed = lacking_privileges(&runs, &connections, &running);
             let expected = expected.map(|(from, name): (u8, &str)| {
                 let driver = if from == 4 { CPI } else { CSI };
-                format!("wave {from}: PrivilegesMissing {driver} waits for privileges: the user of vSphere connection {name} lacks some")
+                format!(
+                    "wave {from}: PrivilegesMissing {driver} waits for privileges: the user of vSphere connection {name} lacks privileges"
+                )
             });
             let reported = closed.first().map(shown).unwrap_or_default();
             assert!(reported.starts_with(expected.as_deref().unwrap_or_default()), "{reported}");

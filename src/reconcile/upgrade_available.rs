@@ -236,7 +236,7 @@ mod tests {
             (
                 Case::new(Disabled).with(|case| case.policy.by = Some("comp-matrix-config")),
                 Some(format!(
-                    "UpdatePolicy: auto-upgrade is disabled in ConfigMap comp-matrix-config; remove it there, {or}"
+                    "UpdatePolicy: auto-upgrade is disabled in ConfigMap comp-matrix-config; remove this key from the ConfigMap, {or}"
                 )),
             ),
             (

@@ -180,7 +180,11 @@ fn hostile() -> Vec<(String, Vec<u8>, &'static str)> {
     }
     all.push(("name that is not UTF-8".into(), second(b"top/\xff", b'0', b""), "is not UTF-8"));
     all.push(("overlong dots".into(), second(b"top/\xc0\xae\xc0\xae/x", b'0', b""), "is not UTF-8"));
-    all.push(("name behind a NUL".into(), second(b"top/a\0/../x", b'0', b""), "other data after its name"));
+    all.push((
+        "name behind a NUL".into(),
+        second(b"top/a\0/../x", b'0', b""),
+        "other data after its name",
+    ));
     all.push(("no name".into(), second(b"", b'0', b""), "has no name"));
     for (kind, expected) in [
         (b'1', "is a link"),

@@ -80,7 +80,7 @@ impl Exit {
                  yourself, ask an administrator of the cluster."
             }
             Self::Cluster => {
-                "Try `kubectl get --raw /readyz` with the same kubeconfig. If the cluster answers, pass the kubeconfig to vdoctl with \
+                "Try `kubectl get --raw /readyz` with the same kubeconfig. If the cluster answers, name the kubeconfig with \
                  --kubeconfig, or its context with --context."
             }
             Self::Vcenter => {

@@ -37,7 +37,7 @@ pub(super) async fn run(args: &Args, global: &Global) -> Result<Answer, CliError
             CliError::new(
                 Exit::NotFound,
                 format!("{driver} has no earlier revision that worked and that a rollback can reach"),
-                format!("See vdoctl history {name}. If you name a revision, vdoctl uses it without this check."),
+                format!("See vdoctl history {name}. A revision that you name is used without this check."),
             )
         })?,
     };

@@ -106,10 +106,7 @@ fn steps(state: &State) -> (String, [Step; 5]) {
             format!("The cluster could not be read: {what}."),
             [
                 ("vdoctl version", "shows both versions, once the cluster answers"),
-                (
-                    "vdoctl options",
-                    "lists the global flags, for example for the cluster, the user and the timeouts",
-                ),
+                ("vdoctl options", "lists the global flags (cluster, user, timeouts)"),
                 LIST,
                 ("vdoctl rights", "prints the roles and namespaces that are needed"),
                 ("vdoctl explain 5", "says what exit code 5 means"),
@@ -118,10 +115,7 @@ fn steps(state: &State) -> (String, [Step; 5]) {
         State::NotDeployed(cluster) => (
             format!("VDO is not deployed in cluster {cluster}."),
             [
-                (
-                    "vdoctl doctor --pre --vcenter HOST --user NAME",
-                    "checks the cluster and the vCenter before an installation",
-                ),
+                ("vdoctl doctor --pre --vcenter HOST --user NAME", "checks before an installation"),
                 ("vdoctl deploy --vcenter HOST --user NAME", "installs operator and drivers"),
                 ("vdoctl matrix resolve", "shows which drivers fit"),
                 ("vdoctl adopt", "finds drivers of other tools"),

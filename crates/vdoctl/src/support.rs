@@ -46,7 +46,7 @@ const MANIFEST: &str = "bundle.json";
 const NAMED: usize = 3;
 
 /// What is in a bundle, for the person who sends it.
-const CONTENT: &str = "It contains the output of vdoctl commands, selected fields of objects, and events and logs, all with names and \
+const CONTENT: &str = "It contains the output of several verbs, selected fields of objects, and events and logs, all with names and \
                        addresses of this site; read the files in logs/ before you send it.";
 
 const VERSION: &str = env!("CARGO_PKG_VERSION");
