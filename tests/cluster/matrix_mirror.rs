@@ -229,7 +229,7 @@ async fn follows(bed: &Bed, site: &Site, folder: &str) -> Result<()> {
 /// The web server dies, and the operator starts again: it repairs from what the cluster keeps.
 async fn survives(bed: &mut Bed, site: &mut Site) -> Result<()> {
     site.mirror.die();
-    let kept = format!("version {} from before", site.version()?);
+    let kept = format!("previous version {}", site.version()?);
     until_refused(bed, "MatrixUnreachable", &kept).await?;
     bed.kill_operator();
     bed.start_operator().await?;

@@ -152,7 +152,7 @@ fn matrix_in_a_registry_upgrades_and_survives_its_registry() -> Result<()> {
         until_at_rest(bed).await?;
 
         // The registry dies, and the operator starts again: it goes on with what the cluster keeps.
-        let kept = format!("version {} from before", site.publication().await?.version()?);
+        let kept = format!("previous version {}", site.publication().await?.version()?);
         site.server.stop();
         until_refused(bed, "MatrixUnreachable", &kept).await?;
         bed.kill_operator();

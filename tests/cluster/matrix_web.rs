@@ -243,7 +243,7 @@ fn matrix_on_a_web_server_upgrades_survives_its_server_and_resists_attacks() -> 
 
         // The server dies, and the operator starts again: it repairs, and renders a change, from what the cluster keeps.
         site.die();
-        until_refused(bed, "MatrixUnreachable", "version 7002 from before").await?;
+        until_refused(bed, "MatrixUnreachable", "previous version 7002").await?;
         bed.kill_operator();
         bed.start_operator().await?;
         bed.delete("v1", "ConfigMap", CSI_NS, NOTES).await?;
@@ -262,7 +262,7 @@ fn matrix_on_a_web_server_upgrades_survives_its_server_and_resists_attacks() -> 
         })
         .await?;
         until_driver(bed, "3.8.1").await?;
-        until_refused(bed, "MatrixUnreachable", "version 7002 from before").await?;
+        until_refused(bed, "MatrixUnreachable", "previous version 7002").await?;
 
         // It is back, with an older index; then with one that no one has signed.
         let before = bed.owned().await?;

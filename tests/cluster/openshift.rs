@@ -167,7 +167,7 @@ fn openshift_storage_driver_is_left_alone_until_it_is_removed_and_gone() -> Resu
         until("only the DaemonSet to be waited for", PATIENCE, async || {
             let found = condition(&bed.get(VDO, "VDOConfig", NS, "vdo").await?, "NoForeignDriver");
             let message = found["message"].as_str().unwrap_or_default();
-            let done = message.contains("still there: DaemonSet") && !message.contains("Deployment");
+            let done = message.contains("still exist: DaemonSet") && !message.contains("Deployment");
             Ok(Probe::when(done, &found))
         })
         .await?;

@@ -127,7 +127,7 @@ fn steps(state: &State) -> (String, [Step; 5]) {
             [
                 STATUS,
                 ("vdoctl upgrade plan", "shows what an upgrade would change"),
-                ("vdoctl selftest", "tests storage with pods and volumes, like a workload"),
+                ("vdoctl selftest", "tests storage with pods and volumes"),
                 DOCTOR,
                 ("vdoctl report --html report.html", "writes a page about the installation"),
             ],
@@ -163,7 +163,7 @@ fn steps(state: &State) -> (String, [Step; 5]) {
                 DOCTOR,
                 ("vdoctl doctor volumes", "says why volumes do not work"),
                 EVENTS,
-                ("vdoctl support-bundle", "collects status, events and logs in one archive"),
+                ("vdoctl support-bundle", "collects status, events and logs"),
             ],
         ),
     }
