@@ -350,7 +350,7 @@ fn leader_that_cannot_lead_leaves_the_lease_to_a_healthy_operator() -> Result<()
         let slow_log = bed.operator_log();
         until_held_by(bed, "slow").await?;
         let mut healthy = bed.another_operator("healthy").await?;
-        logged(&slow_log, "confirmed the write to the Lease too late").await?;
+        logged(&slow_log, "the API server confirmed the write to the Lease too late").await?;
         let waited = until_held_by(bed, "healthy").await?;
         let first = taken(bed).await?;
         let end = Instant::now() + Duration::from_secs(20);

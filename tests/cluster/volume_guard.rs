@@ -84,7 +84,7 @@ fn volume_guard_holds_another_vcenter_until_approved_or_without_volumes() -> Res
         let shown = format!("{out}{err}");
         ensure!(code == 1 && shown.contains("not approved"), "{shown}");
         ensure!(
-            shown.contains("volumes depend on settings that this change affects: it takes vCenter"),
+            shown.contains("volumes depend on settings that this change affects: it removes vCenter"),
             "{shown}"
         );
 

@@ -160,7 +160,7 @@ fn confirmed(args: &Args) -> Result<(), CliError> {
         return Ok(());
     }
     const INSTEAD: &str = "--yes accepts the values, flags override them, and --values FILE gives the whole configuration.";
-    const NOTHING: &str = "the values that OpenShift proposes were not confirmed, so nothing was written";
+    const NOTHING: &str = "OpenShift's values were not confirmed, so nothing was written";
     prompt::confirmed("    Are these values right?", NOTHING, INSTEAD, INSTEAD)
 }
 
