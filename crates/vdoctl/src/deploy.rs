@@ -38,7 +38,7 @@ use matrix::Matrix;
 use openshift::Known;
 use std::io::Read as _;
 use std::path::Path;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 use target::{Served, Target, operator, settings};
 use vdo_api::types::count;
 use vdo_core::drivers::short;
@@ -142,15 +142,20 @@ async fn deploy(args: &Args, global: &Global, format: Format, progress: &mut Pro
     if args.no_wait {
         return Ok(Answer::text("").note("vdoctl status --watch shows how far it is."));
     }
-    let (begun, patience) = (Instant::now(), global.timeout_with_drivers());
-    let mut summary = wait::until_ready(wait::Watcher::new(&context, true), patience, progress).await?;
-    // Until the new operator has looked, the status is what the one before has left.
-    if replaced && configured {
-        let left = patience.saturating_sub(begun.elapsed());
-        summary = come_about(&context, After::Healthy, left, progress).await?;
-    }
+    let summary = ready(&context, global.timeout_with_drivers(), replaced && configured, progress).await?;
     progress.step(Mark::Done, &summary);
     Ok(Answer::text(""))
+}
+
+/// Waits until the drivers are healthy. Before a new operator has reconciled, the status is the one that the operator before it has left.
+async fn ready(context: &Context, patience: Duration, is_new: bool, progress: &mut Progress) -> Result<String, CliError> {
+    let begun = Instant::now();
+    let summary = wait::until_ready(wait::Watcher::new(context, true), patience, progress).await?;
+    if !is_new {
+        return Ok(summary);
+    }
+    let left = patience.saturating_sub(begun.elapsed());
+    come_about(context, After::Healthy, left, progress).await
 }
 
 /// The objects as YAML, which nothing is written of.
