@@ -138,8 +138,10 @@ fn licences_name_every_crate() {
     ];
     let Some(_) = judged(TEST, "cargo-about", &generate) else { return };
     let licences = fs::read_to_string(&file).expect("licences");
+    // The project's own crates have its licence.
     let missing: Vec<_> = linked(&["vdo", "vdoctl"])
         .into_iter()
+        .filter(|name| !name.starts_with("vdo"))
         .filter(|name| !licences.contains(&format!("  {name} (")))
         .collect();
     assert!(missing.is_empty(), "{missing:?}");
