@@ -236,7 +236,7 @@ async fn advance(input: &ReconcileInput<'_>, ports: &Ports) -> Phase<()> {
     found.waiting.append(&mut planned.plan.waiting);
     found.contentions = planned.plan.pause_contended(input.history, input.now);
     found.failures.extend(found.contentions.iter().map(contended));
-    let steps = planned.plan.run(&planned.input(&state), &planned.last(&state));
+    let steps = planned.steps(&state);
     found.check(plan::check(&steps, &planned.desired, &state.inventory))?;
     found.check(fits(&steps))?;
     found.waiting.extend(plan::deleting(&steps));

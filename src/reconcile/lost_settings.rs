@@ -12,10 +12,10 @@ use vdo_api::types::name_list;
 use vdo_core::installed::Installed;
 use vdo_core::manifest::{Object, is_owned};
 
-/// The settings that a plan loses of drivers that other tools installed, as one sentence.
-pub(super) fn lost_settings(config: &VDOConfig, state: &ClusterState, planned: &Planned) -> Option<String> {
-    let (before, after): (Vec<Object>, Vec<Object>) = replaced(state, planned).into_iter().unzip();
-    sentence(config, &state.of_others, &Objects::new(before), &Objects::new(after))
+/// The settings of drivers that other tools installed that are lost with these configurations, as one sentence.
+pub(super) fn lost_settings(config: &VDOConfig, workloads: &[Installed], replaced: &[(Object, Object)]) -> Option<String> {
+    let (before, after): (Vec<Object>, Vec<Object>) = replaced.iter().cloned().unzip();
+    sentence(config, workloads, &Objects::new(before), &Objects::new(after))
 }
 
 /// The configurations that others made, with what takes their place.

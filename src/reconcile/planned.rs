@@ -15,7 +15,7 @@ use vdo_api::api::{Approval, FINALIZER, STATE, VDOConfig};
 use vdo_api::types::{DriverName, ObjectId};
 use vdo_core::drivers::{CLOUD_PROVIDER, STORAGE};
 use vdo_core::manifest::Object;
-use vdo_core::plan::{self, Closed, Desired, Input, Last, Needs, Observed, Plan, Record, RevisionFailure, Wait};
+use vdo_core::plan::{self, Closed, Desired, Input, Last, Needs, Observed, Plan, Record, RevisionFailure, Step, Wait};
 use vdo_core::status::{DriverReport, Report};
 
 /// What was planned: `new` before the objects were looked for, `replan` after that and whenever a later phase has changed a run (content, dry
@@ -92,8 +92,14 @@ impl Planned {
         self.choice.requires(&self.runs, STORAGE.name, CLOUD_PROVIDER.name)
     }
 
+    /// What may be written now.
+    #[must_use]
+    pub fn steps(&self, state: &ClusterState) -> Vec<Step> {
+        self.plan.run(&self.input(state), &self.last(state))
+    }
+
     /// The objects that were applied last of each driver whose change is held.
-    pub(super) fn last(&self, state: &ClusterState) -> Last {
+    fn last(&self, state: &ClusterState) -> Last {
         let held: Vec<&str> = self
             .plan
             .held_drivers()

@@ -67,8 +67,9 @@ pub async fn taken_away(
     planned: &Planned,
 ) -> Result<Vec<TakenAway>, ClusterError> {
     let from_volumes = volume_guard::endangered(reader, config, state, planned).await?;
-    let from_drivers = lost_settings::lost_settings(config, state, planned);
-    let from_others = used_by_others::used_by_others(reader, state, planned).await?;
+    let replaced = lost_settings::replaced(state, planned);
+    let from_drivers = lost_settings::lost_settings(config, &state.of_others, &replaced);
+    let from_others = used_by_others::used_by_others(reader, &state.apply_set, planned, &replaced).await?;
     let from_volumes = from_volumes.into_iter().map(TakenAway::FromVolumes);
     let from_drivers = from_drivers.map(TakenAway::FromDrivers);
     let from_others = from_others.into_iter().map(TakenAway::FromOthers);

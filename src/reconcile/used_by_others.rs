@@ -4,13 +4,12 @@
 //!
 //! Workloads are listed only where there is such a configuration.
 
-use super::lost_settings::replaced;
-use super::observe::ClusterState;
+use super::observe::installed;
 use super::planned::Planned;
-use crate::cluster::{ClusterError, Reader, Select, Watch};
+use crate::cluster::{ClusterError, Reader};
 use std::collections::BTreeSet;
 use vdo_api::types::ObjectId;
-use vdo_core::installed::{Installed, KINDS};
+use vdo_core::installed::Installed;
 use vdo_core::manifest::Object;
 use vdo_core::plan::users;
 
@@ -18,27 +17,25 @@ use vdo_core::plan::users;
 ///
 /// # Errors
 /// When the workloads cannot be read.
-pub(super) async fn used_by_others(reader: &Reader, state: &ClusterState, planned: &Planned) -> Result<Vec<String>, ClusterError> {
-    let changed: Vec<ObjectId> = replaced(state, planned)
-        .into_iter()
-        .filter(|(before, after)| content(before) != content(after))
+pub(super) async fn used_by_others(
+    reader: &Reader,
+    apply_set: &str,
+    planned: &Planned,
+    replaced: &[(Object, Object)],
+) -> Result<Vec<String>, ClusterError> {
+    let changed: Vec<ObjectId> = replaced
+        .iter()
+        .filter(|(before, after)| before.content() != after.content())
         .map(|(before, _)| before.id())
         .collect();
     let namespaces: BTreeSet<&str> = changed.iter().map(|id| id.namespace.as_str()).collect();
     let mut workloads = Vec::new();
     for namespace in namespaces {
-        for (api_version, kind) in KINDS {
-            workloads.extend(reader.now(&Watch::new(api_version, kind, namespace, Select::All)).await?);
-        }
+        workloads.extend(installed::workloads(reader, namespace).await?);
     }
     let wanted: BTreeSet<&ObjectId> = planned.desired.iter().map(|desired| desired.object.identity()).collect();
     workloads.retain(|workload| !wanted.contains(workload.identity()) && !runs_a_driver(workload));
-    Ok(sentences(&changed, &workloads, &state.apply_set))
-}
-
-/// What pods see of it.
-fn content(object: &Object) -> [&serde_json::Value; 2] {
-    ["data", "binaryData"].map(|field| &object.value()[field])
+    Ok(sentences(&changed, &workloads, apply_set))
 }
 
 /// One that runs a driver is replaced itself.

@@ -10,7 +10,7 @@ use anyhow::{Result, anyhow};
 use serde_json::json;
 use std::path::PathBuf;
 use tar::{EntryType, Header};
-use vdo_oci::layout::Layout;
+use vdo_oci::layout::{Layout, MARK};
 use vdo_oci::oci::{Descriptor, Index, Manifest, Platform, REF_NAME};
 
 #[derive(Debug, clap::Args)]
@@ -57,7 +57,7 @@ fn archive(layout: &Layout, mut image: Descriptor, (reference, tag): (&str, &str
         "RepoTags": [reference],
         "Layers": manifest.layers.iter().map(path).collect::<Vec<_>>(),
     }]);
-    let mut files = vec![("oci-layout".to_owned(), br#"{"imageLayoutVersion":"1.0.0"}"#.to_vec())];
+    let mut files = vec![("oci-layout".to_owned(), MARK.as_bytes().to_vec())];
     for blob in [&image, &manifest.config].into_iter().chain(&manifest.layers) {
         files.push((path(blob), layout.read(blob)?));
     }

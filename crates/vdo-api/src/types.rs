@@ -23,7 +23,7 @@ mod trust;
 mod version;
 
 pub use chart_ref::ChartRef;
-pub use count::{count, name_list};
+pub use count::{count, name_list, verb};
 pub use digest::{Digest, Hasher, ParseDigestError};
 pub use distance::{distance, nearest};
 pub use in_words::{in_words, is_of_certificate, without_number};

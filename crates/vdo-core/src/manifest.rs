@@ -14,6 +14,6 @@ pub use early_start::{UNINITIALIZED, start_early};
 pub use labels::{Owner, apply_set_id, is_owned, is_sealed, remember_configuration, stamp};
 pub(crate) use labels::{consumed_by, reseal};
 pub use managed_fields::{handed_back, handed_over, is_installer};
-pub use object::{ManifestError, Object};
+pub use object::{CONTENT, ManifestError, Object};
 pub use patch::merge_patch;
 pub use trial::{DEFAULT_ACCOUNT, TRIAL_POD, changes_pods, successor, trial_pod};

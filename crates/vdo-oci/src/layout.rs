@@ -30,7 +30,7 @@ use store::Store;
 use vdo_api::types::{Digest, from_json, total};
 
 /// What the file `oci-layout` holds.
-const MARK: &str = r#"{"imageLayoutVersion":"1.0.0"}"#;
+pub const MARK: &str = r#"{"imageLayoutVersion":"1.0.0"}"#;
 
 /// Where the blobs are.
 const BLOBS: &str = "blobs/sha256";

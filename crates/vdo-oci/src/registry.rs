@@ -31,7 +31,7 @@ pub(crate) use attempts::Attempts;
 pub use attempts::retry;
 pub use chart::{chart_manifest, pull_chart, push_chart};
 pub use error::{Fault, RegistryError};
-pub use files::{Artifact, File, current, layers, pull_files, push_files};
+pub use files::{Artifact, File, current, found, layers, pull_files, push_files};
 pub use helper::ask as ask_helper;
 pub use kept::{kept_login, kept_logins};
 pub use keychain::{Keychain, Login};

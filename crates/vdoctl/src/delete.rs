@@ -262,12 +262,6 @@ fn answer(progress: &Progress, context: &Context, stay: Stay, done: &str) -> Res
     };
     let answer = answer.note(format!("cluster {}: {done}", context.name));
     let objects = stay.objects.iter().map(|(id, because)| format!("  {id} stays: {because}"));
-    let data = stay.data.lines().into_iter().map(|line| match line.split_once(": ") {
-        Some((what, names)) => {
-            let verb = if what.starts_with("1 ") { "stays" } else { "stay" };
-            format!("  {what} {verb}: {names}")
-        }
-        None => line,
-    });
+    let data = stay.data.lines_of_rest().into_iter().map(|line| format!("  {line}"));
     Ok(objects.chain(data).fold(answer, Answer::note))
 }

@@ -4,7 +4,7 @@
 use super::style;
 use super::views::plan::{ChangeKind, DriverChangeView};
 use std::collections::BTreeSet;
-use vdo_api::types::{DriverVersion, count};
+use vdo_api::types::{DriverVersion, count, verb};
 use vdo_core::drivers::short;
 use vdo_core::matrix::Resolution;
 use vdo_core::plan::{Action, Item};
@@ -101,7 +101,7 @@ impl DriverChangeView {
             0 => String::new(),
             some => format!(", {some} of them only in the label of the version"),
         };
-        let verb = if self.objects == 1 { "changes" } else { "change" };
+        let verb = verb(self.objects, "changes", "change");
         let pods = match &self.restarts[..] {
             [] => "no pod restarts".to_owned(),
             all => format!("pods restart: {}", all.join(", ")),

@@ -15,7 +15,7 @@ use std::fmt;
 use vdo::cluster::ClusterError;
 use vdo::reconcile::{Scope, TakenAway, dry_run, is_uninstalled, taken_away};
 use vdo_api::api::{APPROVE, Approval, Classify as _, DeletionPolicy, Reason, VDOConfig};
-use vdo_api::types::{ObjectId, Remedy as _, count};
+use vdo_api::types::{ObjectId, Remedy as _, count, verb};
 use vdo_core::drivers::{STORAGE, short};
 use vdo_core::matrix::Resolution;
 use vdo_core::patches::Origins;
@@ -364,7 +364,7 @@ impl Planned {
                 "{} {} {} only in the label of the version; -o wide lists them\n",
                 style::warn("~"),
                 count(some, "object"),
-                if some == 1 { "changes" } else { "change" }
+                verb(some, "changes", "change")
             ),
         };
         (shown, folded)

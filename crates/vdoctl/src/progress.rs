@@ -102,14 +102,18 @@ impl Progress {
         self.frame += 1;
         let elapsed = clock(self.started.elapsed());
         let now = now();
-        let counted: Vec<String> = lines.iter().map(|line| counted_from(line, now)).collect();
+        let counted = |line: &String| counted_from(line, now);
         let shown = match self.shape {
-            Shape::Live => live(&counted, FRAMES[self.frame % FRAMES.len()], &elapsed, columns()),
+            Shape::Live => live(
+                &lines.iter().map(counted).collect::<Vec<_>>(),
+                FRAMES[self.frame % FRAMES.len()],
+                &elapsed,
+                columns(),
+            ),
             Shape::Lines => lines
                 .iter()
-                .zip(&counted)
-                .filter(|(line, _)| !self.waiting.contains(line))
-                .map(|(_, counted)| format!("  {} {counted}  {}\n", warn("…"), faint(&elapsed)))
+                .filter(|line| !self.waiting.contains(line))
+                .map(|line| format!("  {} {}  {}\n", warn("…"), counted(line), faint(&elapsed)))
                 .collect(),
             Shape::Json | Shape::Yaml if self.waiting == lines => String::new(),
             Shape::Json | Shape::Yaml => self.event("waiting", lines),

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Deletion guards: what must be known before something is deleted, looked up only when nothing wants it any more (effect).
 
-use crate::cluster::{ClusterError, Select, Watch, holder, list, list_kept};
+use super::installed::workloads;
+use crate::cluster::{ClusterError, Select, Watch, holder, list_kept};
 use crate::reconcile::Ports;
 use kube::ResourceExt;
 use std::collections::BTreeSet;
 use vdo_api::api::VDOConfig;
 use vdo_api::types::{ById, ObjectId};
-use vdo_core::installed::KINDS;
 use vdo_core::manifest::Object;
 use vdo_core::plan::{Lookup, Observed, REMOVE_DESPITE_VOLUMES, Volumes, users};
 
@@ -38,11 +38,7 @@ pub(in crate::reconcile) async fn look_up(
 
 /// What workloads of others use in a namespace.
 async fn used_in(ports: &Ports, namespace: &str, apply_set: &str) -> Result<ById<String>, ClusterError> {
-    let mut workloads = Vec::new();
-    for (api_version, kind) in KINDS {
-        workloads.extend(list(&ports.client, &Watch::new(api_version, kind, namespace, Select::All)).await?);
-    }
-    Ok(users(&workloads, apply_set))
+    Ok(users(&workloads(&ports.reader, namespace).await?, apply_set))
 }
 
 /// What holds an object. That something does is believed for a while, of this very object: it is asked in every run.

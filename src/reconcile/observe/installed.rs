@@ -31,6 +31,18 @@ pub(in crate::reconcile) async fn of_others(reader: &Reader, apply_set: &str) ->
     Ok(others.filter_map(Installed::of).collect())
 }
 
+/// Every workload of a namespace (effect: reads).
+///
+/// # Errors
+/// When they cannot be read.
+pub(in crate::reconcile) async fn workloads(reader: &Reader, namespace: &str) -> Result<Vec<Object>, ClusterError> {
+    let mut all = Vec::new();
+    for (api_version, kind) in KINDS {
+        all.extend(reader.now(&Watch::new(api_version, kind, namespace, Select::All)).await?);
+    }
+    Ok(all)
+}
+
 /// The static pods that run a driver, in the namespaces of the drivers: of others only an administrator knows more than the name. A person who
 /// may not see pods there sees none.
 ///

@@ -329,7 +329,7 @@ impl Story {
         let (mut text, mut left) = (String::new(), most);
         for _ in 0..10 {
             let planned = self.planned();
-            let steps = planned.plan.run(&planned.input(&self.state), &planned.last(&self.state));
+            let steps = planned.steps(&self.state);
             plan::check(&steps, &planned.desired, &self.state.inventory).expect("within the rules");
             if steps.is_empty() {
                 return text + &failures(&planned) + &waits(&planned);

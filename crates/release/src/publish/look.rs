@@ -9,7 +9,7 @@ use vdo_api::retry::REGISTRY;
 use vdo_api::types::Digest;
 use vdo_core::matrix::Index;
 use vdo_oci::oci::{Descriptor, Manifest};
-use vdo_oci::registry::{Artifact, Fetched, Reference, Registry, pull_matrix, retry};
+use vdo_oci::registry::{Artifact, Fetched, Reference, Registry, found, pull_matrix, retry};
 use vdo_source::signature::PublicKeys;
 
 /// Bytes of a signature.
@@ -22,7 +22,7 @@ pub async fn look(registry: &Registry, item: &Item, keys: Option<&PublicKeys>) -
     if let Content::Channel(artifact, version) = &item.content {
         return follow(registry, item, artifact, *version, keys).await;
     }
-    let Some(found) = manifest(registry, &item.to).await? else {
+    let Some(found) = retry(REGISTRY, || found(registry, &item.to)).await? else {
         return Ok(State::Missing);
     };
     if found.descriptor.digest == item.manifest.digest {
@@ -33,14 +33,6 @@ pub async fn look(registry: &Registry, item: &Item, keys: Option<&PublicKeys>) -
     match &item.content {
         Content::Files(artifact) if same(registry, &item.to, artifact, &found, keys).await? => Ok(State::There),
         _ => Ok(other),
-    }
-}
-
-async fn manifest(registry: &Registry, at: &Reference) -> Result<Option<Fetched>> {
-    match retry(REGISTRY, || registry.manifest(at)).await {
-        Ok(found) => Ok(Some(found)),
-        Err(error) if error.is_missing() => Ok(None),
-        Err(error) => Err(error.into()),
     }
 }
 
@@ -99,7 +91,7 @@ fn of(manifest: &Manifest) -> Vec<(String, Descriptor)> {
 
 /// The tag that operators follow.
 async fn follow(registry: &Registry, item: &Item, artifact: &Artifact, version: u64, keys: Option<&PublicKeys>) -> Result<State> {
-    let Some(found) = manifest(registry, &item.to).await? else {
+    let Some(found) = retry(REGISTRY, || found(registry, &item.to)).await? else {
         return Ok(State::Missing);
     };
     let same = found.descriptor.digest == item.manifest.digest || same(registry, &item.to, artifact, &found, keys).await?;

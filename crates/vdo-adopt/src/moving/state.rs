@@ -5,7 +5,7 @@ use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 use vdo_core::drivers::Driver;
 use vdo_core::installed::MOVED;
-use vdo_core::manifest::Object;
+use vdo_core::manifest::{CONTENT, Object};
 
 /// What a move depends on.
 #[derive(Clone)]
@@ -131,13 +131,10 @@ pub struct Shared {
     pub saved: Option<Object>,
 }
 
-/// What is kept of it.
-pub(super) const CONTENT: [&str; 2] = ["data", "binaryData"];
-
 impl Shared {
     /// Whether it is not as it was before the move.
     pub(super) fn differs(&self) -> bool {
-        let content = |object: &Option<Object>, key: &str| object.as_ref().and_then(|object| object.value().get(key).cloned());
-        self.saved.is_some() && CONTENT.iter().any(|key| content(&self.live, key) != content(&self.saved, key))
+        let live = self.live.as_ref().map_or([None; CONTENT.len()], Object::content);
+        self.saved.as_ref().is_some_and(|saved| saved.content() != live)
     }
 }

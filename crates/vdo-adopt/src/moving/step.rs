@@ -1,13 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The steps of a move, each one write.
 
-use super::state::CONTENT;
 use serde_json::{Value, json};
 use std::fmt;
 use vdo_api::types::count;
 use vdo_core::drivers::Driver;
 use vdo_core::installed::{MOVED, Moving, Phase};
-use vdo_core::manifest::{Object, merge_patch};
+use vdo_core::manifest::{CONTENT, Object, merge_patch};
 
 /// What comes next.
 #[derive(Clone)]

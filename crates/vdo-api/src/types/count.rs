@@ -7,6 +7,12 @@ pub fn count(number: usize, what: &str) -> String {
     format!("{number} {what}{}", if number == 1 { "" } else { "s" })
 }
 
+/// The verb that agrees with a count: the first for one thing, the second for any other number.
+#[must_use]
+pub fn verb<'a>(number: usize, one: &'a str, many: &'a str) -> &'a str {
+    if number == 1 { one } else { many }
+}
+
 /// The first five names, and how many more there are: a message stays short whatever the size of the cluster.
 #[must_use]
 pub fn name_list<T: AsRef<str>>(names: &[T]) -> String {

@@ -10,6 +10,9 @@ use std::sync::Arc;
 use vdo_api::api::{APPLIED_ANNOTATION, MANAGED_BY, MANAGED_BY_LABEL, PART_OF_LABEL};
 use vdo_api::types::{Digest, ObjectId, Remedy};
 
+/// The fields of a ConfigMap or Secret that pods see.
+pub const CONTENT: [&str; 2] = ["data", "binaryData"];
+
 /// A Kubernetes object: a JSON object that has `apiVersion`, `kind` and `metadata.name`.
 ///
 /// It is namespaced exactly when `metadata.namespace` is set; charts always write it. `Debug` and `Display` show the
@@ -61,6 +64,12 @@ impl Object {
     #[must_use]
     pub fn value(&self) -> &Value {
         &self.0.value
+    }
+
+    /// What pods see of a ConfigMap or Secret: its fields of [`CONTENT`], each if it has a value.
+    #[must_use]
+    pub fn content(&self) -> [Option<&Value>; CONTENT.len()] {
+        CONTENT.map(|field| self.value().get(field).filter(|value| !value.is_null()))
     }
 
     /// The JSON value, owned.

@@ -300,25 +300,23 @@ fn unpinned<'a>(
         overridden: misfit(entry).map(|reason| reason.to_string()),
         ..Choice::fixed(entry, request, why.to_owned())
     };
+    let unknown = |version: &DriverVersion| Cause::InstalledUnknown {
+        installed: version.clone(),
+    };
     if let Some(Held { at, .. }) = &request.held {
-        let unknown = || Cause::InstalledUnknown { installed: at.clone() };
-        let entry = driver.entry(at).ok_or_else(unknown)?;
+        let entry = driver.entry(at).ok_or_else(|| unknown(at))?;
         return Ok(vec![stays(entry, "installed, and no maintenance window is open")]);
     }
     match (query.policy, known) {
         (UpdatePolicy::Disabled, Some((_, Some(entry)))) => Ok(vec![stays(entry, "installed, and updates are disabled")]),
         (UpdatePolicy::Frozen, Some((_, Some(entry)))) => Ok(vec![stays(entry, "installed, and an expired matrix changes nothing")]),
-        (UpdatePolicy::Disabled | UpdatePolicy::Frozen, Some((version, None))) => Err(Cause::InstalledUnknown {
-            installed: version.clone(),
-        }),
+        (UpdatePolicy::Disabled | UpdatePolicy::Frozen, Some((version, None))) => Err(unknown(version)),
         (UpdatePolicy::Compatible, Some((_, Some(entry)))) if misfit(entry).is_none() => {
             let stays = Choice::fixed(entry, request, "installed and still fits".to_owned());
             let others = good.into_iter().filter(|other| other.version != entry.version).map(plain);
             Ok([stays].into_iter().chain(others).collect())
         }
-        (_, Some((version, None))) if good.is_empty() => Err(Cause::InstalledUnknown {
-            installed: version.clone(),
-        }),
+        (_, Some((version, None))) if good.is_empty() => Err(unknown(version)),
         _ => Ok(good.into_iter().map(plain).collect()),
     }
 }

@@ -5,7 +5,7 @@ use super::Volumes;
 use crate::drivers::CSI_DRIVER;
 use crate::manifest::Object;
 use std::collections::BTreeSet;
-use vdo_api::types::{ObjectId, count};
+use vdo_api::types::{ObjectId, count, verb};
 
 /// The provisioner that was built into Kubernetes. Every Kubernetes that is supported hands its claims to this driver.
 const BUILT_IN: &str = "kubernetes.io/vsphere-volume";
@@ -71,13 +71,27 @@ impl StorageData {
         }
     }
 
-    /// One line for each part that there is.
+    /// One line for each part that exists.
     #[must_use]
     pub fn lines(&self) -> Vec<String> {
+        self.lines_with("", "")
+    }
+
+    /// The same lines for what stays after a removal.
+    #[must_use]
+    pub fn lines_of_rest(&self) -> Vec<String> {
+        self.lines_with(" stays", " stay")
+    }
+
+    fn lines_with(&self, one: &str, many: &str) -> Vec<String> {
         let mut lines = Vec::new();
         if self.volumes.count > 0 {
             let named = listed(self.volumes.named.clone(), self.volumes.count);
-            lines.push(format!("{} of {CSI_DRIVER}: {named}", self.volumes.counted()));
+            lines.push(format!(
+                "{} of {CSI_DRIVER}{}: {named}",
+                self.volumes.counted(),
+                verb(self.volumes.count, one, many)
+            ));
         }
         for (what, ids) in [("pending claim", &self.pending), ("class", &self.classes)] {
             let names = ids.iter().take(NAMED).map(ToString::to_string).collect();
@@ -86,7 +100,11 @@ impl StorageData {
                 (many @ 2.., "class") => format!("{many} classes"),
                 (number, what) => count(number, what),
             };
-            lines.push(format!("{number} of {CSI_DRIVER}: {}", listed(names, ids.len())));
+            lines.push(format!(
+                "{number} of {CSI_DRIVER}{}: {}",
+                verb(ids.len(), one, many),
+                listed(names, ids.len())
+            ));
         }
         lines
     }

@@ -5,6 +5,7 @@ use crate::drivers::CSI_DRIVER;
 use crate::manifest::Object;
 use std::collections::BTreeMap;
 use std::fmt;
+use vdo_api::types::verb;
 
 /// On a VDOConfig: `true` removes the storage driver although it has volumes.
 pub const REMOVE_DESPITE_VOLUMES: &str = "vdo.vmware.com/remove-despite-volumes";
@@ -74,7 +75,7 @@ impl Volumes {
 
 impl fmt::Display for Volumes {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let verb = if self.count == 1 { "exists" } else { "exist" };
+        let verb = verb(self.count, "exists", "exist");
         let more = self.count - self.named.len();
         let more = if more > 0 { format!(" and {more} more") } else { String::new() };
         write!(

@@ -107,8 +107,16 @@ pub async fn push_files(
 /// # Errors
 /// When the registry cannot be asked.
 pub async fn current(registry: &Registry, at: &Reference) -> Result<Option<Digest>, RegistryError> {
+    Ok(found(registry, at).await?.map(|found| found.descriptor.digest))
+}
+
+/// The manifest that a reference leads to now; `None` where the registry has none.
+///
+/// # Errors
+/// When the registry cannot be asked.
+pub async fn found(registry: &Registry, at: &Reference) -> Result<Option<Fetched>, RegistryError> {
     match registry.manifest(at).await {
-        Ok(found) => Ok(Some(found.descriptor.digest)),
+        Ok(found) => Ok(Some(found)),
         Err(error) if error.is_missing() => Ok(None),
         Err(error) => Err(error),
     }

@@ -7,7 +7,7 @@ use crate::{CliError, Exit};
 use kube::ResourceExt;
 use vdo::cluster::{ClusterError, Select, Watch, list};
 use vdo_api::api::{DeletionPolicy, MANAGED_BY, MANAGED_BY_LABEL, VDOConfig};
-use vdo_api::types::{ObjectId, count, shell_word};
+use vdo_api::types::{ObjectId, count, shell_word, verb};
 use vdo_core::drivers::{CSI_DRIVER, STORAGE};
 use vdo_core::manifest::Object;
 use vdo_core::plan::{Inventory, REMOVE_DESPITE_VOLUMES, StorageData, Volumes};
@@ -68,7 +68,7 @@ pub(super) fn refuse_volumes(config: &VDOConfig, inventory: &Inventory, found: &
         shell_word(&config.name_any())
     ));
     listed.push("To keep the drivers and remove only the operator: vdoctl delete --keep-drivers".into());
-    let verb = if found.count == 1 { "is" } else { "are" };
+    let verb = verb(found.count, "is", "are");
     Err(CliError::new(
         Exit::Refused,
         format!("{} of {CSI_DRIVER} {verb} in use, so nothing was removed", found.counted()),

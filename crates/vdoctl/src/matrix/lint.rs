@@ -8,6 +8,7 @@ use super::super::views::publish::{MatrixLintView, MistakeView};
 use super::super::{Answer, CliError, Exit, limited, style};
 use super::{bytes, embedded_index, not_text};
 use std::path::Path;
+use vdo_api::types::count;
 use vdo_core::matrix::lint::lint;
 use vdo_source::fetch::{MatrixSource, embedded, index_file};
 
@@ -44,7 +45,6 @@ pub(super) async fn run(args: &Args) -> Result<Answer, CliError> {
     };
     let text = || {
         let mut text: String = view.findings.iter().map(line).collect();
-        let count = |number: usize, what: &str| format!("{number} {what}{}", if number == 1 { "" } else { "s" });
         if findings.is_empty() {
             let charts = count(checked.here, "chart");
             text.push_str(&format!("{} {name}: no mistakes, {charts} checked\n", style::good("✓")));
