@@ -68,7 +68,6 @@ mod used_by_others;
 mod volume_guard;
 pub mod webhook;
 mod windows;
-mod write_status;
 
 pub use apply::inventory::inventory;
 pub use choose::policy;
@@ -98,7 +97,6 @@ pub use served::unserved_kinds;
 pub use taken_away::{TakenAway, taken_away};
 pub use uninstall::uninstallation;
 pub use windows::report_windows;
-pub use write_status::write_status;
 
 use apply::{delete, former};
 use observe::{crash_logs, definitions, recover_inventory};

@@ -2,6 +2,7 @@
 //! Events that do not spam: the same reason for the same object is one series, and is added to no more often than a person
 //! could read.
 
+use super::Context;
 use crate::cluster::ClusterError;
 use k8s_openapi::api::core::v1::ObjectReference;
 use kube::Client;
@@ -13,6 +14,25 @@ use std::time::{Duration, Instant};
 use vdo_api::api::chain;
 use vdo_api::types::ObjectId;
 use vdo_core::status::Note;
+
+/// Records an event for each of these.
+pub(super) async fn record_all(context: &Context, reference: &ObjectReference, notes: impl IntoIterator<Item = Note>) {
+    for note in notes {
+        record(context, reference, &note, None).await;
+    }
+}
+
+/// Records an event, unless another operator leads. That an event could not be recorded never fails anything.
+pub(super) async fn record(context: &Context, reference: &ObjectReference, note: &Note, related: Option<ObjectReference>) {
+    if !context.fence.is_open() {
+        return;
+    }
+    match context.recorder.record(reference, note, related).await {
+        Recorded::Published => context.metrics.event("published"),
+        Recorded::Held => context.metrics.event("held"),
+        Recorded::Failed => {}
+    }
+}
 
 /// How long the same event is not published again. Less than the six minutes after which another series would begin.
 const PAUSE: Duration = Duration::from_secs(300);

@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The loop over VDOConfigs.
 
-use super::events::Recorded;
 use super::operator_condition::Verdict;
 use super::state::{Config, newest};
-use super::{Context, now, without_lease};
-use crate::cluster::ClusterError;
+use super::{Context, events, now, without_lease};
+use crate::cluster::{ClusterError, Writer};
 use crate::reconcile::{self, Mode, Pacing, ReconcileInput, configs};
 use crate::runtime::metrics::{ConditionValue, ReconcileResult};
 use k8s_openapi::api::core::v1::ObjectReference;
@@ -13,12 +12,14 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use k8s_openapi::jiff::Timestamp;
 use kube::runtime::controller::Action;
 use kube::{Resource, ResourceExt};
+use serde_json::json;
 use std::collections::BTreeSet;
 use std::convert::Infallible;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use tracing::Instrument as _;
-use vdo_api::api::{Class, ConditionType, RECONCILE_AT, Reason, VDOConfig, VDOConfigStatus, chain};
+use vdo_api::api::{API_VERSION, Class, ConditionType, RECONCILE_AT, Reason, VDOConfig, VDOConfigStatus, chain};
+use vdo_core::manifest::{Object, merge_patch};
 use vdo_core::plan::Drift;
 use vdo_core::status::{Failure, Note, Report, config_notes, fold, pace, source_changes, until_confirmation};
 
@@ -122,11 +123,10 @@ async fn run(
 /// Writes the status and the events of what changed in it. Gives how long it may take at most until the next run makes up for what was not written.
 async fn publish(context: &Context, object: &VDOConfig, old: &VDOConfigStatus, status: VDOConfigStatus, memory: &mut Config) -> Duration {
     let ago = memory.written.map(|at| at.elapsed());
-    match reconcile::write_status(object, old, &status, ago, &context.ports.writer).await {
+    match write_status(object, old, &status, ago, &context.ports.writer).await {
         Ok(Some(live)) => {
-            for note in config_notes(old, &status).into_iter().chain(source_changes(old, &status)) {
-                record(context, &object.object_ref(&()), &note).await;
-            }
+            let notes = config_notes(old, &status).into_iter().chain(source_changes(old, &status));
+            events::record_all(context, &object.object_ref(&()), notes).await;
             memory.written = Some(Instant::now());
             memory.status = Some((live.resource_version().parse().unwrap_or(0), status));
             Duration::MAX
@@ -139,6 +139,25 @@ async fn publish(context: &Context, object: &VDOConfig, old: &VDOConfigStatus, s
             Duration::from_secs(5)
         }
     }
+}
+
+/// Writes the status if it says anything new. One that only counts on is held back for a while after the one before, which was
+/// written so long `ago`.
+pub(super) async fn write_status(
+    config: &VDOConfig,
+    old: &VDOConfigStatus,
+    new: &VDOConfigStatus,
+    ago: Option<Duration>,
+    writer: &Writer,
+) -> Result<Option<Object>, ClusterError> {
+    if old == new || ago.is_some_and(|ago| ago < pace(old, new)) {
+        return Ok(None);
+    }
+    let json = |status: &VDOConfigStatus| serde_json::to_value(status).unwrap_or_default();
+    let change = merge_patch(&json(old), &json(new));
+    writer
+        .merge(API_VERSION, &reconcile::id(config), &json!({"status": change}), true)
+        .await
 }
 
 /// The metrics of a run.
@@ -181,7 +200,7 @@ async fn record_drift(context: &Context, config: &VDOConfig, report: &Report) {
             name: Some(drift.id.name.clone()),
             ..ObjectReference::default()
         };
-        record_event(context, &config.object_ref(&()), &note, Some(related)).await;
+        events::record(context, &config.object_ref(&()), &note, Some(related)).await;
     }
 }
 
@@ -255,22 +274,5 @@ fn measure(context: &Context, status: &VDOConfigStatus, known: &mut Vec<String>)
             _ => ConditionValue::Unknown,
         };
         context.metrics.condition(&condition.type_, value);
-    }
-}
-
-/// Records an event of a condition.
-pub(super) async fn record(context: &Context, reference: &ObjectReference, note: &Note) {
-    record_event(context, reference, note, None).await;
-}
-
-/// That an event could not be recorded never fails anything.
-async fn record_event(context: &Context, reference: &ObjectReference, note: &Note, related: Option<ObjectReference>) {
-    if !context.fence.is_open() {
-        return;
-    }
-    match context.recorder.record(reference, note, related).await {
-        Recorded::Published => context.metrics.event("published"),
-        Recorded::Held => context.metrics.event("held"),
-        Recorded::Failed => {}
     }
 }

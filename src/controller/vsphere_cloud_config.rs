@@ -2,7 +2,7 @@
 //! The loop over vSphere connections.
 
 use super::state::{Asking, Connection, newest};
-use super::{Context, now, pulse, sessions};
+use super::{Context, events, now, pulse, sessions};
 use crate::cluster::ClusterError;
 use crate::reconcile::connection::{self, Inputs};
 use crate::reconcile::{ReconcileError, acting, configs, neighbours, nodes};
@@ -308,9 +308,8 @@ async fn publish(
         return Ok(());
     }
     write(context, object, &old, &status, None, memory).await?;
-    for note in notes(&before.conditions, &status.conditions) {
-        super::vdoconfig::record(context, &object.object_ref(&()), &note).await;
-    }
+    let notes = notes(&before.conditions, &status.conditions);
+    events::record_all(context, &object.object_ref(&()), notes).await;
     Ok(())
 }
 

@@ -5,8 +5,9 @@
 //! operator's own namespace has no other author.
 
 use super::state::newest;
+use super::vdoconfig::write_status;
 use super::{Context, now};
-use crate::reconcile::{add_missing, report_windows, write_status};
+use crate::reconcile::{add_missing, report_windows};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use kube::ResourceExt;
 use vdo_api::api::{Class, Reason, VDOConfig, chain};
