@@ -7,6 +7,7 @@ mod labels;
 mod managed_fields;
 mod object;
 mod patch;
+pub mod pointer;
 mod trial;
 
 pub use diff::{Difference, by_container, changes, differences, object_differences};

@@ -5,6 +5,7 @@
 //! exist. That keeps a chart honest about what it changes.
 
 use super::document::{DocumentError, object_id};
+use crate::manifest::pointer::escaped;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::collections::BTreeMap;
@@ -156,14 +157,14 @@ fn walk(id: &ObjectId, path: String, original: &Value, rendered: &Value, found: 
     match (original, rendered) {
         (Value::Object(left), Value::Object(right)) => {
             for (key, value) in left {
-                let path = format!("{path}/{}", key.replace('~', "~0").replace('/', "~1"));
+                let path = format!("{path}/{}", escaped(key));
                 match right.get(key) {
                     Some(ours) => walk(id, path, value, ours, found),
                     None => found.push(difference(id, path, Some(value), None)),
                 }
             }
             for (key, value) in right.iter().filter(|(key, _)| !left.contains_key(*key)) {
-                let path = format!("{path}/{}", key.replace('~', "~0").replace('/', "~1"));
+                let path = format!("{path}/{}", escaped(key));
                 found.push(difference(id, path, None, Some(value)));
             }
         }

@@ -17,6 +17,7 @@ use super::package::{PackageError, package};
 use super::render::{RenderError, render};
 use super::source::Source;
 use super::{ArchiveError, Context, archive, releases};
+use crate::manifest::pointer::escaped;
 use images::Images;
 use namespace::Namespace;
 use serde_json::{Value, json};
@@ -289,7 +290,8 @@ fn values(namespace: &Namespace) -> String {
     format!(
         "{namespace}images:\n  # A registry that replaces the registry of every image; the path and the tag stay.\n  registry: \"\"\n  \
          # Whether image references contain the digest, if the manifest has one.\n  useDigests: true\n  \
-         # Complete references for single images; the key is the name that the release gives the image.\n  overrides: {{}}\n\
+         # Complete references for single images; the key is the name of the image under `images` in this chart's release.yaml.\n  \
+         overrides: {{}}\n\
          # Names of Secrets with credentials for the registry, in the namespace of the pods.\nimagePullSecrets: []\n"
     )
 }
@@ -345,7 +347,7 @@ fn release(wanted: &Wanted, images: &Images) -> String {
 fn texts<'a>(value: &'a Value, path: &mut String, visit: &mut impl FnMut(&str, &'a str)) {
     let mut below = |step: &str, value: &'a Value| {
         let end = path.len();
-        let _ = write!(path, "/{}", step.replace('~', "~0").replace('/', "~1"));
+        let _ = write!(path, "/{}", escaped(step));
         texts(value, path, visit);
         path.truncate(end);
     };

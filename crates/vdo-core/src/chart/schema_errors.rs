@@ -3,6 +3,7 @@
 
 mod wording;
 
+use crate::manifest::pointer::steps;
 use jsonschema::error::ValidationErrorKind;
 use jsonschema::{ValidationError, Validator};
 use serde_json::Value;
@@ -84,7 +85,7 @@ impl<'a, 'e> Mistake<'a, 'e> {
         let described = |path: &str| schema.pointer(path)?.get("description")?.as_str();
         Self {
             error,
-            path: pointer(error.instance_path().as_str()),
+            path: steps(error.instance_path().as_str()).collect(),
             holder: around().next().and_then(|path| schema.pointer(path)).unwrap_or(&Value::Null),
             // the outermost describes the whole chart, which tells nothing about one value
             purpose: around().filter(|path| !path.is_empty()).find_map(described),
@@ -177,12 +178,6 @@ fn keys(properties: Option<&Value>) -> Vec<&str> {
         .unwrap_or_default();
     keys.sort_unstable();
     keys
-}
-
-/// The steps of a JSON pointer.
-fn pointer(text: &str) -> Vec<String> {
-    let steps = text.split('/').skip(1);
-    steps.map(|step| step.replace("~1", "/").replace("~0", "~")).collect()
 }
 
 /// A schema, where it stands or where its `$ref` leads.

@@ -35,7 +35,7 @@ pub struct ManifestError {
 
 impl Remedy for ManifestError {
     fn remedy(&self) -> Option<Cow<'static, str>> {
-        Some("Add it to the object: every Kubernetes object needs apiVersion, kind and metadata.name.".into())
+        Some("Add the missing field to the object: every Kubernetes object needs apiVersion, kind and metadata.name.".into())
     }
 }
 

@@ -2,6 +2,7 @@
 //! Operations of a JSON patch, one after the other.
 
 use super::written::{Path, Written, forbidden, note, note_removed};
+use crate::manifest::pointer::steps;
 use json_patch::{PatchErrorKind, PatchOperation};
 use serde_json::{Value, json};
 use vdo_api::api::{JsonOperation, JsonOperationKind};
@@ -55,7 +56,7 @@ fn run(object: &mut Value, operation: &JsonOperation) -> Result<(), String> {
     let operation: PatchOperation = vdo_api::types::from_json(text.to_string()).map_err(|_| "it is not an operation".to_owned())?;
     json_patch::patch(object, std::slice::from_ref(&operation)).map_err(|error| match error.kind {
         PatchErrorKind::TestFailed => format!("the value at {} is not the value of the operation test", operation.path()),
-        PatchErrorKind::InvalidFromPointer => "there is no value at the path in from".to_owned(),
+        PatchErrorKind::InvalidFromPointer => "there is no value at the path that the field \"from\" of the operation contains".to_owned(),
         PatchErrorKind::CannotMoveInsideItself => "a value cannot be moved into itself".to_owned(),
         // The library may know more one day.
         _ => format!("there is no {}", operation.path()),
@@ -86,19 +87,15 @@ fn above<'a>(value: &'a Value, pointer: &str) -> Option<&'a Value> {
     value.pointer(pointer.rsplit_once('/')?.0)
 }
 
-fn tokens(pointer: &str) -> impl Iterator<Item = String> {
-    pointer.split('/').skip(1).map(|token| token.replace("~1", "/").replace("~0", "~"))
-}
-
 /// The path as it is typed.
 fn typed(kind: &str, pointer: &str) -> Path {
-    tokens(pointer).fold(Path::of_kind(kind), |path, token| path.field(&token))
+    steps(pointer).fold(Path::of_kind(kind), |path, token| path.field(&token))
 }
 
 /// The path with its items by their keys, and what is there. `-` is the last item.
 fn walk<'a>(object: &'a Value, kind: &str, pointer: &str) -> (Path, Option<&'a Value>) {
     let (mut path, mut here) = (Path::of_kind(kind), Some(object));
-    for token in tokens(pointer) {
+    for token in steps(pointer) {
         let items = here.and_then(Value::as_array);
         (path, here) = match items {
             Some(items) => {

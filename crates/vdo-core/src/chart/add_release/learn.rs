@@ -8,6 +8,7 @@ use super::super::render::render;
 use super::super::schema_errors::resolved;
 use super::super::{Context, document};
 use super::distance::distance;
+use crate::manifest::pointer::escaped;
 use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
 use vdo_api::types::ObjectId;
@@ -63,7 +64,7 @@ fn collect(schema: &Value, whole: &Value, path: &mut Vec<String>, found: &mut Ve
             continue;
         }
         let inner = resolved(inner, whole);
-        path.push(key.replace('~', "~0").replace('/', "~1"));
+        path.push(escaped(key));
         if inner.get("properties").is_some() {
             collect(inner, whole, path, found);
         } else {

@@ -2,6 +2,7 @@
 //! What the schema says of an index: unknown fields, missing ones, wrong kinds of values.
 
 use super::{IndexPath, Report};
+use crate::manifest::pointer::steps;
 use crate::matrix::schema::{self, Unknown};
 use jsonschema::JsonType;
 use jsonschema::error::{TypeKind, ValidationErrorKind as Kind};
@@ -17,7 +18,7 @@ pub(super) fn check(index: &Value, report: &mut Report) {
         report.add(&place, &field, message(&unknown));
     }
     for error in validator.iter_errors(index) {
-        let path: Vec<String> = error.instance_path().as_str().split('/').skip(1).map(plain).collect();
+        let path: Vec<String> = steps(error.instance_path().as_str()).collect();
         let (place, field) = place(index, &path);
         let within = |name: &str| {
             if field.is_empty() {
@@ -79,9 +80,4 @@ fn place(index: &Value, path: &[String]) -> (IndexPath, String) {
         ["drivers", driver, rest @ ..] => (IndexPath::driver(driver), rest.join(".")),
         all => (IndexPath::default(), all.join(".")),
     }
-}
-
-/// A part of a JSON pointer as it is.
-fn plain(part: &str) -> String {
-    part.replace("~1", "/").replace("~0", "~")
 }
