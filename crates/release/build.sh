@@ -102,7 +102,7 @@ bills() { # architecture of Linux, or system/architecture
 
 # Builds programs for a platform, or says what is missing for it.
 built() { # architecture of Linux, or system/architecture; what is printed of it; arguments of cargo
-    local missing flags
+    local missing options flags
     prepare "$1" >"$scratch/missing"
     missing=$(<"$scratch/missing")
     if [[ -n $missing ]]; then
@@ -111,7 +111,15 @@ built() { # architecture of Linux, or system/architecture; what is printed of it
     fi
     echo "== $2"
     # No path of this machine in the programs; separated by 0x1f, as a path may have spaces. And no time: C compilers get an option for it.
-    flags=$(printf '%s\x1f' "--remap-path-prefix=$PWD=/vdo" "--remap-path-prefix=${CARGO_HOME:-$HOME/.cargo}=/cargo")
+    options=("--remap-path-prefix=$PWD=/vdo" "--remap-path-prefix=${CARGO_HOME:-$HOME/.cargo}=/cargo")
+    if [[ $1 == darwin/* ]]; then
+        # zig has the C library of macOS but no frameworks, so macos/ lists what vdoctl uses of these. -S leaves out the paths of object files, from
+        # which zig would make the program's identifier (LC_UUID), too.
+        options+=("-Clink-arg=-F$PWD/crates/release/macos" -Clink-arg=-Wl,-S)
+        # The oldest macOS that starts the program. It is Rust's for Apple's processor; zig alone would write 15.0 into it.
+        export MACOSX_DEPLOYMENT_TARGET=11.0
+    fi
+    flags=$(printf '%s\x1f' "${options[@]}")
     SOURCE_DATE_EPOCH=0 CARGO_ENCODED_RUSTFLAGS=${flags%$'\x1f'} "${build[@]}" --locked --release --target "$(triple "$1")" "${@:3}" ||
         { echo "$2 cannot be built" >&2; exit 1; }
 }
