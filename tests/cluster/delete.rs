@@ -54,9 +54,9 @@ pub fn delete(bed: &Bed, args: &[&str]) -> Result<(i32, String, String)> {
 
 fn delete_as(kubeconfig: &Path, args: &[&str]) -> Result<(i32, String, String)> {
     let output = Command::new(vdo_testbed::vdoctl())
-        .args(["delete", "--kubeconfig"])
-        .arg(kubeconfig)
+        .arg("delete")
         .args(args)
+        .env("VDO_KUBECONFIG", kubeconfig)
         .env("VDO_TIMEOUT", "90s")
         .stdin(Stdio::null())
         .output()?;

@@ -46,13 +46,13 @@ pub async fn administrator(bed: &Bed) -> Result<(Proxy, String)> {
 }
 
 /// The command, with the vCenter of a bed and a password that no one else can read.
-struct Deploy {
+pub struct Deploy {
     folder: tempfile::TempDir,
     args: Vec<String>,
 }
 
 impl Deploy {
-    fn to(bed: &Bed) -> Result<Self> {
+    pub fn to(bed: &Bed) -> Result<Self> {
         let deploy = Self {
             folder: tempfile::tempdir()?,
             args: Vec::new(),
@@ -91,7 +91,7 @@ impl Deploy {
         command(bed, &self.args, more)
     }
 
-    fn run(&self, bed: &Bed, more: &[&str]) -> Result<Output> {
+    pub fn run(&self, bed: &Bed, more: &[&str]) -> Result<Output> {
         Ok(self.command(bed, more).output()?)
     }
 }

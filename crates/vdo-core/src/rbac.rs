@@ -7,7 +7,7 @@
 mod prerequisite;
 mod rules;
 
-pub use prerequisite::{Mismatch, beside_others, is_prerequisite, lacking, union};
+pub use prerequisite::{Mismatch, beside_others, handed_back, is_prerequisite, lacking, union};
 pub use rules::{Rules, SingleRule};
 
 /// The API group of roles and bindings.

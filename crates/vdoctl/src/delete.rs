@@ -184,7 +184,7 @@ async fn carry_out(context: &mut Context, target: &Target, global: &Global, prog
     remove::gone(context, &configuration, progress).await?;
     match &target.manager {
         Some(installer) => Ok(left(installer, target, &global.namespace)),
-        None => remove::all(context, &target.objects, progress).await,
+        None => remove::all(context, target, progress).await,
     }
 }
 

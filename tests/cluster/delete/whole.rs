@@ -3,7 +3,7 @@
 
 use super::{CSI_NS, VDO, delete, ensure_nothing_is_left, ensure_says, install, is_there};
 use crate::common::{Bed, NS, PATIENCE};
-use crate::deploy::administrator;
+use crate::deploy::{Deploy, administrator};
 use crate::fixture::BARE;
 use anyhow::{Context, Result, ensure};
 use kube::api::{Api, DynamicObject, ListParams};
@@ -273,6 +273,74 @@ fn delete_interrupted_says_how_to_continue_and_releases_its_lease() -> Result<()
         let (code, _, _) = delete(bed, &["--yes"])?;
         ensure!(code == 0, "{code}");
         ensure_nothing_is_left(bed).await
+    })
+}
+
+/// Another installer has bindings of the same names. Its accounts keep their rights meanwhile, and afterwards the bindings are as they were.
+#[test]
+#[ignore = "long"]
+fn delete_hands_bindings_of_others_back_as_they_were() -> Result<()> {
+    const RBAC: &str = "rbac.authorization.k8s.io";
+    const READER: &str = "servicecatalog.k8s.io:apiserver-authentication-reader";
+    const CONTROLLER: &str = "vsphere-csi-controller-binding";
+    BARE.run(async |bed| {
+        let account = |name: &str| json!({"kind": "ServiceAccount", "namespace": "kube-system", "name": name});
+        let theirs = [
+            json!({"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": "their-csi", "namespace": "kube-system"}}),
+            json!({"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": "their-cpi", "namespace": "kube-system"}}),
+            json!({"apiVersion": format!("{RBAC}/v1"), "kind": "RoleBinding", "metadata": {"name": READER, "namespace": "kube-system"},
+                "roleRef": {"apiGroup": RBAC, "kind": "Role", "name": "extension-apiserver-authentication-reader"},
+                "subjects": [account("their-cpi")]}),
+            json!({"apiVersion": format!("{RBAC}/v1"), "kind": "ClusterRoleBinding", "metadata": {"name": CONTROLLER},
+                "roleRef": {"apiGroup": RBAC, "kind": "ClusterRole", "name": "vsphere-csi-controller-role"},
+                "subjects": [account("their-csi"), account("not-yet")]}),
+        ];
+        for object in &theirs {
+            bed.apply(object).await?;
+        }
+        let subjects = async |bed: &Bed| -> Result<[Value; 2]> {
+            let rbac = format!("{RBAC}/v1");
+            let reader = bed.get(&rbac, "RoleBinding", "kube-system", READER).await?["subjects"].clone();
+            Ok([
+                reader,
+                bed.get(&rbac, "ClusterRoleBinding", "", CONTROLLER).await?["subjects"].clone(),
+            ])
+        };
+        let before = subjects(bed).await?;
+        let output = Deploy::to(bed)?.run(bed, &["--no-wait"])?;
+        ensure!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        let during = subjects(bed).await?;
+        for (place, ours) in ["cloud-controller-manager", "vsphere-csi-controller"].into_iter().enumerate() {
+            ensure!(
+                during[place].to_string().contains(ours) && during[place].to_string().contains("their-"),
+                "{ours}: {}",
+                during[place]
+            );
+        }
+        let (code, _, err) = delete(bed, &["--yes"])?;
+        ensure!(code == 0, "{code} {err}");
+        // A user is no account that is gone with the driver.
+        let after = subjects(bed).await?.map(|mut subjects| {
+            if let Some(all) = subjects.as_array_mut() {
+                all.retain(|subject| subject["kind"] == "ServiceAccount");
+                all.iter_mut()
+                    .for_each(|subject| *subject = account(subject["name"].as_str().unwrap_or_default()));
+            }
+            subjects
+        });
+        ensure!(after == before, "{before:?}\n{after:?}");
+        for object in theirs.iter().rev() {
+            let text = |pointer: &str| object.pointer(pointer).and_then(Value::as_str).unwrap_or_default();
+            bed.delete(
+                text("/apiVersion"),
+                text("/kind"),
+                text("/metadata/namespace"),
+                text("/metadata/name"),
+            )
+            .await?;
+        }
+        bed.delete(&format!("{RBAC}/v1"), "ClusterRole", "", "vsphere-csi-controller-role")
+            .await
     })
 }
 

@@ -113,6 +113,20 @@ pub fn beside_others(wanted: Object, live: Option<&Object>) -> Object {
     Object::new(value).unwrap_or(wanted)
 }
 
+/// A binding in the cluster without those of our service accounts that do not exist any more; `None` where there is none of them.
+#[must_use]
+pub fn handed_back(live: &Object, ours: &Object, exists: impl Fn(&str, &str) -> bool) -> Option<Value> {
+    let own = subjects(ours.value());
+    let is_left = |subject: &Value| {
+        let left = subjects(&json!({"subjects": [subject]}));
+        left.iter()
+            .any(|(kind, namespace, name)| kind == "ServiceAccount" && own.is_superset(&left) && !exists(namespace, name))
+    };
+    let all = live.value()["subjects"].as_array()?;
+    let kept: Vec<&Value> = all.iter().filter(|subject| !is_left(subject)).collect();
+    (kept.len() < all.len()).then(|| json!({"subjects": kept}))
+}
+
 /// How the labels of a role begin that add it to other roles.
 const AGGREGATE_TO: &str = "rbac.authorization.k8s.io/aggregate-to-";
 
@@ -259,6 +273,38 @@ mod tests {
             beside_others(binding("reader", "r", std::slice::from_ref(&ours)), None).value()["subjects"],
             json!([ours])
         );
+    }
+
+    #[test]
+    fn binding_is_handed_back_without_accounts_that_are_gone() {
+        let user = json!({"kind": "User", "name": "ours"});
+        let bound = |accounts: &[&str]| {
+            let mut value = binding("r", accounts).value().clone();
+            value["subjects"].as_array_mut().expect("subjects").push(user.clone());
+            object(value)
+        };
+        let ours = bound(&["ours", "same"]);
+        let names = |change: &Value| -> Vec<String> {
+            let all = change["subjects"].as_array().expect("subjects");
+            all.iter()
+                .map(|subject| subject["name"].as_str().expect("a name").to_owned())
+                .collect()
+        };
+        for (live, existing, kept) in [
+            (&["theirs", "ours"][..], &["theirs"][..], Some(&["theirs", "ours"][..])),
+            (&["theirs", "ours", "same"], &["theirs", "same"], Some(&["theirs", "same", "ours"])),
+            (&["theirs", "ours"], &["theirs", "ours"], None),
+            // An account of others that does not exist yet is theirs.
+            (&["theirs"], &[], None),
+        ] {
+            let exists = |namespace: &str, name: &str| namespace == "n" && existing.contains(&name);
+            let change = handed_back(&bound(live), &ours, exists);
+            assert_eq!(
+                change.as_ref().map(names),
+                kept.map(|kept| kept.iter().map(|name| (*name).to_owned()).collect()),
+                "{live:?}"
+            );
+        }
     }
 
     #[test]

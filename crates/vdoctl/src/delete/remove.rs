@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Deletes objects and waits until they are gone, kind after kind.
 
-use super::target::{by_kind, rank};
+use super::target::{Target, by_kind, rank};
 use super::{PACE, transient};
 use crate::CliError;
 use crate::context::Context;
@@ -10,6 +10,7 @@ use std::time::Duration;
 use vdo::cluster::{ClusterError, contents, get};
 use vdo_api::types::{ObjectId, count};
 use vdo_core::manifest::Object;
+use vdo_core::rbac;
 
 /// How long after a delete it is looked for the first time.
 const FIRST: Duration = Duration::from_millis(200);
@@ -23,15 +24,17 @@ const OF_THE_DRIVERS: &str = "cns.vmware.com/";
 /// What is not removed, and why.
 pub(super) type Stays = Vec<(ObjectId, String)>;
 
-/// Removes these objects, which are in the order of their ranks. Namespaces with anything else in them stay, and rights that others use.
-pub(super) async fn all(context: &Context, objects: &[Object], progress: &mut Progress) -> Result<Stays, CliError> {
+/// Removes these objects, which are in the order of their ranks. Namespaces with anything else in them stay, and rights that others use, without
+/// our accounts.
+pub(super) async fn all(context: &Context, target: &Target, progress: &mut Progress) -> Result<Stays, CliError> {
+    let Target { objects, desired, .. } = target;
     let mut stays = Stays::new();
     for wave in objects.chunk_by(|one, other| rank(one.kind()) == rank(other.kind())) {
         let mut removed = Vec::new();
         for object in wave {
             let because = match object.kind() {
                 "Namespace" => kept_namespace(context, object).await?,
-                "ClusterRoleBinding" | "RoleBinding" => kept_binding(context, object).await?,
+                "ClusterRoleBinding" | "RoleBinding" => kept_binding(context, object, desired).await?,
                 "ClusterRole" | "Role" => kept_role(context, object, objects, &stays).await?,
                 _ => None,
             };
@@ -137,20 +140,26 @@ fn holds(found: &[Object]) -> Option<String> {
     (!named.is_empty()).then(|| format!("it contains {}{more}", first()))
 }
 
-/// Why a binding stays: an account that it is for exists, although all of ours are gone.
-async fn kept_binding(context: &Context, binding: &Object) -> Result<Option<String>, CliError> {
+/// Why a binding stays: an account that it is for exists, although all of ours are gone. Ours are taken out.
+async fn kept_binding(context: &Context, binding: &Object, desired: &[Object]) -> Result<Option<String>, CliError> {
     let subjects = binding.value().pointer("/subjects").and_then(serde_json::Value::as_array);
+    let mut existing = Vec::new();
     for subject in subjects.into_iter().flatten().filter(|subject| subject["kind"] == "ServiceAccount") {
         let text = |key: &str| subject[key].as_str().unwrap_or_default();
         let id = ObjectId::new("", "ServiceAccount", text("namespace"), text("name"));
-        if get(&context.ports.client, "v1", &id)
-            .await?
-            .is_some_and(|account| !account.is_terminating())
-        {
-            return Ok(Some(format!("{id} has its rights from it")));
-        }
+        let account = get(&context.ports.client, "v1", &id).await?;
+        existing.extend(account.filter(|account| !account.is_terminating()).map(|_| id));
     }
-    Ok(None)
+    let Some(first) = existing.first() else {
+        return Ok(None);
+    };
+    let exists = |namespace: &str, name: &str| existing.iter().any(|id| &*id.namespace == namespace && &*id.name == name);
+    let ours = desired.iter().find(|object| object.id() == binding.id());
+    if let Some(change) = ours.and_then(|ours| rbac::handed_back(binding, ours, exists)) {
+        let writer = &context.ports.writer;
+        writer.merge(binding.api_version(), &binding.id(), &change, false).await?;
+    }
+    Ok(Some(format!("{first} has its rights from it")))
 }
 
 /// Why a role stays: a binding refers to it that is not removed.

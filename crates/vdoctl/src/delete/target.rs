@@ -47,6 +47,8 @@ pub(super) struct Target {
     pub secrets: Vec<Object>,
     /// What else of VDO is removed, in order.
     pub objects: Vec<Object>,
+    /// What `vdoctl deploy` writes.
+    pub desired: Vec<Object>,
     /// Objects of our kinds in other namespaces, which would be deleted with their definitions.
     pub elsewhere: Vec<ObjectId>,
     /// Who installed the operator, and has to remove it.
@@ -68,6 +70,7 @@ impl Target {
             connections: Vec::new(),
             secrets: Vec::new(),
             objects: Vec::new(),
+            desired: Vec::new(),
             elsewhere: Vec::new(),
             manager: None,
         };
@@ -86,7 +89,8 @@ impl Target {
             }
         }
         target.secrets = secrets(context, namespace).await?;
-        target.objects = objects(context, namespace, scope).await?;
+        target.desired = desired(namespace)?;
+        target.objects = objects(context, namespace, scope, &target.desired).await?;
         let deployment = target.objects.iter().find(|object| object.kind() == "Deployment");
         target.manager = match deployment {
             Some(deployment) => Installer::find(context, deployment).await,
@@ -140,14 +144,18 @@ async fn secrets(context: &Context, namespace: &str) -> Result<Vec<Object>, CliE
     Ok(all)
 }
 
-/// What there is of deploy/, in the order of its removal.
-async fn objects(context: &Context, namespace: &str, scope: Scope) -> Result<Vec<Object>, CliError> {
+/// What `vdoctl deploy` writes to a cluster, wherever it has to write the most.
+fn desired(namespace: &str) -> Result<Vec<Object>, CliError> {
     let settings = Settings {
         namespace: namespace.to_owned(),
         openshift: true,
         ..Settings::default()
     };
-    let all = install::objects(&settings).map_err(|error| CliError::internal(&error))?;
+    install::objects(&settings).map_err(|error| CliError::internal(&error))
+}
+
+/// What there is of deploy/, in the order of its removal.
+async fn objects(context: &Context, namespace: &str, scope: Scope, desired: &[Object]) -> Result<Vec<Object>, CliError> {
     // That of the operator, and that of vdoctl deploy.
     let leases = [LEASE_NAME, VDOCTL].map(|name| {
         let id = ObjectId::new("coordination.k8s.io", "Lease", LEASE_NAMESPACE, name);
@@ -158,7 +166,7 @@ async fn objects(context: &Context, namespace: &str, scope: Scope) -> Result<Vec
         let group = "admissionregistration.k8s.io";
         (format!("{group}/v1"), ObjectId::new(group, kind, "", REMOVAL_GUARD))
     });
-    let mut wanted: Vec<(String, ObjectId)> = all
+    let mut wanted: Vec<(String, ObjectId)> = desired
         .iter()
         .filter(|object| scope == Scope::Everything || is_of_operator(object, namespace))
         .map(|object| (object.api_version().to_owned(), object.id()))
