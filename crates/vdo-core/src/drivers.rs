@@ -167,6 +167,14 @@ pub fn field(name: &str) -> String {
     known(name).map_or_else(|| format!("spec.drivers[{name}]"), |driver| format!("spec.{}", driver.field))
 }
 
+/// The command that sets the version of a driver in the specification; `null` takes it out.
+#[must_use]
+pub fn set_version(name: &str, version: &str) -> String {
+    let field = field(name);
+    let field = field.strip_prefix("spec.").unwrap_or(&field);
+    format!("vdoctl configure drivers --set {field}.version={version}")
+}
+
 /// The options that are set and that the version of the chart cannot use, in sentences. They are not errors, because the driver works
 /// without them.
 #[must_use]

@@ -58,7 +58,8 @@ fn of_config(reason: Reason, message: &str, config: &Config) -> Option<String> {
         Reason::SharedVolumesAttached => "kubectl get volumeattachments",
         Reason::WaitingForNodes => "vdoctl doctor nodes",
         Reason::NotOurs => "vdoctl adopt --move --dry-run",
-        Reason::NoCompatibleVersion | Reason::ApiNotServed => "vdoctl matrix resolve",
+        Reason::NoCompatibleVersion => return Some(of_message(message).unwrap_or("vdoctl matrix resolve").to_owned()),
+        Reason::ApiNotServed => "vdoctl matrix resolve",
         Reason::MatrixInvalid
         | Reason::MatrixNotTrusted
         | Reason::MatrixRolledBack
@@ -112,6 +113,11 @@ fn of_connection(reason: Reason, name: &str) -> Option<String> {
     }
 }
 
+/// The command that the message itself names, in backquotes.
+fn of_message(message: &str) -> Option<&str> {
+    message.split('`').skip(1).step_by(2).find(|quoted| quoted.starts_with("vdoctl "))
+}
+
 /// Whether a message speaks of a driver.
 pub(crate) fn names(message: &str, driver: &str) -> bool {
     let is_of_name = |letter: char| letter.is_ascii_alphanumeric() || letter == '-';
@@ -135,9 +141,7 @@ fn resume(reason: Reason, message: &str, config: &Config) -> Option<String> {
 fn unpin(message: &str, config: &Config) -> Option<String> {
     let mut pins = config.pins.iter().filter(|(driver, _)| drivers::known(driver).is_some());
     let (driver, _) = pins.find(|(driver, _)| names(message, driver))?;
-    let field = drivers::field(driver);
-    let field = field.strip_prefix("spec.").unwrap_or(&field);
-    Some(format!("vdoctl configure drivers --set {field}.version=null"))
+    Some(drivers::set_version(driver, "null"))
 }
 
 /// What ends that a driver is kept at a revision.
@@ -151,8 +155,8 @@ fn lift(message: &str, config: &Config) -> String {
 }
 
 fn edit(config: &Config) -> String {
-    let namespace = config.id.split('/').next().unwrap_or_default();
-    format!("kubectl edit vdoconfigs --namespace {}", shell_word(namespace))
+    let (namespace, name) = config.id.split_once('/').unwrap_or(("", &config.id));
+    format!("kubectl edit vdoconfigs --namespace {} {}", shell_word(namespace), shell_word(name))
 }
 
 #[cfg(test)]

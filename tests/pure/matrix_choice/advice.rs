@@ -172,8 +172,8 @@ fn advice_step_between_leads_from_installed_to_target() {
         }
         let error = ask(&index, "v1.34.0", &[]).installed(&[("toy", "1.0.0")]).of(&index).unwrap_err();
         let advice = error.advice.unwrap_or_default();
-        let step = advice.strip_prefix("4.0.0 can be reached through ").map(str::to_owned);
-        step.map(|step| step.replace(", pinned with allowIncompatible", ""))
+        let step = advice.strip_prefix("To reach 4.0.0, first pin ").map(str::to_owned);
+        step.map(|step| step.replace(" with allowIncompatible", ""))
     };
     let some = |version: &str| Some(version.to_owned());
     assert_eq!(through(&[("3.0.0", json!({}))], true), some("3.0.0"));

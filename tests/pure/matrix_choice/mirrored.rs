@@ -40,12 +40,13 @@ fn mirrored_version_that_is_not_there_is_left_out() {
     assert_eq!(say(&["1.0.0"], "2.0.0", "2.0.0"), "2.0.0, newest 2.0.0");
     assert_eq!(
         say(&["1.0.0"], "", "2.0.0"),
-        "toy is pinned to 2.0.0, which is not in the mirror; 1.0.0 fits. Bring it into the mirror with vdoctl mirror pull and vdoctl \
-         mirror push, or remove the pin."
+        "toy is pinned to 2.0.0, which is not in the mirror; 1.0.0 fits. Bring the pinned version into the mirror with vdoctl mirror pull \
+         and vdoctl mirror push, or remove the pin."
     );
     assert_eq!(
         say(&[], "", "2.0.0"),
-        "toy is pinned to 2.0.0, which is not in the mirror. Bring it into the mirror with vdoctl mirror pull and vdoctl mirror push."
+        "toy is pinned to 2.0.0, which is not in the mirror. Bring the pinned version into the mirror with vdoctl mirror pull \
+         and vdoctl mirror push."
     );
     let none = say(&[], "", "");
     assert!(

@@ -142,7 +142,7 @@ fn upgrade_path_without_fitting_step_is_rejected() {
     );
     assert_eq!(
         error.advice.as_deref(),
-        Some("4.0.0 can be reached through 3.1.0, pinned with allowIncompatible")
+        Some("To reach 4.0.0, first pin 3.1.0 with allowIncompatible")
     );
 }
 

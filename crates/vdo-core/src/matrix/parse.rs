@@ -55,9 +55,9 @@ impl Remedy for IndexError {
     fn remedy(&self) -> Option<Cow<'static, str>> {
         match self {
             Self::Other(_) => Some("Check the address or the file; a login page means that credentials are missing.".into()),
-            Self::NotText => Some("Save it as UTF-8.".into()),
+            Self::NotText => Some("Save the index as UTF-8.".into()),
             Self::Yaml(_) => Some("Correct the index at this place; an index is one YAML or JSON document.".into()),
-            Self::Foreign { .. } => Some("Use an index for this version of VDO, or the VDO that reads this one.".into()),
+            Self::Foreign { .. } => Some("Use an index for this version of VDO, or the version of VDO that reads this index.".into()),
             Self::Invalid { .. } => Some("Correct the index at this place; vdoctl matrix lint lists every mistake.".into()),
         }
     }

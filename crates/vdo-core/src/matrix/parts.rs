@@ -45,10 +45,10 @@ struct Packed {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum PartsError {
     /// The list of contents is none.
-    #[error("the list of its files cannot be read: {0}")]
+    #[error("the list of the matrix files cannot be read: {0}")]
     Contents(String),
     /// A part is not there.
-    #[error("part {number} of {of} of its file {file} is missing")]
+    #[error("part {number} of {of} of the matrix file {file} is missing")]
     Missing {
         /// The file.
         file: String,
@@ -58,7 +58,7 @@ pub enum PartsError {
         of: usize,
     },
     /// A part has other content than the list says.
-    #[error("part {number} of {of} of its file {file} was cut off or changed")]
+    #[error("part {number} of {of} of the matrix file {file} was cut off or changed")]
     Changed {
         /// The file.
         file: String,
@@ -68,10 +68,10 @@ pub enum PartsError {
         of: usize,
     },
     /// All parts are as the list says, and the file is not.
-    #[error("its file {0} does not match its list of files")]
+    #[error("the matrix file {0} does not match the list of the matrix files")]
     File(String),
     /// A file is larger than anything of its kind.
-    #[error("its file {file} is larger than {limit} bytes")]
+    #[error("the matrix file {file} is larger than {limit} bytes")]
     TooLarge {
         /// The file.
         file: String,
@@ -82,7 +82,7 @@ pub enum PartsError {
 
 impl Remedy for PartsError {
     fn remedy(&self) -> Option<Cow<'static, str>> {
-        Some("Load it again with vdoctl matrix load.".into())
+        Some("Load the matrix again with vdoctl matrix load.".into())
     }
 }
 
@@ -159,7 +159,7 @@ impl Contents {
         for (file, listed) in &self.files {
             let mut seen = BTreeSet::new();
             if let Some(twice) = listed.parts.iter().find(|part| !seen.insert(*part)) {
-                return wrong(format!("it lists the part {twice} of its file {file} twice"));
+                return wrong(format!("it lists the part {twice} of the matrix file {file} twice"));
             }
         }
         Ok(self)
@@ -255,7 +255,7 @@ mod tests {
         }
         assert_eq!(shelf.file("charts/b-1.0.0.tgz", 1).expect("no error"), None);
         let large = shelf.file("charts/a-1.0.0.tgz", 1000).expect_err("it is too large").to_string();
-        assert_eq!(large, "its file charts/a-1.0.0.tgz is larger than 1000 bytes");
+        assert_eq!(large, "the matrix file charts/a-1.0.0.tgz is larger than 1000 bytes");
     }
 
     #[test]
@@ -274,7 +274,7 @@ mod tests {
         };
         let said = |found: Option<String>, what: &str| {
             let found = found.expect(what);
-            assert_eq!(found, format!("part {number} of 3 of its file charts/a-1.0.0.tgz {what}"));
+            assert_eq!(found, format!("part {number} of 3 of the matrix file charts/a-1.0.0.tgz {what}"));
         };
         said(read(&|_| false), "is missing");
         said(
@@ -324,7 +324,7 @@ mod tests {
             .map(|number| Digest::of(&number.to_le_bytes()).to_string())
             .collect();
         let twice = read(&list(1, &vec![digest.clone(); 400]));
-        assert!(twice.0.expect("an error").contains("of its file f0 twice") && twice.1 == 0);
+        assert!(twice.0.expect("an error").contains("of the matrix file f0 twice") && twice.1 == 0);
         let many = read(&list(1, &others));
         assert!(many.0.expect("an error").contains("more than 1024 parts") && many.1 == 0);
         // One part in many files is held once for each.
@@ -343,7 +343,7 @@ mod tests {
             ("[", "cannot be read"),
             (&*parts.contents.replace("\"version\": 1", "\"version\": 2"), "it has version 2"),
             (&parts.contents.replace("sha256:", "md5:"), "is not a digest"),
-            (&lies, "does not match its list of files"),
+            (&lies, "does not match the list of the matrix files"),
         ] {
             let found = Shelf::read(text, |name| parts.parts.get(name).cloned()).and_then(|shelf| shelf.file("index.yaml", 1000));
             let found = found.expect_err(said).to_string();

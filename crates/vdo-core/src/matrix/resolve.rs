@@ -471,7 +471,7 @@ fn no_fit(
     let not_yet = driver
         .filter(|_| cause == Cause::NothingFits)
         .and_then(|driver| NotYet::of(index, name, driver, query.kubernetes));
-    let advice = driver.and_then(|driver| suggestion(driver, query, query.drivers.get(name), &cause, (&rejected, not_yet.as_ref())));
+    let advice = driver.and_then(|driver| suggestion((name, driver), query, &cause, (&rejected, not_yet.as_ref())));
     Box::new(NoFit {
         driver: name.clone(),
         cause,

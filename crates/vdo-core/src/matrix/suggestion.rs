@@ -6,8 +6,9 @@ use super::index::{Driver, Entry, State};
 use super::not_yet::NotYet;
 use super::rejection::{Cause, Rejected, Rejection};
 use super::resolve::{DriverRequest, Query};
+use crate::drivers;
 use std::collections::BTreeSet;
-use vdo_api::types::{DriverVersion, KubernetesVersion, VersionRange};
+use vdo_api::types::{DriverName, DriverVersion, KubernetesVersion, VersionRange};
 
 /// The newest versions are the ones that a user wants, and an index may hold any number of others.
 const LOOKED_AT: usize = 32;
@@ -24,30 +25,36 @@ pub(super) fn platform(query: &Query<'_>) -> String {
 }
 
 pub(super) fn suggestion(
-    driver: &Driver,
+    (name, driver): (&DriverName, &Driver),
     query: &Query<'_>,
-    request: Option<&DriverRequest>,
     cause: &Cause,
     (rejected, not_yet): (&[Rejected], Option<&NotYet>),
 ) -> Option<String> {
+    let request = query.drivers.get(name);
     match cause {
         Cause::UnknownDriver { .. } => None,
-        Cause::UnknownPin { .. } => Some("Pin a listed version, remove the pin, or use a matrix that has it".to_owned()),
+        Cause::UnknownPin { .. } => Some("Pin a listed version, remove the pin, or use a matrix that lists the pinned version".to_owned()),
         Cause::PinRejected { reason, fits, .. } if **reason == Rejection::NotMirrored => {
             let pin = if fits.is_some() { ", or remove the pin" } else { "" };
             Some(format!(
-                "Bring it into the mirror with vdoctl mirror pull and vdoctl mirror push{pin}"
+                "Bring the pinned version into the mirror with vdoctl mirror pull and vdoctl mirror push{pin}"
             ))
         }
-        Cause::PinRejected { fits: Some(_), .. } => Some("Remove the pin, or set allowIncompatible to insist on it".to_owned()),
-        Cause::PinRejected { .. } => Some("Set allowIncompatible to insist on it".to_owned()),
+        Cause::PinRejected { fits: Some(_), .. } => {
+            Some("Remove the pin, or set allowIncompatible to install the pinned version anyway".to_owned())
+        }
+        Cause::PinRejected { .. } => Some("Set allowIncompatible to install the pinned version anyway".to_owned()),
         Cause::InstalledUnknown { .. } if request.is_some_and(|request| request.held.is_some()) => Some(
             "The driver is changed when a maintenance window opens; pin a listed version to have the driver managed before that".to_owned(),
         ),
         Cause::InstalledUnknown { installed } => {
             let mut older = rejected.iter().filter(|other| matches!(other.reason, Rejection::Downgrade { .. }));
             let pin = match older.next() {
-                Some(other) => format!("{} to go back to it", other.version),
+                Some(Rejected { version, .. }) => {
+                    let command = drivers::known(name).map(|_| drivers::set_version(name, &version.to_string()));
+                    let command = command.map(|command| format!(": `{command}`")).unwrap_or_default();
+                    format!("{version} to go back to it{command}")
+                }
                 None => "a listed version to change to it".to_owned(),
             };
             Some(format!("Bring a matrix that lists {installed}, or pin {pin}"))
@@ -126,7 +133,7 @@ fn change(driver: &Driver, entry: &Entry, reason: &Rejection, constraints: &Cons
         Rejection::NotMirrored => format!("{version} can be installed when the mirror has it: vdoctl mirror pull"),
         Rejection::NoPath { installed, from } => {
             let between = between(driver, installed, from, entry)?;
-            format!("{version} can be reached through {between}, pinned with allowIncompatible")
+            format!("To reach {version}, first pin {between} with allowIncompatible")
         }
         _ => return None,
     })
@@ -159,7 +166,7 @@ impl Rejection {
             }
             Self::NoPath { from, .. } => Some(format!("installing {from} or a newer version first")),
             Self::Prerelease | Self::Downgrade { .. } | Self::Held { .. } => Some("a pin".to_owned()),
-            Self::NotMirrored => Some("a mirror that has it".to_owned()),
+            Self::NotMirrored => Some("a mirror that has this version".to_owned()),
             Self::Withdrawn { .. } | Self::NoChart | Self::Apart | Self::Unmet { .. } => None,
         }
     }

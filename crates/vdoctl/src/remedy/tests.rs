@@ -151,6 +151,13 @@ fn remedy_command_names_the_verb_and_the_object() {
             all,
             Some("vdoctl matrix resolve"),
         ),
+        (Reason::NoCompatibleVersion, "nothing fits", all, Some("vdoctl matrix resolve")),
+        (
+            Reason::NoCompatibleVersion,
+            "Use `x`, or go back: `vdoctl configure drivers --set storageProvider.version=3.6.0`.",
+            all,
+            Some("vdoctl configure drivers --set storageProvider.version=3.6.0"),
+        ),
         (Reason::RevisionUnusable, "", all, Some("vdoctl rollback csi --lift")),
         (Reason::RevisionUnusable, "", managed, Some("vdoctl history")),
         (
@@ -159,7 +166,7 @@ fn remedy_command_names_the_verb_and_the_object() {
             all,
             Some("vdoctl rights --missing | kubectl apply --server-side --force-conflicts -f -"),
         ),
-        (Reason::InvalidValues, "", all, Some("kubectl edit vdoconfigs --namespace work")),
+        (Reason::InvalidValues, "", all, Some("kubectl edit vdoconfigs --namespace work vdo")),
         (Reason::InvalidCredentials, "", vc1, Some("vdoctl secrets set vc1")),
         (
             Reason::ThumbprintMismatch,
