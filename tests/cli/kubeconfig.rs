@@ -32,7 +32,7 @@ fn kubeconfig_that_is_no_text_is_named() {
         let bad = file(&format!("bad{number}"), bytes);
         let expected = format!(
             "exit 5\n--- stdout\n--- stderr\nerror: kubeconfig {bad} is not UTF-8 text\n  \
-             Save it as UTF-8, or name another kubeconfig with --kubeconfig or KUBECONFIG.\n"
+             Save the kubeconfig as UTF-8, or name another kubeconfig with --kubeconfig or KUBECONFIG.\n"
         );
         assert_eq!(seen(status(&bad)), expected);
         assert_eq!(seen(status(&format!("{good}:{bad}"))), expected, "every file of the list is read");
@@ -213,7 +213,7 @@ fn api_server_out_of_reach_and_with_a_wrong_certificate_have_their_own_remedies(
         (
             gone.display().to_string(),
             "cannot be reached: Connection refused",
-            "Check that it runs",
+            "Check that the API server runs",
         ),
         (
             wrong,

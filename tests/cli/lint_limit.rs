@@ -20,7 +20,7 @@ fn lint_of_template_that_takes_memory_without_end_names_the_package() {
     endless(&chart);
     let place = chart.display().to_string();
     let (code, data, talk) = seen(vdoctl(&["chart", "lint", &place]));
-    let expected = format!("error: chart lint used more than 512 MiB on {place}\n");
+    let expected = format!("error: chart lint needed more than 512 MiB of memory for {place}\n");
     assert!(
         code == Some(1) && data.is_empty() && talk.starts_with(&expected),
         "{code:?} {data} {talk}"
@@ -51,7 +51,7 @@ fn lint_of_template_that_takes_memory_without_end_names_the_package() {
     std::fs::write(&file, index.to_string()).expect("written");
     let file = file.display().to_string();
     let (code, data, talk) = seen(vdoctl(&["matrix", "lint", &file]));
-    let expected = format!("error: matrix lint used more than 512 MiB on {file}\n");
+    let expected = format!("error: matrix lint needed more than 512 MiB of memory for {file}\n");
     assert!(
         code == Some(1) && data.is_empty() && talk.starts_with(&expected),
         "{code:?} {data} {talk}"

@@ -325,6 +325,38 @@ fn matrix_lint_charts_beside_index_are_checked() {
     }
 }
 
+/// A sentence instead of a long list, and a command instead of a guess.
+#[test]
+fn matrix_verbs_that_lack_something_say_what_to_type() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let file = folder.path().join("passwd");
+    std::fs::write(&file, "root:x:0:0:root:/root:/bin/bash\n").expect("written");
+    let said = seen(vdoctl(&["matrix", "lint", &file.display().to_string()]));
+    assert!(
+        said.starts_with("exit 1\n") && said.contains("this is not a matrix index"),
+        "{said}"
+    );
+    assert!(said.lines().count() < 12, "{said}");
+
+    let said = seen(vdoctl(&["matrix", "show", "csi", "--matrix", FROZEN]));
+    let newest = said
+        .split("The newest: ")
+        .nth(1)
+        .unwrap_or_default()
+        .lines()
+        .next()
+        .unwrap_or_default();
+    assert!(
+        said.starts_with("exit 2\n") && said.contains("no version of vsphere-csi is named"),
+        "{said}"
+    );
+    assert!(newest.matches(", ").count() == 2 && !newest.contains(" and "), "{said}");
+    assert!(said.contains("\n  All versions: vdoctl matrix list csi\n"), "{said}");
+    let first = newest.split(',').next().unwrap_or_default();
+    let example = seen(vdoctl(&["matrix", "show", "csi", first, "--matrix", FROZEN]));
+    assert!(example.starts_with("exit 0\n"), "{example}");
+}
+
 #[test]
 fn matrix_file_not_utf8_is_rejected() {
     let folder = tempfile::tempdir().expect("a folder");
@@ -453,7 +485,7 @@ fn matrix_signed_is_verified_and_changed_is_refused() {
 
     std::fs::remove_file(format!("{public}/publisher.pub")).expect("the key");
     let (code, _, err) = verify(&[]);
-    assert!(code == 2 && err.contains("there is none"), "{code} {err}");
+    assert!(code == 2 && err.contains("there is no key"), "{code} {err}");
     let (code, _, err) = run(&["matrix", "sign", &index, "--key-file", &index]);
     assert!(code == 2 && err.contains("not PEM"), "{code} {err}");
 }

@@ -82,6 +82,35 @@ fn wide(arguments: &[&str]) -> Vec<String> {
         .collect()
 }
 
+/// The commands to paste of a text in a pipe: a line of its own, or what follows a colon.
+fn to_paste(piped: &str) -> Vec<&str> {
+    fn command(line: &str) -> Option<&str> {
+        let begin = ["vdoctl ", "kubectl "].into_iter().filter_map(|program| line.find(program)).min()?;
+        let (before, rest) = line.split_at(begin);
+        let whole = rest.split("  ").next().unwrap_or_default();
+        let is_sentence = whole.ends_with('.') || whole.contains(". ") || whole.contains(", ");
+        ((before.trim().is_empty() || before.ends_with(": ")) && !is_sentence).then_some(whole)
+    }
+    piped.lines().filter_map(command).collect()
+}
+
+/// On a narrow terminal each of them is on one line.
+#[test]
+fn commands_to_paste_are_on_one_line_of_the_terminal() {
+    let mut found = 0;
+    for line in OFFLINE {
+        let words: Vec<&str> = line.split(' ').collect();
+        let output = vdoctl(words.iter()).output().expect("it runs");
+        let piped = [output.stdout, output.stderr].concat();
+        let shown = screen_of(vdoctl(words.iter()), 40);
+        for command in to_paste(&String::from_utf8(piped).expect("UTF-8")) {
+            found += 1;
+            assert!(shown.contains(command), "vdoctl {line} breaks {command:?}:\n{shown}");
+        }
+    }
+    assert!(found > 10, "only {found} commands were found");
+}
+
 fn verbs(command: &clap::Command, path: &[String], all: &mut Vec<Vec<String>>) {
     all.push(path.to_vec());
     for verb in command.get_subcommands().filter(|verb| verb.get_name() != "help") {

@@ -61,7 +61,7 @@ impl Desk {
             .env("TERM", "xterm")
             .env("KUBECONFIG", self.kubeconfig())
             .current_dir(self.folder.path())
-            .args(line.split(' '));
+            .args(line.split_whitespace());
         command
     }
 
@@ -110,6 +110,11 @@ fn status_of_several_clusters_is_one_table_with_problems_first() -> Result<()> {
         );
         // It ends as the worst does.
         ensure!(first_words(&desk.ends(3, "status --contexts east,west")?.0)[1..] == ["west", "east", "More"]);
+        // A command that is shown reaches the same cluster, but repeats nothing that the environment says.
+        let typed = desk.ends(0, "--context west")?.0;
+        ensure!(typed.contains("  vdoctl --context west "), "{typed}");
+        let untyped = desk.ends(0, "")?.0;
+        ensure!(untyped.contains("  vdoctl ") && !untyped.contains("--context"), "{untyped}");
         ensure!(first_words(&desk.ends(0, "status --contexts east")?.0) == ["CONTEXT", "east"]);
         ensure!(
             desk.ends(0, "status --contexts east -o wide")?

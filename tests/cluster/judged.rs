@@ -3,11 +3,13 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "tests")]
 
 use crate::common::{Bed, NS, PATIENCE, condition};
+use crate::deploy::administrator;
 use crate::fixture::INSTALLED;
 use anyhow::{Context, Result, ensure};
 use serde_json::{Value, json};
+use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
-use vdo_testbed::{Probe, until};
+use vdo_testbed::{Act, Probe, until};
 
 const VDO: &str = "vdo.vmware.com/v1alpha1";
 /// Much less than the time that these waits are given.
@@ -203,6 +205,57 @@ fn waits_end_early_where_a_pin_does_not_fit() -> Result<()> {
             &["was changed"],
         )?;
         says(bed, 0, &["wait", "--timeout", "4m"], &["installed and healthy"])?;
+        Ok(())
+    })
+}
+
+/// Ctrl-C while a verb writes: the write that is under way comes to its end, and is said.
+#[test]
+#[ignore = "long"]
+fn verb_interrupted_says_what_was_written() -> Result<()> {
+    INSTALLED.run(async |bed| {
+        let (proxy, through) = administrator(bed).await?;
+        let interrupted = async |held: Option<usize>, words: &[&str]| -> Result<String> {
+            proxy.begin(move |call| {
+                if call.write == held && call.write.is_some() {
+                    Act::Hold
+                } else {
+                    Act::Pass
+                }
+            });
+            let child = Command::new(vdo_testbed::vdoctl())
+                .args(["--kubeconfig", &through])
+                .args(words)
+                .stdin(Stdio::null())
+                .stdout(Stdio::piped())
+                .stderr(Stdio::piped())
+                .spawn()?;
+            until("the verb to be where it is interrupted", PATIENCE, async || {
+                Ok(Probe::when(proxy.writes() >= 1, format!("{} writes were seen", proxy.writes())))
+            })
+            .await?;
+            nix::sys::signal::kill(
+                nix::unistd::Pid::from_raw(i32::try_from(child.id())?),
+                nix::sys::signal::Signal::SIGINT,
+            )?;
+            proxy.pass_held();
+            let output = child.wait_with_output()?;
+            let said = String::from_utf8(output.stderr)?;
+            ensure!(output.status.code() == Some(130), "{}: {said}", output.status);
+            Ok(said)
+        };
+        let level = |level: &str| format!("storageProvider.values.logLevel={level}");
+        let said = interrupted(Some(1), &["configure", "drivers", "--set", &level("DEVELOPMENT")]).await?;
+        ensure!(
+            said.contains("interrupted: 1 object written (VDOConfig)") && said.contains("run the same command again"),
+            "{said}"
+        );
+        let spec = bed.get(VDO, "VDOConfig", NS, "vdo").await?["spec"].clone();
+        ensure!(spec["storageProvider"]["values"]["logLevel"] == "DEVELOPMENT", "{spec}");
+        // While it only waits, the write is made long ago.
+        scale_to_zero(bed).await?;
+        let said = interrupted(None, &["pause", "--wait"]).await?;
+        ensure!(said.contains("interrupted: ") && said.contains("VDOConfig"), "{said}");
         Ok(())
     })
 }

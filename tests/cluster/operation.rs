@@ -327,8 +327,17 @@ fn completion_offers_connections_and_namespaces_of_the_cluster() -> Result<()> {
         ensure!(connections.starts_with(&format!("vc1\t{}", bed.vcenter.host())), "{connections}");
         has(&asked(&["status", "-n", "vmware-system-"])?, &["vmware-system-csi\n", NS, ":4"])?;
         ensure!(asked(&["secrets", "set", "vc"])?.starts_with("vc1"));
+        for verb in ["rollback", "history"] {
+            let revisions = asked(&[verb, "csi", ""])?;
+            let first = revisions.lines().next().unwrap_or_default();
+            ensure!(
+                first.ends_with("\t3.8.0 Deployed") && !first.starts_with('\t'),
+                "{verb}: {revisions}"
+            );
+        }
+        ensure!(asked(&["rollback", "no-driver", ""])? == ":4\n");
         let (out, _) = ends(bed, 0, &["version"])?;
-        has(&out, &["vdoctl ", "operator  unknown: it is not installed"])?;
+        has(&out, &["vdoctl ", "operator  unknown: the operator is not installed"])?;
         Ok(())
     })
 }

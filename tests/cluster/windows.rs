@@ -63,6 +63,18 @@ async fn repaired(bed: &Bed) -> Result<()> {
     .await
 }
 
+/// Waits until the controller has this level, or does not have it.
+async fn until_level(bed: &Bed, is_there: bool) -> Result<()> {
+    until("the level of the controller to change", PATIENCE, async || {
+        let controller = bed.get("apps/v1", "Deployment", CSI_NS, "vsphere-csi-controller").await?;
+        Ok(Probe::when(
+            controller.to_string().contains("DEVELOPMENT") == is_there,
+            controller["spec"].clone(),
+        ))
+    })
+    .await
+}
+
 #[test]
 #[ignore = "long"]
 fn windows_hold_an_upgrade_until_one_opens_and_repairs_meanwhile() -> Result<()> {
@@ -90,6 +102,17 @@ fn windows_hold_an_upgrade_until_one_opens_and_repairs_meanwhile() -> Result<()>
         bed.merge(VDO, "VDOConfig", NS, "vdo", distribution).await?;
         bed.until_ready().await?;
         until_driver(bed, "3.6.3").await?;
+        // So are a rollback and its end.
+        let level = json!({"spec": {"storageProvider": {"values": {"logLevel": "DEVELOPMENT"}}}});
+        bed.merge(VDO, "VDOConfig", NS, "vdo", level).await?;
+        until_level(bed, true).await?;
+        bed.until_ready().await?;
+        for (more, is_there) in [(&[][..], false), (&["--lift"], true)] {
+            let (code, out, err) = bed.vdoctl(&[&["rollback", "csi", "--wait", "--timeout", "3m"], more].concat())?;
+            ensure!(code == 0, "{more:?} ended with {code}:\n{out}{err}");
+            until_level(bed, is_there).await?;
+            until_driver(bed, "3.6.3").await?;
+        }
 
         let broken = json!([{"schedule": "* * * * *", "duration": "1h"}, {"schedule": "0 2 30 2 *", "duration": "1h"}]);
         bed.merge(VDO, "VDOConfig", NS, "vdo", json!({"spec": {"maintenanceWindows": broken}}))

@@ -49,7 +49,11 @@ pub fn attacks(victim: &Victim<'_>) -> Result<Vec<Attack>> {
     };
     let fast = at(u64::MAX);
     let more = new.replacen("\"drivers\"", "\"malware\": {}, \"drivers\"", 1);
-    let lower = format!("version {} is lower than {}", victim.version - 1, victim.version);
+    let lower = format!(
+        "the version {} of the index is lower than the version {}",
+        victim.version - 1,
+        victim.version
+    );
     let mut all = vec![
         attack("arbitrary software", &new, Some(sign(&used)?), UNTRUSTED, CHANGED),
         attack("arbitrary software", &new, Some(stranger(&new)?), UNTRUSTED, NO_KEY),

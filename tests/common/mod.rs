@@ -382,8 +382,7 @@ impl Bed {
     /// `vdoctl` against the same cluster, as the administrator: exit code, stdout, stderr.
     pub fn vdoctl(&self, args: &[&str]) -> Result<(i32, String, String)> {
         let output = std::process::Command::new(vdo_testbed::vdoctl())
-            .arg("--kubeconfig")
-            .arg(self.cluster.kubeconfig())
+            .env("VDO_KUBECONFIG", self.cluster.kubeconfig())
             .args(args)
             .output()?;
         let text = |bytes| String::from_utf8(bytes);

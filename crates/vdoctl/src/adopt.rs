@@ -106,7 +106,7 @@ async fn changes(context: &Context, adoption: &Adoption) -> Result<Vec<Change>, 
             return Err(CliError::new(
                 Exit::Refused,
                 format!("{object} already exists and differs from the object to be created, so nothing was written"),
-                "Compare it with vdoctl adopt -o yaml. Delete it, or name another VDOConfig with --config.",
+                "Compare the object with vdoctl adopt -o yaml. Delete the object, or name another VDOConfig with --config.",
             ));
         }
         all.push(change);

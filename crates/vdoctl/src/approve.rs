@@ -41,7 +41,7 @@ pub(super) async fn run(args: &Args, global: &Global) -> Result<Answer, CliError
                     plan.hash,
                     count(usize::try_from(plan.steps).unwrap_or(0), "step")
                 ),
-                format!("Look at it with vdoctl plan, then run: vdoctl approve {}", plan.hash),
+                format!("Check the plan with vdoctl plan, then run: vdoctl approve {}", plan.hash),
             ));
         }
     }

@@ -162,7 +162,7 @@ pub enum Verb {
     ///
     /// The command also works where VDO is not deployed. The exit code is 1 when there is a problem, and 3 when VDO is not deployed. For
     /// several clusters, the command prints one line per cluster, and clusters with problems come first. The exit code is then the exit
-    /// code for the cluster in the first line.
+    /// code of the first cluster.
     Status(Status),
     /// Shows the operator's planned steps in order, with the reasons
     ///

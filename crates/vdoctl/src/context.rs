@@ -4,7 +4,7 @@
 use super::args::{Global, MatrixFile};
 use super::error::sentence;
 use super::matrix::{Choice, Used};
-use super::{CliError, Exit, reach};
+use super::{CliError, Exit, reach, remedy, stopping};
 use k8s_openapi::jiff::Timestamp;
 use kube::ResourceExt;
 use std::collections::BTreeSet;
@@ -24,7 +24,7 @@ use vdo_source::fetch::{ChartRepository, MatrixSource};
 use vdo_vsphere::vsphere::{Claim, Requirements};
 
 /// How to install, where nothing is installed.
-const INSTALL: &str = "Install it: vdoctl deploy --vcenter HOST --user NAME";
+const INSTALL: &str = "Install VDO: vdoctl deploy --vcenter HOST --user NAME";
 
 /// A cluster that has answered.
 pub(super) struct Context {
@@ -98,7 +98,7 @@ impl Context {
         })?;
         let ports = Ports {
             reader: Reader::Once(client.clone()),
-            writer: Writer::new(client.clone(), |_, _| {}),
+            writer: Writer::new(client.clone(), |_, kind| stopping::wrote(kind)).behind(stopping::fence()),
             renders: vdo::reconcile::RenderCache::default(),
             permitted: vdo::reconcile::Permitted::default(),
             contents: vdo::reconcile::SoundContents::default(),
@@ -129,7 +129,8 @@ impl Context {
 
     /// Decides with the matrix of this vdoctl, as an operator of this build is going to.
     pub(super) async fn like_this_build(self) -> Result<Deciding, CliError> {
-        let choice = Choice::own("an operator of this version has the same matrix".into(), None).await?;
+        let why = "the operator of the same version as this vdoctl has this matrix built in, too";
+        let choice = Choice::own(why.into(), None).await?;
         Ok(self.deciding_with(choice))
     }
 
@@ -241,7 +242,11 @@ impl Context {
                     "there is no VDOConfig in cluster {} ({}), so no driver is requested",
                     self.name, self.server
                 ),
-                format!("Create one in namespace {}; an empty spec installs both drivers.", self.namespace),
+                format!(
+                    "Create one in namespace {}; an empty spec installs both drivers.\nTo create it together with a vSphere connection: \
+                     vdoctl deploy --vcenter HOST --user NAME",
+                    self.namespace
+                ),
             ),
             Deployed::NoConfig(others) => CliError::new(
                 Exit::NotFound,
@@ -311,16 +316,12 @@ impl fmt::Display for Left {
 impl Left {
     fn of(failure: &DriverFailure) -> Self {
         let drivers: Vec<&str> = failure.drivers.iter().map(String::as_str).collect();
-        let drivers = drivers.join(" and ");
         let sentence = sentence(failure.error.as_ref());
         // A sentence about the driver names the driver already.
-        let named = if sentence.starts_with(&drivers) {
-            String::new()
-        } else {
-            format!("{drivers}: ")
-        };
+        let is_named = drivers.iter().all(|driver| remedy::names(&sentence, driver));
+        let named = (!is_named).then(|| format!("{}: ", drivers.join(" and "))).unwrap_or_default();
         Self {
-            what: format!("{named}{sentence}; no object of it was written"),
+            what: format!("{named}{sentence}"),
             is_kept_out: failure.error.reason() == Reason::NotOurs,
         }
     }

@@ -163,7 +163,7 @@ async fn manifests(args: &Args, global: &Global, progress: &mut Progress) -> Res
     if args.vcenter.create_account {
         return Err(CliError::new(
             Exit::Usage,
-            "--create-account changes a vCenter, and -o yaml writes nothing",
+            "--create-account and -o yaml cannot be combined: --create-account changes a vCenter, but -o yaml writes nothing",
             "Make the account first with vdoctl users create, and name its Secret: --credentials-secret NAME.",
         ));
     }

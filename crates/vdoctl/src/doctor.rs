@@ -147,7 +147,7 @@ fn misuse(args: &Args) -> Result<(), CliError> {
     if args.vcenter.user.is_some() && !args.pre && !changes {
         return usage(
             "--user needs --pre, --fix or --undo",
-            "Without them the account in the connection's Secret is used.",
+            "Without these flags, the account in the connection's Secret is used.",
         );
     }
     Ok(())

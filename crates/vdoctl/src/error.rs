@@ -158,7 +158,7 @@ impl From<ClientError> for CliError {
             ClientError::NotText { path } => Self::new(
                 Exit::Cluster,
                 format!("kubeconfig {} is not UTF-8 text", path.display()),
-                "Save it as UTF-8, or name another kubeconfig with --kubeconfig or KUBECONFIG.",
+                "Save the kubeconfig as UTF-8, or name another kubeconfig with --kubeconfig or KUBECONFIG.",
             ),
             ClientError::GroupsWithoutUser => Self::of(Exit::Usage, &error),
             ClientError::TimedOut { .. } => {

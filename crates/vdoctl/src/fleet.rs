@@ -50,7 +50,7 @@ fn named(contexts: &Contexts, global: &Global) -> Result<Vec<(String, Vec<String
         return Err(CliError::new(
             Exit::Usage,
             format!("--kube-cluster (VDO_KUBE_CLUSTER) names one cluster, {cluster:?}, but the command asks for several"),
-            "Leave it out, or leave out --contexts and --all-contexts.",
+            "Leave out --kube-cluster, or leave out --contexts and --all-contexts.",
         ));
     }
     let found = super::reach::options(global)?.contexts(&contexts.names)?;

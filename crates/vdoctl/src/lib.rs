@@ -15,6 +15,7 @@ mod approve;
 pub mod args;
 mod change;
 mod chart;
+mod commands;
 mod completion;
 mod configure;
 mod context;
@@ -80,6 +81,7 @@ pub use views::schemas;
 use args::{Cli, Format, UpgradeVerb, Verb};
 use clap::FromArgMatches as _;
 use clap::builder::Styles;
+use commands::ClusterFlags;
 use printer::Printer;
 use std::ffi::OsString;
 use std::future::Future;
@@ -112,17 +114,21 @@ pub fn main(line: impl IntoIterator<Item = OsString>) -> ExitCode {
     let parse = |command: clap::Command| {
         as_called(command)
             .try_get_matches_from(&line)
-            .and_then(|matches| Cli::from_arg_matches(&matches))
+            .and_then(|matches| {
+                let cli = Cli::from_arg_matches(&matches)?;
+                let flags = ClusterFlags(cli.global.typed(&matches));
+                Ok((cli, flags))
+            })
             .map_err(args::with_tip)
     };
-    let cli = match parse(args::command()) {
-        Ok(cli) => cli,
+    let (cli, flags) = match parse(args::command()) {
+        Ok(parsed) => parsed,
         Err(painted) => {
             let bare = parse(args::command().styles(Styles::plain())).err();
             return Printer::auto().usage(&painted, bare.as_ref().unwrap_or(&painted)).into();
         }
     };
-    let mut printer = Printer::new(cli.global.color);
+    let mut printer = Printer::new(cli.global.color).with_cluster(flags);
     // Never dropped: that would wait for whatever still works.
     let exit = match Runtime::new().map(ManuallyDrop::new) {
         Ok(runtime) => runtime
@@ -151,7 +157,7 @@ fn complete(words: &[String]) -> ExitCode {
 async fn to_the_end(cli: Cli, mut printer: Printer) -> io::Result<Exit> {
     // The signals are caught before anything is begun.
     let mut signals = Signals::catch()?;
-    let mut quiet = printer.clone();
+    let quiet = printer.clone();
     let (tell, mut reported) = oneshot::channel();
     let here = Handle::current();
     let work = move || {
@@ -177,8 +183,17 @@ async fn to_the_end(cli: Cli, mut printer: Printer) -> io::Result<Exit> {
             _ = signals.next() => {}
             _ = reported => {}
         }
-    } else if let Some(written) = stopping::stopped(stopped) {
-        quiet.failure(&written);
+    } else {
+        let mut own = quiet.apart();
+        quiet.silence();
+        tokio::select! {
+            biased;
+            _ = signals.next() => {}
+            () = stopping::settled() => {}
+        }
+        if let Some(written) = stopping::stopped(stopped) {
+            own.failure(&written);
+        }
     }
     quiet.silence();
     prompt::end();
@@ -197,6 +212,9 @@ async fn run(cli: &Cli, printer: &mut Printer) -> Exit {
             Err(error) => printer.failure(&error),
         };
     };
+    if writes(verb) {
+        stopping::count_writes();
+    }
     let result = match verb {
         Verb::Deploy(args) => deploy::run(args, global, printer).await,
         Verb::Adopt(args) => adopt::run(args, global, printer).await,
@@ -260,6 +278,22 @@ async fn run(cli: &Cli, printer: &mut Printer) -> Exit {
     match result {
         Ok(answer) => printer.answer(&answer),
         Err(error) => printer.failure(&error),
+    }
+}
+
+/// Whether a verb writes single objects of the cluster and nothing else. The others say themselves how far they have come.
+fn writes(verb: &Verb) -> bool {
+    match verb {
+        Verb::Approve(_)
+        | Verb::Rollback(_)
+        | Verb::Configure(_)
+        | Verb::Secrets(_)
+        | Verb::Pause(_)
+        | Verb::Resume(_)
+        | Verb::Reconcile => true,
+        Verb::Upgrade(args) => !matches!(args.verb, UpgradeVerb::Plan(_)),
+        Verb::Adopt(args) => args.write || args.moves,
+        _ => false,
     }
 }
 

@@ -29,7 +29,7 @@ fn ended(output: &Output, verb: &str, path: &Path) -> Result<Answer, CliError> {
     if vdo_system::was_aborted(output.status) && talk.contains(NO_MEMORY) {
         return Err(CliError::new(
             Exit::Differences,
-            format!("{verb} used more than {} MiB on {}", MOST >> 20, path.display()),
+            format!("{verb} needed more than {} MiB of memory for {}", MOST >> 20, path.display()),
             "A template of the chart is broken or malicious. Do not use the chart.",
         ));
     }
@@ -69,7 +69,7 @@ mod tests {
         let error = of(6, "memory allocation of 1073741824 bytes failed\n").unwrap_err();
         assert_eq!(
             (error.exit, error.what.as_str()),
-            (Exit::Differences, "chart lint used more than 512 MiB on charts/toy")
+            (Exit::Differences, "chart lint needed more than 512 MiB of memory for charts/toy")
         );
         let error = of(3 << 8, "\u{1b}[31merror:\u{1b}[0m no chart\n  Name one.\n  Or two.\n").unwrap_err();
         assert_eq!(error, CliError::new(Exit::NotFound, "no chart", "Name one.\nOr two."));

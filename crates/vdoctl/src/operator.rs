@@ -249,7 +249,7 @@ impl Presence {
             Lease::Free { renewed: None } if failure.is_none() && old.is_none() => return None,
             Lease::Free { renewed: None } => (None, format!("nothing holds the Lease {LEASE_NAMESPACE}/{LEASE_NAME}")),
             Lease::Free { renewed } => (*renewed, format!("Lease {LEASE_NAMESPACE}/{LEASE_NAME} released")),
-            Lease::Unknown if failure.is_none() => (Some(old?), "its status is no longer updated".to_owned()),
+            Lease::Unknown if failure.is_none() => (Some(old?), "the status is no longer updated".to_owned()),
             Lease::Unknown => (None, String::new()),
         };
         let parts: Vec<String> = [why].into_iter().filter(|why| !why.is_empty()).chain(failure).collect();
@@ -265,13 +265,13 @@ impl Presence {
     pub(super) fn remedy(&self) -> String {
         let namespace = &self.namespace;
         match &self.deployment {
-            _ if self.terminating => "Install it again when the namespace is deleted: vdoctl deploy.".into(),
-            Deployment::Missing => "Install it again: vdoctl deploy, or apply the operator's manifests.".into(),
+            _ if self.terminating => "After the namespace has disappeared, install the operator again: vdoctl deploy.".into(),
+            Deployment::Missing => "Install the operator again: vdoctl deploy, or apply the operator's manifests.".into(),
             Deployment::Found(found) if is_scaled_to_zero(found) => {
-                format!("Start it: kubectl -n {namespace} scale deployment {OPERATOR} --replicas=1")
+                format!("Start the operator: kubectl -n {namespace} scale deployment {OPERATOR} --replicas=1")
             }
             _ => {
-                format!("Look at its pods and its log: kubectl -n {namespace} get pods; kubectl -n {namespace} logs deployment/{OPERATOR}")
+                format!("Check pods and log: kubectl -n {namespace} get pods; kubectl -n {namespace} logs deployment/{OPERATOR}")
             }
         }
     }
@@ -478,7 +478,7 @@ mod tests {
                 Lease::Unknown,
                 Deployment::Unknown,
                 old,
-                Some("operator not running for 40m (its status is no longer updated)"),
+                Some("operator not running for 40m (the status is no longer updated)"),
             ),
             (
                 Lease::Unknown,
@@ -494,7 +494,7 @@ mod tests {
         let remedy = |presence: &Presence| presence.silence(old, now).map(|silence| silence.remedy);
         assert_eq!(
             remedy(&presence(lapsed, scaled())).as_deref(),
-            Some("Start it: kubectl -n n scale deployment vdo-operator --replicas=1")
+            Some("Start the operator: kubectl -n n scale deployment vdo-operator --replicas=1")
         );
     }
 }

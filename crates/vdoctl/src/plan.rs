@@ -199,7 +199,7 @@ mod tests {
     #[test]
     fn plan_of_a_driver_that_cannot_be_decided_about_is_an_error() {
         let left = vec![Left {
-            what: "vsphere-csi: it is pinned to 9.9.9; no object of it was written".to_owned(),
+            what: "vsphere-csi is pinned to 9.9.9".to_owned(),
             is_kept_out: false,
         }];
         let undecided = [CSI.to_owned()].into();

@@ -344,7 +344,7 @@ impl Planned {
         }
         text.extend(item.fields.iter().map(field_view::lines));
         if item.action == Action::Apply && item.fields.is_empty() {
-            text.push_str("    only the record of the last applied object is out of date\n");
+            text.push_str("    the only known change is the annotation vdo.vmware.com/applied (the digest of the applied object)\n");
         }
         for refusal in self.refusals.iter().filter(|refusal| refusal.id == item.id) {
             text.push_str(&format!("    {} {}\n", style::bad("! refused:"), refusal.what));

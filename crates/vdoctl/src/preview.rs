@@ -118,7 +118,7 @@ fn unusable(error: FieldError) -> CliError {
         FieldError::Unknown { path, meant, known } => {
             let guess = meant.map(|near| format!("Did you mean {near}? ")).unwrap_or_default();
             let known = match known.as_slice() {
-                [] => "kubectl explain vdoconfig.spec lists the fields.".to_owned(),
+                [] => "To list the fields: kubectl explain vdoconfig.spec".to_owned(),
                 known => format!("There are: {}.", known.join(", ")),
             };
             (format!("a VDOConfig has no field {path}"), format!("{guess}{known}"))

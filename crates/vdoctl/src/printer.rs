@@ -3,6 +3,7 @@
 //! people is escaped always, also in a pipe, because a person reads it in the end; data for programs stays what it is.
 
 use super::args::Color;
+use super::commands::ClusterFlags;
 use super::output::Form;
 use super::wrap::{columns_of, fit};
 use super::{Answer, CliError, Exit, foreign, style};
@@ -18,6 +19,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 #[derive(Clone)]
 pub struct Printer {
     color: ColorChoice,
+    /// What the commands in a text need to reach the same cluster.
+    cluster: ClusterFlags,
     /// Of all copies.
     silent: Arc<AtomicBool>,
 }
@@ -33,14 +36,31 @@ impl Printer {
         };
         Self {
             color,
+            cluster: ClusterFlags::default(),
             silent: Arc::default(),
         }
+    }
+
+    /// With these flags in the commands that are shown.
+    #[must_use]
+    pub(super) fn with_cluster(mut self, flags: ClusterFlags) -> Self {
+        self.cluster = flags;
+        self
     }
 
     /// A printer for what goes wrong before `--color` is known.
     #[must_use]
     pub fn auto() -> Self {
         Self::new(Color::Auto)
+    }
+
+    /// A printer that is not silenced with the others.
+    #[must_use]
+    pub(super) fn apart(&self) -> Self {
+        Self {
+            silent: Arc::default(),
+            ..self.clone()
+        }
     }
 
     /// Prints nothing more: a process that is stopped does not report that it could not finish.
@@ -126,7 +146,7 @@ impl Printer {
         let mut stdout = io::stdout();
         let text = || String::from_utf8_lossy(data);
         let raw = match form {
-            Form::Text => return self.paint(stdout, &foreign::shown(&fit(&text(), columns_of(&io::stdout())))),
+            Form::Text => return self.paint(stdout, &self.for_people(&text(), columns_of(&io::stdout()))),
             Form::Json => Cow::Owned(foreign::json(&text()).into_bytes()),
             // There is no simple way to write the same YAML in other letters. On a terminal only a person reads it.
             Form::Yaml if stdout.is_terminal() => Cow::Owned(foreign::shown(&text()).into_bytes()),
@@ -134,6 +154,10 @@ impl Printer {
         };
         stdout.write_all(&raw)?;
         stdout.flush()
+    }
+
+    fn for_people(&self, text: &str, columns: Option<usize>) -> String {
+        foreign::shown(&fit(&self.cluster.added_to(text), columns))
     }
 
     /// Writes text with its styles, or without them where they are not wanted.
@@ -152,7 +176,7 @@ impl Printer {
     /// A closed output is not a failure of the verb.
     fn talk(&self, text: &str) {
         if !self.silent.load(Ordering::Relaxed) {
-            let _ = self.paint(io::stderr(), &foreign::shown(&fit(text, columns_of(&io::stderr()))));
+            let _ = self.paint(io::stderr(), &self.for_people(text, columns_of(&io::stderr())));
         }
     }
 

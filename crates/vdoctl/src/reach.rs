@@ -13,7 +13,8 @@ use vdo::cluster::{KubeOptions, ProxyError};
 use vdo_api::types::{Remedy as _, Secret, is_of_certificate};
 
 /// What to do where nothing more is known.
-const CHECK: &str = "Check that it runs and that this machine may connect to it, or choose another with --kubeconfig or --context.";
+const CHECK: &str =
+    "Check that the API server runs and that this machine may connect to it, or choose another cluster with --kubeconfig or --context.";
 
 /// What to do where the API server answers, and its certificate is not accepted.
 const CERTIFICATE: &str = "Check certificate-authority-data and the address of this cluster in the kubeconfig: `kubectl config view --minify` shows them. \

@@ -5,13 +5,20 @@
 use super::{CliError, Exit};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{LazyLock, Mutex, PoisonError};
+use std::time::Duration;
 use tokio::sync::watch;
+use vdo::cluster::Fence;
+use vdo_api::types::count;
 
 static ASKED: LazyLock<watch::Sender<Option<Exit>>> = LazyLock::new(|| watch::Sender::new(None));
 static ARMED: AtomicBool = AtomicBool::new(false);
 static WRITTEN: Mutex<Option<Written>> = Mutex::new(None);
+/// Of the verbs that do not stop by themselves.
+static FENCE: LazyLock<Fence> = LazyLock::new(Fence::default);
+static KINDS: Mutex<Option<Vec<String>>> = Mutex::new(None);
 
 /// What a verb has written so far, and how it is continued.
+#[derive(Clone)]
 struct Written {
     what: String,
     remedy: &'static str,
@@ -58,6 +65,46 @@ pub(super) fn when_stopped(what: impl Into<String>, remedy: &'static str) {
     *WRITTEN.lock().unwrap_or_else(PoisonError::into_inner) = Some(Written { what: what.into(), remedy });
 }
 
+/// From now on the writes of the verb are counted, and said when the verb is stopped.
+pub(super) fn count_writes() {
+    *KINDS.lock().unwrap_or_else(PoisonError::into_inner) = Some(Vec::new());
+}
+
+/// What the writes of the verb pass.
+pub(super) fn fence() -> Fence {
+    FENCE.clone()
+}
+
+/// Waits until no write is under way. From now on none begins.
+pub(super) async fn settled() {
+    // Longer than a request may take.
+    const LONGEST: Duration = Duration::from_secs(20);
+    FENCE.stop();
+    FENCE.idle(LONGEST).await;
+}
+
+/// An object of this kind was written.
+pub(super) fn wrote(kind: &str) {
+    if let Some(kinds) = KINDS.lock().unwrap_or_else(PoisonError::into_inner).as_mut() {
+        kinds.push(kind.to_owned());
+    }
+}
+
+/// What is said by the writes that were counted.
+fn counted() -> Option<Written> {
+    let kinds = KINDS.lock().unwrap_or_else(PoisonError::into_inner).clone()?;
+    Some(match kinds.is_empty() {
+        true => Written {
+            what: "nothing was written".into(),
+            remedy: "",
+        },
+        false => Written {
+            what: format!("{} written ({})", count(kinds.len(), "object"), kinds.join(", ")),
+            remedy: "The operator acts on everything that was written. To see the result: vdoctl status\nIf a part is missing, run the same command again.",
+        },
+    })
+}
+
 /// From now on nothing is said.
 pub(super) fn forget() {
     *WRITTEN.lock().unwrap_or_else(PoisonError::into_inner) = None;
@@ -65,10 +112,8 @@ pub(super) fn forget() {
 
 /// What is said of a verb that was stopped, where it writes something.
 pub(super) fn stopped(exit: Exit) -> Option<CliError> {
-    let written = WRITTEN.lock().unwrap_or_else(PoisonError::into_inner);
-    written
-        .as_ref()
-        .map(|written| CliError::new(exit, format!("interrupted: {}", written.what), written.remedy))
+    let written = WRITTEN.lock().unwrap_or_else(PoisonError::into_inner).clone().or_else(counted)?;
+    Some(CliError::new(exit, format!("interrupted: {}", written.what), written.remedy))
 }
 
 /// The same as the failure of the verb itself.

@@ -1,29 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Text on a terminal that is narrower than its lines: broken at blanks, never within a word.
 
+use super::commands::{NO_BREAK, kept};
 use super::style::width;
 pub(super) use vdo_system::columns as columns_of;
 
 /// The least room for what is set below the last column of a line; with less it is set near the margin.
 pub(super) const ROOM: usize = 24;
 
-/// A blank at which no line is broken.
-const NO_BREAK: char = '\u{a0}';
-
-/// Stays on one line, however long it is: a command that is copied.
-pub(super) fn unbroken(command: &str) -> String {
-    command.replace(' ', &NO_BREAK.to_string())
-}
-
-/// A line whose commands, which are in backquotes, stay on one line. A single backquote, as others may write it, changes nothing.
-fn quoted(line: &str) -> String {
-    let parts: Vec<&str> = line.split('`').collect();
-    let pairs = (parts.len() - 1) / 2 * 2;
-    let part = |(place, part): (usize, &&str)| match place % 2 == 1 && place < pairs {
-        true => unbroken(part),
-        false => (*part).to_owned(),
-    };
-    parts.iter().enumerate().map(part).collect::<Vec<_>>().join("`")
+/// Stays on one line, however long it is: a line that is copied.
+pub(super) fn unbroken(line: &str) -> String {
+    line.replace(' ', &NO_BREAK.to_string())
 }
 
 /// A whole text with no line wider than the terminal, as far as words and commands allow. What does not fit stands below the last column of
@@ -41,7 +28,7 @@ fn fit_line(line: &str, columns: usize) -> String {
     if width(line) <= columns {
         return format!("{line}{end}");
     }
-    let line = &quoted(line);
+    let line = &kept(line);
     let lead = line.len() - line.trim_start_matches(' ').len();
     let below = match (last_column(&line[lead..]), mark(&line[lead..])) {
         (Some(column), _) if lead + column + ROOM <= columns => lead + column,

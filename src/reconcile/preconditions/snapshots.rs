@@ -182,8 +182,8 @@ fn judge(found: &Result<SnapshotSupport, ReconcileError>, remedy: &str) -> Preco
     };
     if !found.missing.is_empty() {
         let message = format!(
-            "volume snapshots cannot be taken: the API server does not serve version {VERSION} of {}; without them, the snapshotter of CSI \
-             may exit; {remedy}",
+            "volume snapshots cannot be taken: the API server does not serve version {VERSION} of {}; the snapshotter of CSI may exit if \
+             these definitions are missing; {remedy}",
             found.missing.join(", "),
         );
         return Precondition::fails(KIND, Reason::SnapshotDefinitionsMissing, message);
@@ -191,9 +191,13 @@ fn judge(found: &Result<SnapshotSupport, ReconcileError>, remedy: &str) -> Preco
     let missing = |what: String| Precondition::fails(KIND, Reason::SnapshotControllerMissing, what);
     match (found.controllers.iter().find(|(_, ready)| *ready), found.controllers.first()) {
         (Some((pod, _)), _) => runs(pod, &found.converting),
-        (None, Some((pod, _))) => missing(format!(
-            "volume snapshots are not taken: the pod {pod} of the snapshot controller is not ready; see kubectl describe pod"
-        )),
+        (None, Some((pod, _))) => {
+            let (namespace, name) = pod.split_once('/').unwrap_or_default();
+            missing(format!(
+                "volume snapshots are not taken: the pod {pod} of the snapshot controller is not ready; see `kubectl describe pod {name} \
+                 --namespace {namespace}`"
+            ))
+        }
         (None, None) => missing(format!(
             "volume snapshots are not taken: no pod of a snapshot controller was found (by the labels {}); {remedy}",
             CONTROLLERS.join("; "),

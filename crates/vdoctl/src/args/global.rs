@@ -2,7 +2,8 @@
 //! What every verb takes.
 
 use super::{Color, parse};
-use clap::Args;
+use clap::parser::ValueSource;
+use clap::{ArgMatches, Args};
 use std::path::PathBuf;
 use std::time::Duration;
 use vdo_api::api::OPERATOR_NAMESPACE;
@@ -77,20 +78,34 @@ impl Global {
     /// The flags by which this command found its cluster, for a command that its advice repeats. Each has a blank before it.
     #[must_use]
     pub fn of_the_cluster(&self) -> String {
+        self.flags().map(|(flag, _, value)| format!(" --{flag} {value}")).collect()
+    }
+
+    /// The flags of the cluster that the command line has, each with its value as a shell reads it; not those that the environment sets, where
+    /// each further command finds them too.
+    #[must_use]
+    pub fn typed(&self, matches: &ArgMatches) -> Vec<(&'static str, String)> {
+        let is_typed = |id: &str| matches.value_source(id) == Some(ValueSource::CommandLine);
+        let typed = self.flags().filter(|(_, id, _)| is_typed(id));
+        typed.map(|(flag, _, value)| (flag, value)).collect()
+    }
+
+    /// Each flag of the cluster that is set, with its name among the matches and its value as a shell reads it.
+    fn flags(&self) -> impl Iterator<Item = (&'static str, &'static str, String)> {
         let path = |path: &Option<PathBuf>| path.as_ref().map(|path| path.display().to_string());
         let namespace = Some(&self.namespace).filter(|name| *name != OPERATOR_NAMESPACE);
         let one = [
-            ("kubeconfig", path(&self.kubeconfig)),
-            ("context", self.context.clone()),
-            ("kube-cluster", self.kube_cluster.clone()),
-            ("kube-user", self.kube_user.clone()),
-            ("token-file", path(&self.token_file)),
-            ("namespace", namespace.cloned()),
-            ("as", self.impersonate.clone()),
+            ("kubeconfig", "kubeconfig", path(&self.kubeconfig)),
+            ("context", "context", self.context.clone()),
+            ("kube-cluster", "kube_cluster", self.kube_cluster.clone()),
+            ("kube-user", "kube_user", self.kube_user.clone()),
+            ("token-file", "token_file", path(&self.token_file)),
+            ("namespace", "namespace", namespace.cloned()),
+            ("as", "impersonate", self.impersonate.clone()),
         ];
-        let groups = self.groups.iter().map(|group| ("as-group", Some(group.clone())));
-        let flag = |(name, value): (&str, Option<String>)| value.map(|value| format!(" --{name} {}", shell_word(&value)));
-        one.into_iter().chain(groups).filter_map(flag).collect()
+        let groups = self.groups.iter().map(|group| ("as-group", "groups", Some(group.clone())));
+        let flag = |(flag, id, value): (_, _, Option<String>)| Some((flag, id, shell_word(&value?).into_owned()));
+        one.into_iter().chain(groups).filter_map(flag)
     }
 }
 
@@ -126,6 +141,9 @@ mod tests {
             let matches = super::super::command().try_get_matches_from(words).expect("a command line");
             let global = super::super::Cli::from_arg_matches(&matches).expect("arguments").global;
             assert_eq!(global.of_the_cluster(), expected);
+            let typed = global.typed(&matches);
+            let flags: String = typed.iter().map(|(flag, value)| format!(" --{flag} {value}")).collect();
+            assert_eq!(flags, expected);
         }
     }
 }

@@ -31,8 +31,8 @@ pub enum UsersVerb {
     Shrink(UsersChange),
     /// Gives a connection a new account, and deletes the old account once the drivers use the new account
     ///
-    /// Until the old account is deleted, the vCenter accepts both accounts, so that no driver loses access after an interruption. After an
-    /// interruption, run the command again: the command continues where it stopped.
+    /// The vCenter accepts both accounts until the old account is deleted, so no driver loses access if this command is interrupted. After
+    /// an interruption, run the command again: the command continues where it stopped.
     Rotate(UsersChange),
     /// Deletes accounts with their permissions, and the roles that are then unused
     ///

@@ -190,7 +190,8 @@ fn left_to_do(args: &ChartAddRelease, added: &Added, found: &DeviationReport, fa
     let (from, version) = (&added.from, &args.version);
     match facts {
         Facts::Joined(path) => steps.push(format!(
-            "{}: check that the facts about {from} are true for {version}, too",
+            "{}: check that the facts in this file about version {from} (supported Kubernetes and vSphere versions, evidence) are also true \
+             for version {version}",
             path.display()
         )),
         Facts::Stated(path) => steps.push(format!(

@@ -55,7 +55,7 @@ fn repository(text: &str) -> Result<Reference, CliError> {
         true => Ok(reference),
         false => Err(CliError::new(
             Exit::Usage,
-            format!("{text} has a tag; the version of the chart is its tag"),
+            format!("{text} has a tag or a digest; leave both out, because the version of the chart becomes the tag"),
             "Write oci://HOST/REPOSITORY.",
         )),
     }

@@ -4,6 +4,7 @@
 use super::super::args::{Global, MatrixFile};
 use super::super::context::Context;
 use super::super::explain;
+use super::super::history::Histories;
 use super::super::matrix::Choice;
 use super::Value;
 use super::words::Asked;
@@ -18,6 +19,7 @@ use vdo_api::api::ConditionType;
 use vdo_core::drivers::{known, short};
 use vdo_core::install::spec_fields;
 use vdo_core::matrix::Index;
+use vdo_core::plan::Revision;
 
 /// How long the cluster may take: a person waits for the shell.
 const PATIENCE: Duration = Duration::from_secs(2);
@@ -41,6 +43,7 @@ pub(super) async fn of(asked: &Asked<'_>, arg: &Option<&Arg>) -> (Vec<Value>, bo
         (["doctor", "connection"] | ["configure", "connection"], "name") | (_, "connection") => connections(asked).await,
         (["matrix", "show" | "why-not"], "version") => versions(asked, asked.given.get("driver").or_else(|| asked.given.get("name"))).await,
         (["matrix", "why-not"], "name") | (_, "driver" | "installed" | "to") => return (drivers(asked, arg).await, false),
+        (["history" | "rollback"], "revision") => revisions(asked).await,
         (["explain"], "word") => explain::words().into_iter().map(|(word, about)| Value::new(word, about)).collect(),
         (["wait"], "what") => goals(),
         (["plan" | "diff"] | ["configure", "drivers"], "settings") => settings(&asked.prefix),
@@ -241,4 +244,21 @@ async fn connections(asked: &Asked<'_>) -> Vec<Value> {
         .iter()
         .map(|connection| Value::new(connection.name_any(), connection.spec.vc_ip.as_str()))
         .collect()
+}
+
+/// The revisions of the driver that was typed, the newest first.
+async fn revisions(asked: &Asked<'_>) -> Vec<Value> {
+    let global = global(asked);
+    let found = tokio::time::timeout(PATIENCE, Histories::read(&global)).await;
+    let (Ok(Ok(all)), Some(driver)) = (found, asked.given.get("driver")) else {
+        return Vec::new();
+    };
+    let revisions = all.driver(driver).map_or(&[][..], |(_, revisions)| revisions);
+    let value = |revision: &Revision| {
+        Value::new(
+            revision.number.to_string(),
+            format!("{} {}", revision.about.version, revision.outcome),
+        )
+    };
+    revisions.iter().rev().map(value).collect()
 }

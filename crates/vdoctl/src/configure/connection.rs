@@ -289,7 +289,7 @@ fn account(args: &Args, target: &Target) -> Result<Option<(Option<String>, Secre
     else {
         return Err(CliError::new(
             Exit::Usage,
-            format!("it is not known which user connection {} logs in as", target.name),
+            format!("the user of connection {} is not known", target.name),
             "Name the user with --user NAME.",
         ));
     };

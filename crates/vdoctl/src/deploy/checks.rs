@@ -192,7 +192,7 @@ fn operator_placed(operator: &Object, nodes: &[Arc<Node>]) -> Option<Check> {
         } else {
             format!(" ({})", later.join("; "))
         };
-        let message = format!("{operator} may run on {which} of {total} nodes{later}");
+        let message = format!("the pods of {operator} can be scheduled on {which} of {total} nodes{later}");
         return Some(Check::new(PLACED, Some(true), Reason::Healthy, &message, ""));
     }
     let refused = place.hindrances();
@@ -205,7 +205,7 @@ fn operator_placed(operator: &Object, nodes: &[Arc<Node>]) -> Option<Check> {
         PLACED,
         Some(false),
         Reason::NoEligibleNode,
-        &format!("{operator} may run on none of {total} nodes{why}"),
+        &format!("the pods of {operator} can be scheduled on none of {total} nodes{why}"),
         "Label a node as a control-plane node, or have the operator tolerate the taint: vdoctl deploy --toleration KEY[=VALUE][:EFFECT].",
     ))
 }

@@ -44,8 +44,8 @@ pub(super) fn reported(network: &HostNetwork, asked: bool) -> String {
         ", because no control-plane node has a pod network"
     };
     let by = match &network.api_server {
-        Some((host, port)) => format!("it will talk to the API server at {host} port {port}"),
-        None => "it needs kube-proxy to reach the API server".to_owned(),
+        Some((host, port)) => format!("the operator will reach the API server at {host} port {port}"),
+        None => "the operator needs kube-proxy to reach the API server".to_owned(),
     };
     format!("the operator will run in the network of its node{why}; {by}")
 }

@@ -102,7 +102,8 @@ pub(crate) async fn until_ready(mut watcher: Watcher<'_>, deadline: Duration, pr
         if Instant::now() >= end {
             return Err(CliError::new(
                 Exit::TimedOut,
-                format!("not ready after {} s: {}", deadline.as_secs(), last.0.join("; ")),
+                // The columns of the lines above are none in a sentence.
+                format!("not ready after {} s: {}", deadline.as_secs(), last.0.join("; ").replace("  ", " ")),
                 format!("{}\nRun the same command again to continue waiting.", last.1),
             ));
         }

@@ -212,7 +212,7 @@ impl Subject {
         }
     }
 
-    /// Where the certificate of a vCenter that was typed is refused: the flag that accepts it, for a person who has compared it.
+    /// Where the certificate of a vCenter that was typed is refused: the flags that accept it, one of them for a person who has compared it.
     pub(crate) fn lead_to_thumbprint(&mut self, report: &ConnectionReport) {
         const COMPARED: [Reason; 3] = [
             Reason::CertificateUntrusted,
@@ -224,7 +224,10 @@ impl Subject {
         for check in self.checks.iter_mut().filter(|check| check.status == Mark::False) {
             let compared = |reason: &String| COMPARED.iter().any(|known| known.as_str() == reason);
             let remedies = check.remedies().filter(|(reason, ..)| compared(reason));
-            remedies.for_each(|(.., remedy)| remedy.add_command(&flag));
+            remedies.for_each(|(reason, _, remedy)| {
+                let bundle = (*reason == Reason::CertificateUntrusted.as_str()).then(|| "--ca-file FILE".to_owned());
+                remedy.add_commands(bundle.into_iter().chain([flag.clone()]));
+            });
         }
     }
 

@@ -51,7 +51,7 @@ fn operator(presence: &Presence, config: &VDOConfig) -> Check {
             Some(false),
             Reason::OperatorNotRunning,
             &format!("no operator runs that could remove the drivers: {why}"),
-            "Look at its pods, or apply the operator's manifests again.",
+            "Check the operator's pods, or apply the operator's manifests again.",
         ),
     }
 }

@@ -313,7 +313,7 @@ mod tests {
                 Reason::DiskUuidDisabled,
                 "node w-3: machine /DC0/vm/a folder/w-3 has disk.EnableUUID FALSE; volumes cannot be mounted there",
                 Advice::run(
-                    "Power it off and set it:",
+                    "Power the machine off and set disk.EnableUUID:",
                     "govc vm.change -vm '/DC0/vm/a folder/with a long name/w-3' -e disk.enableUUID=TRUE",
                 ),
             ),

@@ -194,11 +194,14 @@ impl Reading<'_> {
         let (message, remedy) = match connection::stored_volumes(object, &inputs, (question.own, now()), asked, &budget).await {
             Ok(Some(found)) => return Some(found),
             Ok(None) => (
-                "its vCenter cannot be read with the account in its Secret".to_owned(),
+                "the vCenter of this connection cannot be read with the account in the connection's Secret".to_owned(),
                 "shows the cause",
             ),
             Err(error) => (
-                format!("its vCenter does not list container volumes (CNS): {}", sentence(&error)),
+                format!(
+                    "the vCenter of this connection does not list container volumes (CNS): {}",
+                    sentence(&error)
+                ),
                 "runs every check. The service vsan-health provides the list, in vCenter 6.7 Update 3 or newer",
             ),
         };

@@ -4,7 +4,6 @@
 use super::super::args::{Explain, Format, Global};
 use super::super::views::choice::{CandidateView, ExplainedView, ExplanationView, PickView};
 use super::super::views::matrix::VersionView;
-use super::super::wrap::unbroken;
 use super::super::{Answer, CliError, Exit, style};
 use super::notes::remarks;
 use super::why_not::runs;
@@ -149,12 +148,12 @@ fn facts(loaded: &Loaded, name: &str, entry: &Entry) -> String {
             evidence(index, support)
         )
     };
-    let show = unbroken(&format!(
+    let show = format!(
         "vdoctl matrix show {} {}{}",
         short_name(name).to_lowercase(),
         entry.version,
         loaded.flags
-    ));
+    );
     format!(
         "{}{}  {}\n",
         line("Kubernetes", &entry.kubernetes),

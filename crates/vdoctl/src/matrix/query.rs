@@ -297,7 +297,8 @@ fn version(object: &vdo_api::api::VsphereCloudConfig) -> Result<VcenterVersion, 
             .as_ref()
             .map(|status| status.conditions.as_slice())
             .unwrap_or_default();
-        let message = Conditions::find(conditions, ConditionType::Ready).map_or("it has not been checked yet", |c| c.message.as_str());
+        let message = Conditions::find(conditions, ConditionType::Ready)
+            .map_or("the vSphere connection has not been checked yet", |c| c.message.as_str());
         let what = format!(
             "the version of vSphere connection {} ({}) is not known: {}",
             object.name_any(),

@@ -81,7 +81,7 @@ fn kept(select: &Selecting, matrix: &Matrix) -> Result<Option<Versions>, CliErro
     match versions.is_empty() {
         true => Err(CliError::new(
             Exit::Usage,
-            "none of the versions of the mirror is selected",
+            "the selection contains none of the driver versions in the mirror",
             "Look at what it has: vdoctl mirror verify.",
         )),
         false => Ok(Some(versions).filter(|versions| *versions != matrix.lock.versions)),

@@ -190,9 +190,9 @@ impl Summary {
         }
         let mut text = String::new();
         if args.dry_run || matches!(args.output.format, Some(Format::Wide)) {
-            let row = |image: &PulledView| vec![image.reference.clone(), image.digest.short(), size(image.bytes)];
+            let row = |image: &PulledView| vec![image.digest.short(), size(image.bytes), image.reference.clone()];
             let rows: Vec<Vec<String>> = view.images.iter().map(row).collect();
-            text.push_str(&style::table(&["IMAGE", "DIGEST", "SIZE"], &rows));
+            text.push_str(&style::table(&["DIGEST", "SIZE", "IMAGE"], &rows));
         }
         text.push_str(&format!(
             "{} {}: {} in {}, {}\n",

@@ -126,7 +126,7 @@ fn incomplete(bundle: &Bundle, what: &str) -> CliError {
     CliError::new(
         Exit::Refused,
         format!("the bundle {} lacks {what}; nothing was sent", bundle.layout.path().display()),
-        "Pull it again: vdoctl mirror pull.",
+        "Pull the bundle again: vdoctl mirror pull.",
     )
 }
 

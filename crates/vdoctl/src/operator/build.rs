@@ -26,11 +26,14 @@ impl Build {
             .map_err(|error| CliError::from(error).what)?;
         match presence.deployment {
             Deployment::Found(found) => Ok(Self {
-                version: operator_version(&found).ok_or("its image has no version")?,
+                version: operator_version(&found).ok_or("the image of the operator has no version")?,
                 installer: presence.installer.as_ref().map(Installer::view),
             }),
-            Deployment::Missing => Err(format!("it is not installed in namespace {namespace} of cluster {}", context.name)),
-            Deployment::Unknown => Err("you may not read its Deployment".to_owned()),
+            Deployment::Missing => Err(format!(
+                "the operator is not installed in namespace {namespace} of cluster {}",
+                context.name
+            )),
+            Deployment::Unknown => Err("you may not read the operator's Deployment".to_owned()),
         }
     }
 

@@ -18,6 +18,9 @@ const CELL: usize = 34;
 const LINE: usize = 22;
 const MARGIN: usize = 10;
 
+/// How many minors before that of the cluster are shown.
+const BEFORE: Minor = 3;
+
 /// A Kubernetes minor, of major version 1.
 pub(super) type Minor = u64;
 
@@ -75,6 +78,8 @@ fn picture(versions: &[VersionView], cluster: Option<Minor>) -> Option<Picture> 
         .flat_map(|version| [&version.kubernetes.min, &version.kubernetes.max]);
     let bounds: Vec<Minor> = bounds.filter_map(|bound| minor(bound.as_deref()?)).collect();
     let (first, last) = (bounds.iter().copied().min()?, bounds.iter().copied().max()?);
+    // What is long past for this cluster would only make the picture wider than a telephone.
+    let first = cluster.map_or(first, |here| here.saturating_sub(BEFORE).clamp(first, last));
     // A matrix may name any number; a picture has room for so many.
     let last = *span(first, last).end();
     let rows = rows(versions, first, last);
@@ -138,10 +143,45 @@ fn rows(versions: &[VersionView], first: Minor, last: Minor) -> Vec<Row> {
             class,
         }
     };
-    groups.into_iter().map(row).collect()
+    groups.into_iter().map(row).filter(|row| row.to >= first).collect()
 }
 
 /// The minor of a version such as `1.34`.
 pub(super) fn minor(version: &str) -> Option<Minor> {
     version.split('.').nth(1)?.parse().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    fn version(version: &str, min: &str, max: &str) -> VersionView {
+        let support = json!({"min": min, "max": max, "confidence": "primary", "evidence": []});
+        let view = json!({"driver": "vsphere-csi", "version": version, "kubernetes": support, "vsphere": support, "requires": [],
+            "state": {"word": "newer", "reason": null, "use": null}, "chart": {"urls": [], "digest": format!("sha256:{}", "0".repeat(64))}});
+        serde_json::from_value(view).expect("a version")
+    }
+
+    /// Without a cluster every minor is shown; with one those from three before its own, and no version that ended earlier.
+    #[test]
+    fn bars_begin_shortly_before_the_minor_of_the_cluster() {
+        let all = [
+            version("2.4.0", "1.20", "1.22"),
+            version("3.7.0", "1.29", "1.34"),
+            version("3.8.0", "1.31", "1.36"),
+        ];
+        for (cluster, minors, bars) in [
+            (None, 20..=36, 3),
+            (Some(34), 31..=36, 2),
+            (Some(21), 20..=36, 3),
+            (Some(50), 36..=36, 1),
+        ] {
+            let shown = picture(&all, cluster).expect("a picture");
+            let found: Vec<Minor> = shown.minors.iter().map(|(minor, _)| *minor).collect();
+            assert_eq!(found, minors.collect::<Vec<_>>(), "{cluster:?}");
+            assert_eq!(shown.bars.len(), bars, "{cluster:?}");
+            assert!(shown.bars.iter().all(|bar| bar.x + bar.width <= shown.width), "{cluster:?}");
+        }
+    }
 }

@@ -6,7 +6,7 @@ use super::super::context::{Context, now};
 use super::super::style::{bad, head, plain, table, width};
 use super::super::views::status::StatusView;
 use super::super::views::status_list::{ClusterStatusView, StatusListView};
-use super::super::wrap::{ROOM, unbroken};
+use super::super::wrap::ROOM;
 use super::super::{Answer, CliError, Exit, fleet};
 use super::view::{Layout, state, versions};
 use super::{layout, seen};
@@ -75,7 +75,7 @@ fn draw(list: &StatusListView, global: &Global, layout: Layout, now: Timestamp) 
             context: Some(worst.context.clone()),
             ..global.clone()
         };
-        let command = unbroken(&format!("vdoctl status{}", own.of_the_cluster()));
+        let command = format!("vdoctl status{}", own.of_the_cluster());
         text.push_str(&format!("More about {}: {}\n", worst.context, head(&command)));
     }
     text

@@ -161,7 +161,7 @@ fn needed(config: &Config, problems: &[Problem]) -> Option<Need> {
         let steps = count(usize::try_from(plan.steps).unwrap_or(0), "step");
         return Some(Need {
             what: format!("VDOConfig {id} waits for approval of plan {} ({steps})", plan.hash),
-            remedy: format!("Look at it with vdoctl plan, then run: vdoctl approve {}", plan.hash),
+            remedy: format!("Check the plan with vdoctl plan, then run: vdoctl approve {}", plan.hash),
             kind: Kind::Approval,
             deleting: false,
         });

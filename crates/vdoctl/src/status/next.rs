@@ -97,7 +97,7 @@ fn of_health(config: &Config, faults: bool, person: bool) -> Option<String> {
         }
         Some(Health::Paused) => PAUSED,
         Some(_) if is_paused(config) => PAUSED,
-        Some(_) if person => "The operator goes on when that is done.",
+        Some(_) if person => "The operator continues after you have done the steps above.",
         Some(Health::Healthy) => {
             return config.upgradeable().map(|c| {
                 let word = if c.status == "True" { "Upgradeable" } else { "Not upgradeable" };

@@ -84,7 +84,7 @@ pub(super) fn open(bytes: &[u8]) -> io::Result<Files> {
     let room = 2 * MOST as u64;
     GzDecoder::new(bytes).take(room).read_to_end(&mut unpacked)?;
     if unpacked.len() as u64 == room {
-        return Err(wrong("it is too long"));
+        return Err(wrong("the archive is too long"));
     }
     let mut archive = tar::Archive::new(unpacked.as_slice());
     let mut files = Files::new();
@@ -97,11 +97,11 @@ pub(super) fn open(bytes: &[u8]) -> io::Result<Files> {
         let mut parts = path.components();
         // The folder is called after the cluster.
         let (Some(Component::Normal(_)), rest) = (parts.next(), parts.as_path()) else {
-            return Err(wrong("it has a file outside of its folder"));
+            return Err(wrong("a file in the archive is outside the folder of the bundle"));
         };
-        let name = rest.to_str().ok_or_else(|| wrong("it has a file without a name"))?.to_owned();
+        let name = rest.to_str().ok_or_else(|| wrong("a file in the archive has no name"))?.to_owned();
         if entry.size() > FILE as u64 {
-            return Err(wrong("it has a file that is too long"));
+            return Err(wrong("a file in the archive is too long"));
         }
         let mut content = Vec::new();
         entry.read_to_end(&mut content)?;

@@ -86,7 +86,8 @@ async fn upgrade(args: &UpgradeApply, global: &Global, progress: &mut Progress) 
     if args.no_wait {
         let again = command(&args.to, &repeated(&args.index, global));
         return Ok(Answer::text("").note(format!(
-            "vdoctl status --watch shows how far it is. When the upgrade is done, run the same command again to lift the pins: {again}"
+            "To see the progress of the upgrade: vdoctl status --watch. When the upgrade is done, run this command to remove the temporary \
+             version pins from the VDOConfig: {again}"
         )));
     }
     finished(&context, global, progress).await

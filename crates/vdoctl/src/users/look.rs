@@ -136,7 +136,8 @@ impl Looked {
             return Err(CliError::new(
                 Exit::Refused,
                 "the hosts of all nodes reach none of the chosen datastores",
-                "Choose other datastores with --datastore or --storage-policy. Without both flags, every datastore that all nodes reach is used.",
+                "Choose other datastores with --datastore or --storage-policy. With neither flag, every datastore that all nodes reach is \
+                 used.",
             ));
         }
         let kept =

@@ -190,7 +190,10 @@ fn shown(principal: &Principal, target: &Target, found: &Review) -> String {
     }
     let elsewhere = found.surplus.iter().any(|one| matches!(one.via, Via::Elsewhere { .. }));
     if found.surplus.iter().any(|one| !matches!(one.via, Via::Elsewhere { .. })) {
-        lines.push("  To remove the privileges beyond its needs: vdoctl users shrink. Your own roles stay as they are.".into());
+        lines.push(
+            "  To remove the privileges that the account does not need: vdoctl users shrink. This command does not change your own roles."
+                .into(),
+        );
     }
     if elsewhere {
         lines.push("  Privileges that come from groups: remove the account from these groups in vCenter.".into());

@@ -3,7 +3,6 @@
 
 use super::super::super::style::{bad, faint, good, head, warn};
 use super::super::super::views::volumes::VolumesView;
-use super::super::super::wrap::unbroken;
 use vdo_api::types::count;
 use vdo_core::volumes::Finding;
 
@@ -43,7 +42,7 @@ fn of_cause(group: &[Finding], wide: bool) -> String {
     }
     text.push_str(&format!("      {}\n", first.remedy));
     if !first.command.is_empty() {
-        text.push_str(&format!("        {}\n", unbroken(&first.command)));
+        text.push_str(&format!("        {}\n", first.command));
     }
     text
 }

@@ -47,7 +47,7 @@ pub(super) fn signed_by(key: Option<&PrivateKey>, index: &[u8], signature: &[u8]
         Exit::Refused,
         format!("the matrix in {place} is not signed by this key, or was changed after it was signed"),
         format!(
-            "Look at it with vdoctl matrix diff; if it is right, sign it: vdoctl matrix sign {} --key-file FILE",
+            "Check the matrix with vdoctl matrix diff; if the matrix is correct, sign it: vdoctl matrix sign {} --key-file FILE",
             shell_word(place)
         ),
     ))
