@@ -179,7 +179,7 @@ pub enum ClusterError {
 impl Remedy for ClusterError {
     fn remedy(&self) -> Option<Cow<'static, str>> {
         match self {
-            Self::Forbidden { rule, .. } => Some(format!("Add this rule to its role: {rule}.").into()),
+            Self::Forbidden { rule, .. } => Some(format!("Add this rule to the role of the operator: {rule}.").into()),
             Self::Conflict { id, fields } if fields.iter().any(|field| is_selector(id, field)) => Some(
                 format!(
                     "The selector of a workload cannot be changed; delete the workload to have it recreated: {}. Mounted volumes stay mounted.",
@@ -395,7 +395,7 @@ fn of_immutable(id: &ObjectId) -> Cow<'static, str> {
         "Namespace" | "CustomResourceDefinition" => {
             "Restore the old value: if the object is recreated, everything in it is deleted.".into()
         }
-        _ => format!("Delete it to have it recreated: {}.", id.deletion()).into(),
+        _ => format!("Delete the object to have it recreated: {}.", id.deletion()).into(),
     }
 }
 
@@ -439,7 +439,7 @@ mod tests {
             (failure.to_string(), failure.remedy().unwrap_or_default()),
             (
                 "the operator may not create DaemonSet kube-system/cpi".into(),
-                "Add this rule to its role: {apiGroups: [\"apps\"], resources: [daemonsets], verbs: [create], \
+                "Add this rule to the role of the operator: {apiGroups: [\"apps\"], resources: [daemonsets], verbs: [create], \
                  resourceNames: [cpi]} (Role in namespace kube-system)."
                     .into()
             )

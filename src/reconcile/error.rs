@@ -237,13 +237,13 @@ impl Remedy for ReconcileError {
             Self::NoConnections { .. } => "Create a VsphereCloudConfig in this namespace.",
             Self::ConnectionNotFound { .. } => "Correct the name, or create that VsphereCloudConfig.",
             Self::SecretNotFound { source, .. } => {
-                let own = "Create it with type kubernetes.io/basic-auth and the keys username and password.";
+                let own = "Create the Secret with type kubernetes.io/basic-auth and the keys username and password.";
                 let more = source.as_ref().and_then(Remedy::remedy);
                 return Some(more.map_or(own.into(), |more| format!("{own} {more}").into()));
             }
             Self::SecretElsewhere { .. } => "Create the Secret in one of these two namespaces.",
             Self::ServerNotNamed { .. } => "Nothing was sent: correct the address, or add it to the annotation.",
-            Self::SecretWrongType { .. } => "Recreate it with type kubernetes.io/basic-auth.",
+            Self::SecretWrongType { .. } => "Recreate the Secret with type kubernetes.io/basic-auth.",
             Self::SecretIncomplete { .. } => "Set this key.",
             Self::SecretLineBreak { connection, .. } => {
                 return Some(
@@ -274,7 +274,9 @@ impl Remedy for ReconcileError {
             }
             Self::Patch { namespace, .. } => {
                 let edit = format!("kubectl edit vdoconfigs --namespace {}", shell_word(namespace));
-                return Some(format!("Correct it: {edit}. To remove all patches: vdoctl configure drivers --set patches=null.").into());
+                return Some(
+                    format!("Correct the patch: {edit}. To remove all patches: vdoctl configure drivers --set patches=null.").into(),
+                );
             }
             Self::Content(error) => return error.remedy(),
             Self::Setup(error) => return error.remedy(),

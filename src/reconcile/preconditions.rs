@@ -136,12 +136,13 @@ pub(super) fn trust(connections: &[Connection]) -> Precondition {
         return Precondition::unknown(kind, Reason::NotRequested, "CSI is not requested");
     }
     match csi::differing_trust(&used).join(", ") {
-        names if names.is_empty() => Precondition::holds(kind, "the connections of CSI are trusted in the same way"),
+        names if names.is_empty() => Precondition::holds(kind, "the vSphere connections of CSI are trusted in the same way"),
         names => Precondition::fails(
             kind,
             Reason::TrustDiffers,
             format!(
-                "the connections {names} are trusted in different ways, and the syncer of CSI may read only one; give them the same CA bundle, which may hold several authorities"
+                "the vSphere connections {names} are trusted in different ways, but the syncer of CSI may read only one of these ways; give \
+                 these connections the same CA bundle, which may hold several authorities"
             ),
         ),
     }
@@ -156,13 +157,14 @@ pub(super) fn control_plane(desired: &[Desired], nodes: &[Arc<Node>]) -> Precond
         Some((d, place)) => {
             let refused = place.hindrances();
             let message = format!(
-                "{} needs {} and may run on {} of {} ({}); label or untaint nodes, or set values that fit them",
+                "{} needs {}, but its pods can be scheduled on {} of {} nodes ({}); label or untaint nodes, or set values that fit the \
+                 nodes",
                 d.object,
                 count(place.needed, "node"),
                 place.eligible,
                 nodes.len(),
                 if refused.is_empty() {
-                    "there are none".to_owned()
+                    "there are no nodes".to_owned()
                 } else {
                     refused.join("; ")
                 }
@@ -179,7 +181,12 @@ pub(super) fn control_plane(desired: &[Desired], nodes: &[Arc<Node>]) -> Precond
                     } else {
                         format!(" ({})", name_list(&later))
                     };
-                    format!("{} may run on {} of {} nodes{later}", d.object, place.eligible, nodes.len())
+                    format!(
+                        "the pods of {} can be scheduled on {} of {} nodes{later}",
+                        d.object,
+                        place.eligible,
+                        nodes.len()
+                    )
                 })
                 .collect();
             let nothing = || "no driver has a controller that must be scheduled".to_owned();
@@ -328,9 +335,9 @@ mod tests {
                 control_plane(&[], &nodes),
             ]),
             [
-                "ControlPlaneEligible Some(true) Healthy: Deployment n/c may run on 1 of 2 nodes",
-                "ControlPlaneEligible Some(false) NoEligibleNode: Deployment n/c needs 2 nodes and may run on 1 of 2 (w-1: it lacks the label role=cp); label or untaint nodes, or set values that fit them",
-                "ControlPlaneEligible Some(false) NoEligibleNode: Deployment n/c needs 1 node and may run on 0 of 0 (there are none); label or untaint nodes, or set values that fit them",
+                "ControlPlaneEligible Some(true) Healthy: the pods of Deployment n/c can be scheduled on 1 of 2 nodes",
+                "ControlPlaneEligible Some(false) NoEligibleNode: Deployment n/c needs 2 nodes, but its pods can be scheduled on 1 of 2 nodes (w-1: it lacks the label role=cp); label or untaint nodes, or set values that fit the nodes",
+                "ControlPlaneEligible Some(false) NoEligibleNode: Deployment n/c needs 1 node, but its pods can be scheduled on 0 of 0 nodes (there are no nodes); label or untaint nodes, or set values that fit the nodes",
                 "ControlPlaneEligible Some(true) Healthy: no driver has a controller that must be scheduled",
             ]
         );

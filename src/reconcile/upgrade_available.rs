@@ -77,14 +77,14 @@ fn why(run: &DriverRun, policy: Policy) -> Option<Why<'_>> {
         };
         return Some((&pick.version, installed, reason, why));
     }
-    let pinned = run.asked.as_ref().is_some_and(|asked| asked.question.pin.is_some());
-    let (reason, why) = match (newest, policy.policy) {
-        (Some(_), _) if pinned => (
+    let pin = run.asked.as_ref().and_then(|asked| asked.question.pin.as_ref());
+    let (reason, why) = match (newest, pin, policy.policy) {
+        (Some(_), Some(pin), _) => (
             Reason::VersionPinned,
-            format!("{field}.version pins it; change or remove this field"),
+            format!("{field}.version pins version {pin}; change or remove this field"),
         ),
-        (Some(_), UpdatePolicy::Frozen) => (Reason::MatrixExpired, "the matrix has expired; bring a newer one".to_owned()),
-        (Some(newest), UpdatePolicy::Compatible | UpdatePolicy::Disabled) => {
+        (Some(_), None, UpdatePolicy::Frozen) => (Reason::MatrixExpired, "the matrix has expired; bring a newer one".to_owned()),
+        (Some(newest), None, UpdatePolicy::Compatible | UpdatePolicy::Disabled) => {
             let by = match policy.by {
                 Some(map) => format!("auto-upgrade is disabled in ConfigMap {map}; remove this key from the ConfigMap"),
                 None => {
@@ -98,11 +98,11 @@ fn why(run: &DriverRun, policy: Policy) -> Option<Why<'_>> {
             };
             (Reason::UpdatePolicy, format!("{by}, or set {field}.version to {newest}"))
         }
-        (_, UpdatePolicy::Latest) => {
+        (_, _, UpdatePolicy::Latest) => {
             let waits = pick.waits.as_ref()?;
             return Some((&waits.version, &pick.version, Reason::UpgradeWaits, waits.reason.to_string()));
         }
-        (None, _) => return None,
+        (None, _, _) => return None,
     };
     Some((newest?, &pick.version, reason, why))
 }
@@ -245,7 +245,7 @@ mod tests {
             ),
             (
                 Case::new(Latest).with(|case| case.run.asked.as_mut().into_iter().for_each(|asked| asked.question.pin = Some(version("3.7.3")))),
-                Some("VersionPinned: spec.storageProvider.version pins it; change or remove this field".into()),
+                Some("VersionPinned: spec.storageProvider.version pins version 3.7.3; change or remove this field".into()),
             ),
             (
                 Case::new(Latest).pick(|pick| pick.waits = Some(unmet())),

@@ -263,7 +263,7 @@ fn controller_without_eligible_node_is_reported_while_it_runs() -> Result<()> {
         let found = until_condition(bed, "ControlPlaneEligible", |c| says(c, "False", "NoEligibleNode")).await?;
         let message = found["message"].as_str().unwrap_or_default();
         ensure!(
-            message.contains("vsphere-csi-controller") && message.contains("may run on 0 of 4") && message.contains(ROLE),
+            message.contains("vsphere-csi-controller") && message.contains("can be scheduled on 0 of 4 nodes") && message.contains(ROLE),
             "{message}"
         );
         // What runs is not called broken.

@@ -265,7 +265,10 @@ fn driver_no_longer_named_stays_and_is_removed_by_its_management_state() -> Resu
         let kept = bed.until_reason("CloudProviderReady", "NotRequested").await?;
         let message = kept["message"].as_str().context("a message")?;
         println!("{message}");
-        for words in ["spec.cloudProvider to manage it", "spec.cloudProvider.managementState to Removed"] {
+        for words in [
+            "spec.cloudProvider to manage the driver",
+            "spec.cloudProvider.managementState to Removed",
+        ] {
             ensure!(message.contains(words), "{words:?} is not in {message}");
         }
         bed.until_ready().await?;

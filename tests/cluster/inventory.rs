@@ -68,7 +68,10 @@ fn inventory_damaged_stops_writes_and_is_rebuilt_once_deleted() -> Result<()> {
             bed.merge_state(json!({"data": data})).await?;
             let ready = bed.until_reason("Ready", "InvalidSpec").await?;
             let message = ready["message"].to_string();
-            ensure!(message.contains(MAP) && message.contains("delete it"), "no remedy in {message}");
+            ensure!(
+                message.contains(MAP) && message.contains("delete the Secret"),
+                "no remedy in {message}"
+            );
             let writes = bed
                 .operator_requests(mark)
                 .await?

@@ -132,7 +132,7 @@ fn matrix_in_config_maps_is_followed_at_once_and_survives_damage() -> Result<()>
         bed.merge("v1", "ConfigMap", NS, name, cut).await?;
         until_refused(bed, "MatrixIncomplete", "was cut off or changed").await?;
         bed.delete("v1", "ConfigMap", NS, name).await?;
-        until_refused(bed, "MatrixIncomplete", "part 1 of 1 of its file").await?;
+        until_refused(bed, "MatrixIncomplete", "part 1 of 1 of the matrix file").await?;
         bed.kill_operator();
         bed.start_operator().await?;
         until_refused(bed, "MatrixIncomplete", "version 7002").await?;

@@ -163,7 +163,7 @@ fn matrix_without_signature_of_a_trusted_key_is_refused() -> Result<()> {
         matrix.write(7002)?;
         until_refused(bed, "changed", "changed after it was signed").await?;
         std::fs::remove_file(format!("{}.sig", matrix.path))?;
-        until_refused(bed, "unsigned", "it is not signed").await?;
+        until_refused(bed, "unsigned", "the file is not signed").await?;
         new.sign(matrix.path)?;
         until_refused(bed, "another key", "none of the 1 trusted keys").await?;
         assert_eq!(bed.status().await?["matrix"]["version"], 7001, "the last good one is in use");

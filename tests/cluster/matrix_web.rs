@@ -268,7 +268,12 @@ fn matrix_on_a_web_server_upgrades_survives_its_server_and_resists_attacks() -> 
         let before = bed.owned().await?;
         site.serve();
         site.publish(7001)?;
-        until_refused(bed, "MatrixRolledBack", "version 7001 is lower than 7002").await?;
+        until_refused(
+            bed,
+            "MatrixRolledBack",
+            "the version 7001 of the index is lower than the version 7002",
+        )
+        .await?;
         site.publish(7003)?;
         site.server.remove(&format!("{INDEX}.sig"));
         until_refused(bed, "MatrixNotTrusted", "not signed").await?;

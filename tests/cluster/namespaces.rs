@@ -120,7 +120,7 @@ fn secret_in_kube_system_is_read_when_that_one_is_allowed() -> Result<()> {
         }
         for (name, reason) in [("named", "Forbidden"), ("fallback", "SecretNotFound")] {
             let reported = until_reason(bed, name, "CredentialsFound", reason).await?["message"].to_string();
-            for word in ["kube-system", "vc-creds", "Add this rule to its role", "secrets"] {
+            for word in ["kube-system", "vc-creds", "Add this rule to the role of the operator", "secrets"] {
                 ensure!(reported.contains(word), "{reported} does not say {word}");
             }
         }

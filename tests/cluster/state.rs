@@ -317,7 +317,12 @@ fn matrix_of_the_same_key_from_another_place_is_no_older() -> Result<()> {
         until_version(bed, one, 7002).await?;
         until_at_rest(bed).await?;
         bed.name_source(other).await?;
-        until_refused(bed, "MatrixRolledBack", "version 7001 is lower than 7002").await?;
+        until_refused(
+            bed,
+            "MatrixRolledBack",
+            "the version 7001 of the index is lower than the version 7002",
+        )
+        .await?;
         // Also by an operator that was never there before, and over the operator's own.
         bed.name_source("embedded").await?;
         until("the operator's own to be used", PATIENCE, async || {
@@ -328,7 +333,12 @@ fn matrix_of_the_same_key_from_another_place_is_no_older() -> Result<()> {
         bed.kill_operator();
         bed.name_source(other).await?;
         bed.start_operator().await?;
-        until_refused(bed, "MatrixRolledBack", "version 7001 is lower than 7002").await
+        until_refused(
+            bed,
+            "MatrixRolledBack",
+            "the version 7001 of the index is lower than the version 7002",
+        )
+        .await
     })
 }
 

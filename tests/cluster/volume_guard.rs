@@ -56,7 +56,9 @@ async fn asked(bed: &Bed, lost: &str) -> Result<String> {
 }
 
 fn lost_vcenter(address: &str) -> String {
-    format!("it removes vCenter {address} from the configuration of the CSI driver, and some of 1 PersistentVolume may be there")
+    format!(
+        "vCenter {address} would be removed from the configuration of the CSI driver, but some of 1 PersistentVolume may be in this vCenter"
+    )
 }
 
 /// Waits until the operator asks for an approval because of volumes; gives the hash.
@@ -84,7 +86,7 @@ fn volume_guard_holds_another_vcenter_until_approved_or_without_volumes() -> Res
         let shown = format!("{out}{err}");
         ensure!(code == 1 && shown.contains("not approved"), "{shown}");
         ensure!(
-            shown.contains("volumes depend on settings that this change affects: it removes vCenter"),
+            shown.contains("volumes depend on settings that this change affects: vCenter "),
             "{shown}"
         );
 
@@ -185,7 +187,8 @@ fn volume_guard_holds_removed_categories_to_which_volumes_are_bound() -> Result<
         volume_in(bed, json!({"nodeAffinity": {"required": {"nodeSelectorTerms": [term]}}})).await?;
         let before = versions(bed).await?;
 
-        let words = "nodes lose topology label topology.csi.vmware.com/guard-zone, to which 1 PersistentVolume is bound";
+        let words =
+            "nodes would lose topology label topology.csi.vmware.com/guard-zone, which the node affinity of 1 PersistentVolume uses";
         refused(
             bed,
             &["configure", "drivers", "--set", "storageProvider.topologyCategories=[]"],

@@ -408,7 +408,7 @@ fn csi_config_each_invalid_field_is_rejected() {
         (|c, _| c[0].user = "administrator".into(), "does not accept the user"),
         (|c, _| c[0].user = "a b@c".into(), "does not accept the user"),
         (|c, _| c[0].user = "a@b@c".into(), "does not accept the user"),
-        (|c, _| c[0].datacenters = vec!["DC, West".into()], "a comma separates"),
+        (|c, _| c[0].datacenters = vec!["DC, West".into()], "commas separate"),
         (|c, _| c[0].datacenters = vec![" DC".into()], "drops spaces"),
         (|c, _| c[0].trust = Trust::CaBundle("hello".into()), "contains no certificate"),
         (
@@ -423,7 +423,7 @@ fn csi_config_each_invalid_field_is_rejected() {
         (|_, o| o.cluster_id = String::new(), "is empty"),
         (|_, o| o.cluster_id = "x".repeat(65), "is too long"),
         (|_, o| o.topology_categories = vec!["a".into(); 6], "there are too many"),
-        (|_, o| o.topology_categories = vec!["a,b".into()], "a comma separates"),
+        (|_, o| o.topology_categories = vec!["a,b".into()], "commas separate"),
         (|_, o| o.cluster_distribution = Some("a\rb".into()), "carriage return"),
         (|_, o| o.file_share_datastore_urls = vec!["ds:///a,b".into()], "the datastore URL"),
         (|_, o| o.migration_datastore_url = Some("ds:///a\u{1}".into()), "the datastore URL"),

@@ -416,7 +416,7 @@ fn remedy_secret_that_may_not_be_read_names_rule_too() {
     let (_, remedy) = reported(&error);
     let remedy = remedy.expect("a remedy");
     assert!(
-        remedy.starts_with("Create it") && remedy.ends_with("Add this rule to its role: {verbs: [get]}."),
+        remedy.starts_with("Create the Secret") && remedy.ends_with("Add this rule to the role of the operator: {verbs: [get]}."),
         "{remedy}"
     );
 }

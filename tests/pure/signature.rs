@@ -177,10 +177,10 @@ fn keys_that_cannot_be_used_are_refused_as_a_whole() {
     let certificate = P256.replace("PUBLIC KEY", "CERTIFICATE");
     let mixed = format!("{P256}{P384}");
     for (text, said) in [
-        ("", "there is none"),
-        ("# no key yet", "there is none"),
-        (secret, "of the kind PRIVATE KEY"),
-        (&certificate, "of the kind CERTIFICATE"),
+        ("", "there is no key"),
+        ("# no key yet", "there is no key"),
+        (secret, "has the label PRIVATE KEY"),
+        (&certificate, "has the label CERTIFICATE"),
         (P384, "neither ECDSA on P-256 nor Ed25519"),
         (&mixed, "neither ECDSA on P-256 nor Ed25519"),
         (&P256.replace("MFkw", "????"), "not PEM"),

@@ -144,7 +144,7 @@ impl Reading<'_> {
                 Ok(())
             }
             _ => {
-                self.lose(item, "the cloud provider does not know it");
+                self.lose(item, "the cloud provider does not know this setting");
                 Ok(())
             }
         }
@@ -188,7 +188,7 @@ impl Reading<'_> {
         match (item.key.as_str(), item.text().as_str()) {
             ("soap-roundtrip-count", "0" | "3") | ("api-disable" | "api-binding", _) => {}
             ("soap-roundtrip-count", _) => self.lose(item, NO_FIELD),
-            _ => self.lose(item, "the cloud provider does not know it"),
+            _ => self.lose(item, "the cloud provider does not know this setting"),
         }
     }
 
@@ -203,7 +203,10 @@ impl Reading<'_> {
             }
         }
         match &self.found.ip_families {
-            Some(said) if said.value != families => self.lose(item, "VDO has one list of families for all vCenters"),
+            Some(said) if said.value != families => self.lose(
+                item,
+                "VDO has one list of IP families for all vCenters, and another section of this file has a different list",
+            ),
             Some(_) => {}
             None => self.found.ip_families = Some(Said::new(families, self.file.line(item.line))),
         }
@@ -214,7 +217,7 @@ impl Reading<'_> {
         match item.key.as_str() {
             "zone" => self.found.zone = said,
             "region" => self.found.region = said,
-            _ => self.lose(item, "the cloud provider does not know it"),
+            _ => self.lose(item, "the cloud provider does not know this setting"),
         }
     }
 
@@ -227,7 +230,7 @@ impl Reading<'_> {
             "exclude-external-network-subnet-cidr" => ("external", "excludedSubnets"),
             "internal-vm-network-name" => ("internal", "name"),
             "external-vm-network-name" => ("external", "name"),
-            _ => return self.lose(item, "the cloud provider does not know it"),
+            _ => return self.lose(item, "the cloud provider does not know this setting"),
         };
         let network = match side {
             "internal" => networks.internal.get_or_insert_default(),

@@ -83,7 +83,7 @@ const DEFAULTS: [(&str, &[&str]); 5] = [
 ];
 
 pub(crate) const NO_FIELD: &str = "VDO has no field for it";
-const UNKNOWN: &str = "the driver does not know it";
+const UNKNOWN: &str = "the driver does not know this setting";
 
 /// One reading of the file.
 struct Reading<'a> {

@@ -106,7 +106,9 @@ impl Remedy for AdoptError {
         Some(match self {
             Self::Grammar { source, .. } => return source.remedy(),
             Self::Yaml { .. } | Self::Value { .. } => "Correct the line; the driver cannot start with it either.".into(),
-            Self::Empty { .. } => "Restore the content; running pods read it before it was removed.".into(),
+            Self::Empty { .. } => {
+                "Restore the content of the file; the pods that still run read the file before its content was removed.".into()
+            }
             Self::Twice { .. } => "Keep one of the two. The driver uses the last value of a key.".into(),
             Self::Contradiction { .. } => "Make both the same, or remove the one that is not in use.".into(),
             Self::NoFile { .. } => "Put the file into a Secret or a ConfigMap that is mounted at this path.".into(),

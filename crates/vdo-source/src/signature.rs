@@ -21,16 +21,19 @@ use vdo_api::types::Remedy;
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum SignatureError {
     /// There are keys, and no signature.
-    #[error("it is not signed")]
+    #[error("the file is not signed")]
     Unsigned,
     /// The signature is in none of the forms that are known.
-    #[error("its signature cannot be read: {0}")]
+    #[error("the signature cannot be read: {0}")]
     Unreadable(String),
+    /// The manifest and what cosign has attached to it are larger than this many KiB.
+    #[error("the OCI manifest and its cosign signatures together have more than {0} KiB")]
+    TooLarge(usize),
     /// A bundle says that it is about other bytes.
-    #[error("its signature does not match: it was changed after it was signed, or the signature belongs to another file")]
+    #[error("the signature does not match: the file was changed after it was signed, or the signature belongs to another file")]
     OtherBytes,
     /// None of the keys has signed these bytes.
-    #[error("it is signed by none of the {0} trusted keys, or it was changed after it was signed")]
+    #[error("none of the {0} trusted keys has signed the file, or the file was changed after it was signed")]
     NotTrusted(usize),
     /// The text with public keys cannot be used.
     #[error("the public keys cannot be used: {0}")]
@@ -43,16 +46,20 @@ pub enum SignatureError {
 impl Remedy for SignatureError {
     fn remedy(&self) -> Option<Cow<'static, str>> {
         Some(Cow::Borrowed(match self {
-            Self::Unsigned => "Sign it with vdoctl matrix sign, or get the signed matrix from its publisher.",
+            Self::Unsigned => "Sign the file with vdoctl matrix sign, or get the signed matrix from its publisher.",
             Self::Unreadable(_) | Self::OtherBytes => {
                 "Get the index and the signature from the publisher again, both from the same release."
+            }
+            Self::TooLarge(_) => {
+                "Sign the file index.yaml with vdoctl matrix sign and add the file index.yaml.sig to the artifact, or ask the publisher \
+                 of the matrix to do this."
             }
             Self::NotTrusted(_) => {
                 "Get the index and the signature from the publisher again; if the publisher has a new key, add the key to the trusted keys."
             }
-            Self::PublicKeys(_) => "Give PEM blocks of the kind PUBLIC KEY, as cosign and openssl write them.",
+            Self::PublicKeys(_) => "Give PEM blocks with the label PUBLIC KEY, as cosign and openssl write them.",
             Self::PrivateKey(_) => {
-                "Give a PEM block of the kind PRIVATE KEY; openssl genpkey -algorithm EC -pkeyopt ec_paramgen_curve:P-256 -out KEY.pem creates a key."
+                "Give a PEM block with the label PRIVATE KEY; openssl genpkey -algorithm EC -pkeyopt ec_paramgen_curve:P-256 -out KEY.pem creates a key."
             }
         }))
     }

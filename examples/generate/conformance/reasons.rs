@@ -181,7 +181,7 @@ pub(crate) const REASONS: [Entry; 30] = [
             "Node Service / should work",
         ],
         "csi-sanity sends the zone of the node only in the field `requisite`. The driver reads the field `preferred`; csi-provisioner always sends both fields. \
-         The test `real_csi_volume_lives_its_whole_life_with_the_roles_of_the_chart_and_an_account_of_users_create` runs the same life cycle with a claim of Kubernetes.",
+         The test `real_csi_volume_lives_its_whole_life_with_the_roles_of_the_chart_and_an_account_of_users_create` runs the same life cycle, but with a PersistentVolumeClaim in Kubernetes.",
     ),
     entry(
         Because::Suite,

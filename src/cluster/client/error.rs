@@ -82,7 +82,9 @@ impl Remedy for ClientError {
     fn remedy(&self) -> Option<Cow<'static, str>> {
         match self {
             Self::Kubeconfig(_) => Some("Name another kubeconfig with --kubeconfig or KUBECONFIG.".into()),
-            Self::NotText { .. } => Some("Save it as UTF-8, or name another kubeconfig with --kubeconfig or KUBECONFIG.".into()),
+            Self::NotText { .. } => {
+                Some("Save the kubeconfig as UTF-8, or name another kubeconfig with --kubeconfig or KUBECONFIG.".into())
+            }
             Self::NotKubeconfig { .. } => Some("Correct that file, or name another kubeconfig with --kubeconfig or KUBECONFIG.".into()),
             Self::NoContext { known, .. } if known.is_empty() => {
                 Some("The kubeconfig has no contexts: name another kubeconfig with --kubeconfig or KUBECONFIG.".into())

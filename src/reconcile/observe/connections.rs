@@ -80,7 +80,7 @@ pub async fn connection(reader: &Reader, object: &VsphereCloudConfig) -> Result<
         }),
         message: ready
             .filter(|_| current)
-            .map_or_else(|| "it has not been checked yet".into(), |c| c.message.clone()),
+            .map_or_else(|| "the vSphere connection has not been checked yet".into(), |c| c.message.clone()),
         credentials: found.credentials,
         name,
     })

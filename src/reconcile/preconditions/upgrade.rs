@@ -148,8 +148,8 @@ fn machines_found(known: &UpgradeFacts<'_>) -> Checked {
         if waiting.is_none() && !entries.is_empty() && entries.iter().all(Option::is_some) {
             let names: Vec<&str> = known.machines.iter().map(|(name, _)| name.as_str()).collect();
             return Err(format!(
-                "node {node} has no virtual machine in the vCenter of {}, and the controller would exit; see vdoctl doctor \
-                 nodes, or delete the node if its machine is gone",
+                "node {node} has no virtual machine in the vCenter of connection {}, so the CSI controller of the new version would exit; \
+                 see vdoctl doctor nodes, or delete the node if its machine was deleted",
                 names.join(" or ")
             ));
         }
@@ -263,7 +263,7 @@ mod tests {
                 vec![one()],
                 None,
                 false,
-                vec!["NodeVmsFound: node b has no virtual machine in the vCenter of vc1"],
+                vec!["NodeVmsFound: node b has no virtual machine in the vCenter of connection vc1"],
             ),
             // the other vCenter has it, or may have it
             (&two, vec![one(), machines(2, &[("a", ""), ("b", "/DC/vm/b")])], None, false, vec![]),

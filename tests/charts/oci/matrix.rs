@@ -191,7 +191,7 @@ async fn matrix_that_is_damaged_rolled_back_or_none_is_refused_and_the_last_good
             Ok(())
         };
         publish(&registry, &at, &files(6)?).await?;
-        refused("MatrixRolledBack", "version 6 is lower than 7").await?;
+        refused("MatrixRolledBack", "the version 6 of the index is lower than the version 7").await?;
         restore().await?;
         let mut none = files(8)?;
         let content = none.remove("index.yaml").context("an index")?;

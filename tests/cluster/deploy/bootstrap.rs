@@ -75,7 +75,7 @@ fn deploy_to_nodes_without_pod_network_uses_that_of_the_node_and_later_leaves_it
         // Now the plugin begins its work.
         network(bed, true).await?;
         let done = running.await??;
-        let line = "because no control-plane node has a pod network; it needs kube-proxy to reach the API server";
+        let line = "because no control-plane node has a pod network; the operator needs kube-proxy to reach the API server";
         ensure!(done.status.success() && out(&done).contains(line), "{}{}", out(&done), err(&done));
 
         let again = deploy.run(bed, &["--timeout", "4m"])?;
@@ -95,7 +95,7 @@ fn deploy_to_nodes_without_pod_network_uses_that_of_the_node_and_later_leaves_it
             "endpoints": [{"addresses": ["192.0.2.7"]}], "ports": [{"name": "https", "port": 6443}]});
         bed.apply(&slice).await?;
         let tried = deploy.run(bed, &["--host-network", "--dry-run", "server"])?;
-        let line = "will run in the network of its node; it will talk to the API server at 192.0.2.7 port 6443";
+        let line = "will run in the network of its node; the operator will reach the API server at 192.0.2.7 port 6443";
         ensure!(
             tried.status.success() && out(&tried).contains(line),
             "{}{}",

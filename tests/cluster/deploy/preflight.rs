@@ -153,7 +153,7 @@ fn deploy_to_control_planes_with_a_taint_of_their_own_names_it_and_tolerates_it(
         .concat();
         let output = command(bed, &tolerant, &["--dry-run=server"]).output()?;
         let text = format!("{}{}", out(&output), err(&output));
-        ensure!(!text.contains("vdo-operator may run on none"), "{text}");
+        ensure!(!text.contains("vdo-operator can be scheduled on none"), "{text}");
         for name in control_planes {
             bed.merge("v1", "Node", "", name, json!({"spec": {"taints": null}})).await?;
         }

@@ -72,7 +72,7 @@ fn rule_in_our_words_or_those_of_the_api_server_is_known() {
         verb: "patch".into(),
         name: name.map(str::to_owned),
     };
-    let ours = r#"x; add this rule to its role: {apiGroups: ["apps"], resources: [deployments], verbs: [patch], resourceNames: [a]} (Role in namespace n)"#;
+    let ours = r#"x; add this rule to the role of the operator: {apiGroups: ["apps"], resources: [deployments], verbs: [patch], resourceNames: [a]} (Role in namespace n)"#;
     let theirs = r#"is attempting to grant RBAC permissions not currently held: {APIGroups:["apps"], Resources:["deployments"], Verbs:["get" "patch"]}"#;
     for (text, right, known) in [
         (ours, right(Some("a")), true),

@@ -76,7 +76,7 @@ fn plan_check_each_broken_rule_is_rejected() {
     let cases: Vec<(String, &str)> = vec![
         (
             refused(|plan, _, _| drop(plan.remove(0))),
-            "would be written before it is in the inventory",
+            "would be written before it is in the operator's inventory",
         ),
         (refused(|plan, _, _| plan.swap(1, 2)), "would be written after wave"),
         (
@@ -93,15 +93,15 @@ fn plan_check_each_broken_rule_is_rejected() {
         ),
         (
             refused(|plan, desired, _| (*plan, *desired) = (vec![delete(node, "start")], Vec::new())),
-            "is not in the inventory and would be deleted",
+            "is not in the operator's inventory and would be deleted",
         ),
         (
             refused(|plan, _, _| *plan = vec![delete(map, "")]),
-            "would be deleted without its UID",
+            "would be deleted, but the plan contains no UID of this object",
         ),
         (
             refused(|plan, _, _| *plan = vec![delete(map, "other")]),
-            "would be deleted, and its UID is not the UID in the inventory",
+            "would be deleted, and its UID is not the UID in the operator's inventory",
         ),
         (
             refused(|plan, _, inventory| {
@@ -117,7 +117,7 @@ fn plan_check_each_broken_rule_is_rejected() {
                     inventory.objects.shift_remove(&object(map, 0, true).id());
                 }
             }),
-            "would be dropped from the inventory before anything was removed",
+            "would be dropped from the operator's inventory before anything was removed",
         ),
         (
             refused(|plan, _, _| {
@@ -125,18 +125,18 @@ fn plan_check_each_broken_rule_is_rejected() {
                     inventory.cluster_id = None;
                 }
             }),
-            "the cluster id in the inventory would change",
+            "the cluster id in the operator's inventory would change",
         ),
         (
             refused(|plan, _, inventory| plan.push(Step::Commit(inventory.clone()))),
-            "would be removed from the inventory before the results of the other steps are known",
+            "would be removed from the operator's inventory before the results of the other steps are known",
         ),
         (
             refused(|plan, _, inventory| {
                 inventory.objects.insert(object(node, 0, true).id(), entry(node));
                 *plan = vec![Step::Commit(Inventory::default())];
             }),
-            "is wanted and would be dropped from the inventory",
+            "is wanted and would be dropped from the operator's inventory",
         ),
         (
             refused(|plan, desired, _| (*plan, *desired) = (vec![replace(map, "start")], Vec::new())),
@@ -147,7 +147,7 @@ fn plan_check_each_broken_rule_is_rejected() {
                 inventory.objects.insert(object(node, 0, true).id(), entry(node));
                 *plan = vec![replace(node, "")];
             }),
-            "would be replaced, and its UID is not the UID in the inventory",
+            "would be replaced, and its UID is not the UID in the operator's inventory",
         ),
         (
             refused(|plan, desired, inventory| {
@@ -167,11 +167,11 @@ fn plan_check_each_broken_rule_is_rejected() {
                 desired.clear();
                 *plan = vec![Step::Commit(inventory.clone()), delete(map, "start")];
             }),
-            "a step follows the step that removes objects from the inventory",
+            "a step follows the step that shortens or deletes the operator's inventory, which must be the last step",
         ),
         (
             refused(|plan, _, _| *plan = vec![Step::Finish]),
-            "is wanted, and the inventory would be deleted",
+            "is wanted, and the operator's inventory would be deleted",
         ),
     ];
     for (message, expected) in cases {
@@ -204,9 +204,9 @@ fn listed(i: usize, uid: Option<&str>) -> (vdo_api::types::ObjectId, Entry) {
 #[test]
 fn plan_check_each_reason_alone_is_enough() {
     let (map, node, secret) = (at("ConfigMap", "cpi"), at("DaemonSet", "node"), at("Secret", "config"));
-    let let_go = "would be released although it is wanted, or not in the inventory";
-    let replaced = "would be replaced although it is not wanted, or not in the inventory";
-    let instance = "would be replaced, and its UID is not the UID in the inventory";
+    let let_go = "would be released although it is wanted, or not in the operator's inventory";
+    let replaced = "would be replaced although it is not wanted, or not in the operator's inventory";
+    let instance = "would be replaced, and its UID is not the UID in the operator's inventory";
     let unproven = "was deleted, so the old version would be removed before the new one works";
     let cases = [
         (
@@ -265,14 +265,14 @@ fn plan_check_each_reason_alone_is_enough() {
         ),
         (
             refused(|plan, _, inventory| *plan = vec![release(map, "start"), Step::Commit(inventory.clone())]),
-            "would be removed from the inventory before the results of the other steps are known",
+            "would be removed from the operator's inventory before the results of the other steps are known",
         ),
         (
             refused(|plan, desired, _| {
                 desired.clear();
                 *plan = vec![Step::Finish, release(map, "start")];
             }),
-            "a step follows the step that removes objects from the inventory",
+            "a step follows the step that shortens or deletes the operator's inventory, which must be the last step",
         ),
     ];
     for (message, expected) in cases {

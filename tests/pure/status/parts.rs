@@ -183,7 +183,7 @@ fn status_driver_condition_follows_what_is_asked_for() {
         vec![driver(CPI, pods), driver(CSI, None)]
     };
     let lists = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect::<Vec<_>>();
-    let unrequested = "; it is not requested and stays as it is: name spec.cloudProvider to manage it, or set \
+    let unrequested = "; the driver is not requested and stays as it is: name spec.cloudProvider to manage the driver, or set \
                        spec.cloudProvider.managementState to Removed to remove it";
     for (what, report, cpi, csi) in [
         (
@@ -232,8 +232,8 @@ fn status_driver_condition_follows_what_is_asked_for() {
                 ..healthy()
             },
             "True Healthy: CPI 1.34.0: 1 of 1 pods are ready".to_owned(),
-            "True NotRequested: CSI 3.7.3: 7 of 7 pods are ready; it is not requested and stays as it is: name spec.storageProvider to \
-             manage it, or set spec.storageProvider.managementState to Removed to remove it",
+            "True NotRequested: CSI 3.7.3: 7 of 7 pods are ready; the driver is not requested and stays as it is: name \
+             spec.storageProvider to manage the driver, or set spec.storageProvider.managementState to Removed to remove it",
         ),
         (
             "one is not requested and ill, and the other one is not installed",

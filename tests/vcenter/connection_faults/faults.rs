@@ -177,7 +177,7 @@ fn certificates() -> Vec<Case> {
             "a certificate that ends in ten days",
             Trusted,
             CertificateExpiresSoon,
-            "Renew it",
+            "Renew the certificate",
             |s| s.proxy.validity = Validity::EndsSoon,
         ),
     ]
@@ -261,7 +261,7 @@ fn credentials() -> Vec<Case> {
             "vcenter-ca",
             |s| s.trust = Some(Err(no_ca())),
         ),
-        case("no Secret", CredentialsFound, SecretNotFound, "Create it", |s| {
+        case("no Secret", CredentialsFound, SecretNotFound, "Create the Secret", |s| {
             s.credentials = Err(ReconcileError::SecretNotFound {
                 connection: "vc1".into(),
                 name: "vc1-credentials".into(),

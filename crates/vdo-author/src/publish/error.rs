@@ -78,7 +78,11 @@ impl Remedy for PublishError {
             Self::NotListed { .. } => Some("Name one of the versions that vdoctl matrix list shows for the driver.".into()),
             Self::Published { .. } => Some("Give the chart a new version.".into()),
             Self::Role { .. } => Some("Correct the annotation vdo.vmware.com/role of the chart, or give the driver another name.".into()),
-            Self::Facts(_) => Some("Write the fields of a version as docs/matrix.md lists them, without version, chart and images.".into()),
+            Self::Facts(_) => Some(
+                "Write only the fields kubernetes, vsphere, requires, features, upgradesFrom, state, sources and preconditions; \
+                 docs/matrix.md describes these fields."
+                    .into(),
+            ),
             Self::NotStated { what, .. } => Some(match *what {
                 "Kubernetes" => "Name the versions with --kubernetes MIN..MAX, or in a file with --facts.".into(),
                 _ => "Name the versions with --vsphere MIN..MAX, or in a file with --facts.".into(),

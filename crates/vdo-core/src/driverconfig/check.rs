@@ -77,9 +77,9 @@ pub(super) fn unlistable(text: &str) -> Option<&'static str> {
     if text.is_empty() {
         Some("it is empty")
     } else if text.contains(',') {
-        Some("a comma separates the names of that list")
+        Some("commas separate the items of lists in the drivers' configuration, so no item may contain a comma")
     } else if text.trim() != text {
-        Some("the driver drops spaces around a name")
+        Some("the driver drops spaces around a value")
     } else if text.chars().any(char::is_control) {
         Some("it contains a control character")
     } else {

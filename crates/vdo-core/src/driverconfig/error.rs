@@ -216,10 +216,12 @@ impl Remedy for ConfigError {
             Self::Server { .. } => "Write a host name or an IP address, without scheme, port or brackets.".into(),
             Self::Missing { .. } => "Set this value in the Secret of the connection.".into(),
             Self::Character { .. } => "Choose a value without this character.".into(),
-            Self::User { .. } => "Write it as user@domain or DOMAIN\\user, in letters, digits, '.', '-' and '_'.".into(),
-            Self::Datacenter { .. } => "Rename it in vCenter, or list no datacenters to use all.".into(),
+            Self::User { .. } => "Write the user name as user@domain or DOMAIN\\user, in letters, digits, '.', '-' and '_'.".into(),
+            Self::Datacenter { .. } => "Rename the datacenter in vCenter, or list no datacenters to use all datacenters.".into(),
             Self::CaBundle { .. } => "Give the certificates of the authority in PEM form, and nothing else.".into(),
-            Self::Sha1Unknown { .. } => "Wait for the check, or write the SHA-1 thumbprint or a CA bundle.".into(),
+            Self::Sha1Unknown { .. } => {
+                "Wait until the operator has checked the connection, or set the SHA-1 thumbprint or a CA bundle.".into()
+            }
             Self::OneTrustForAll { .. } => "Use CSI 3.3.0 or later, or give all connections the same CA bundle.".into(),
             Self::OneVcenterOnly { .. } => "Use CSI 3.0.0 or later, or one connection.".into(),
             Self::TopologyNeeded { .. } => "Set topologyCategories and tag every vCenter with them.".into(),

@@ -52,14 +52,17 @@ impl VolumeSettings {
         if self.cluster_id != after.cluster_id {
             let (from, to) = (&self.cluster_id, &after.cluster_id);
             all.push(format!(
-                "it replaces cluster id {from}, under which {volumes} may be registered, by {to}"
+                "cluster id {from}, under which {volumes} may be registered, would be replaced by {to}"
             ));
         }
         let vcenters: Vec<&String> = self.vcenters.difference(&after.vcenters).collect();
         if !vcenters.is_empty() {
-            let noun = if vcenters.len() == 1 { "vCenter" } else { "vCenters" };
+            let (noun, these) = match vcenters.len() {
+                1 => ("vCenter", "this vCenter"),
+                _ => ("vCenters", "these vCenters"),
+            };
             all.push(format!(
-                "it removes {noun} {} from the configuration of the CSI driver, and some of {volumes} may be there",
+                "{noun} {} would be removed from the configuration of the CSI driver, but some of {volumes} may be in {these}",
                 name_list(&vcenters)
             ));
         }
@@ -67,11 +70,8 @@ impl VolumeSettings {
             let bound = ours.iter().filter(|volume| keys(volume).contains(key.as_str())).count();
             if bound > 0 {
                 all.push(format!(
-                    "nodes lose topology label {key}, to which {} bound",
-                    match bound {
-                        1 => "1 PersistentVolume is".to_owned(),
-                        many => format!("{many} PersistentVolumes are"),
-                    }
+                    "nodes would lose topology label {key}, which the node affinity of {} uses",
+                    count(bound, "PersistentVolume")
                 ));
             }
         }
@@ -136,14 +136,14 @@ mod tests {
                 settings("b", &["vc1", "vc2"], &all),
                 vec![free()],
                 true,
-                vec!["cluster id a, under which 1 PersistentVolume may be registered, by b"],
+                vec!["cluster id a, under which 1 PersistentVolume may be registered, would be replaced by b"],
             ),
             (
                 "a vCenter fewer",
                 settings("a", &["vc1"], &all),
                 vec![free(), old()],
                 true,
-                vec!["vCenter vc2 from the configuration of the CSI driver, and some of 2 PersistentVolumes"],
+                vec!["vCenter vc2 would be removed from the configuration of the CSI driver, but some of 2 PersistentVolumes"],
             ),
             (
                 "another address",
@@ -157,7 +157,7 @@ mod tests {
                 settings("a", &["vc1", "vc2"], &["t/zone"]),
                 vec![bound("t/rack"), bound("t/zone"), free()],
                 true,
-                vec!["label t/rack, to which 1 PersistentVolume is bound"],
+                vec!["label t/rack, which the node affinity of 1 PersistentVolume uses"],
             ),
             (
                 "of none",
@@ -171,7 +171,10 @@ mod tests {
                 settings("a", &["vc1", "vc2"], &[]),
                 vec![bound("t/rack"), bound("t/zone"), bound("t/zone")],
                 true,
-                vec!["label t/rack, to which 1", "label t/zone, to which 2 PersistentVolumes are bound"],
+                vec![
+                    "label t/rack, which the node affinity of 1",
+                    "label t/zone, which the node affinity of 2 PersistentVolumes uses",
+                ],
             ),
             ("no volumes", settings("b", &[], &[]), vec![], true, vec![]),
             ("of another driver", settings("b", &[], &[]), vec![foreign()], true, vec![]),

@@ -101,7 +101,7 @@ fn redact(text: &str, secrets: &[&str]) -> String {
     out.join(" ")
 }
 
-/// A word without its secret, and whether the next word is one.
+/// The word with its secret masked, and whether the next word is a secret.
 fn masked(word: &str) -> (String, bool) {
     if word.trim_matches(|c: char| !c.is_alphanumeric()).starts_with("eyJ") {
         return ("******".into(), false);

@@ -177,7 +177,7 @@ fn patch_that_does_not_apply_is_refused_and_says_what_there_is() {
         (json(json!({"op": "add", "path": "/spec/a"})), "jsonPatch[0]: it has no value"),
         (
             json(json!({"op": "copy", "path": "/spec/a", "from": "/spec/b"})),
-            "jsonPatch[0]: there is no value at the path in from",
+            "jsonPatch[0]: there is no value at the path that the field \"from\" of the operation contains",
         ),
         (
             controller(test),

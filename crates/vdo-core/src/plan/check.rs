@@ -68,7 +68,7 @@ type Broken = Result<(), String>;
 impl<'a> Walk<'a> {
     fn step(&mut self, step: &'a Step) -> Broken {
         if self.committed {
-            return Err("a step follows the step that removes objects from the inventory".into());
+            return Err("a step follows the step that shortens or deletes the operator's inventory, which must be the last step".into());
         }
         match step {
             Step::SetFinalizer | Step::Store { .. } => Ok(()),
@@ -84,10 +84,12 @@ impl<'a> Walk<'a> {
 
     fn record(&mut self, new: &Inventory) -> Broken {
         if let Some(lost) = self.recorded.iter().find(|id| !new.objects.contains_key(*id)) {
-            return Err(format!("{lost} would be dropped from the inventory before anything was removed"));
+            return Err(format!(
+                "{lost} would be dropped from the operator's inventory before anything was removed"
+            ));
         }
         if self.inventory.cluster_id.is_some() && new.cluster_id != self.inventory.cluster_id {
-            return Err("the cluster id in the inventory would change".into());
+            return Err("the cluster id in the operator's inventory would change".into());
         }
         self.recorded.extend(new.objects.keys().cloned());
         Ok(())
@@ -101,7 +103,7 @@ impl<'a> Walk<'a> {
             ));
         }
         if !self.recorded.contains(id) {
-            return Err(format!("{id} would be written before it is in the inventory"));
+            return Err(format!("{id} would be written before it is in the operator's inventory"));
         }
         self.reach(id, wave, "written")
     }
@@ -109,13 +111,17 @@ impl<'a> Walk<'a> {
     fn replace(&mut self, id: &ObjectId, uid: &str, wave: u8, driver: &'a str) -> Broken {
         self.applied.insert(driver);
         if !self.wanted.contains(id) || !self.recorded.contains(id) {
-            return Err(format!("{id} would be replaced although it is not wanted, or not in the inventory"));
+            return Err(format!(
+                "{id} would be replaced although it is not wanted, or not in the operator's inventory"
+            ));
         }
         if !replaceable(id) {
             return Err(format!("{id} would be replaced, which is not safe for its kind"));
         }
         if uid.is_empty() || self.is_another(id, uid) {
-            return Err(format!("{id} would be replaced, and its UID is not the UID in the inventory"));
+            return Err(format!(
+                "{id} would be replaced, and its UID is not the UID in the operator's inventory"
+            ));
         }
         self.reach(id, wave, "replaced")
     }
@@ -131,13 +137,15 @@ impl<'a> Walk<'a> {
             return Err(format!("{id} is wanted and would be deleted"));
         }
         if !self.inventory.objects.contains_key(id) {
-            return Err(format!("{id} is not in the inventory and would be deleted"));
+            return Err(format!("{id} is not in the operator's inventory and would be deleted"));
         }
         if uid.is_empty() {
-            return Err(format!("{id} would be deleted without its UID"));
+            return Err(format!("{id} would be deleted, but the plan contains no UID of this object"));
         }
         if self.is_another(id, uid) {
-            return Err(format!("{id} would be deleted, and its UID is not the UID in the inventory"));
+            return Err(format!(
+                "{id} would be deleted, and its UID is not the UID in the operator's inventory"
+            ));
         }
         if PROTECTED.contains(&id.kind()) {
             return Err(format!("{id} holds data and would be deleted"));
@@ -147,7 +155,9 @@ impl<'a> Walk<'a> {
 
     fn release(&mut self, id: &ObjectId, uid: &str, driver: &'a str) -> Broken {
         if self.wanted.contains(id) || !self.inventory.objects.contains_key(id) || uid.is_empty() {
-            return Err(format!("{id} would be released although it is wanted, or not in the inventory"));
+            return Err(format!(
+                "{id} would be released although it is wanted, or not in the operator's inventory"
+            ));
         }
         self.deleted.insert(driver);
         Ok(())
@@ -156,11 +166,11 @@ impl<'a> Walk<'a> {
     fn commit(&mut self, new: &Inventory) -> Broken {
         self.committed = true;
         if !self.applied.is_empty() || !self.deleted.is_empty() {
-            return Err("objects would be removed from the inventory before the results of the other steps are known".into());
+            return Err("objects would be removed from the operator's inventory before the results of the other steps are known".into());
         }
         let mut recorded = self.wanted.iter().filter(|id| self.recorded.contains(*id));
         match recorded.find(|id| !new.objects.contains_key(*id)) {
-            Some(lost) => Err(format!("{lost} is wanted and would be dropped from the inventory")),
+            Some(lost) => Err(format!("{lost} is wanted and would be dropped from the operator's inventory")),
             None => Ok(()),
         }
     }
@@ -168,7 +178,7 @@ impl<'a> Walk<'a> {
     fn finish(&mut self) -> Broken {
         self.committed = true;
         match self.wanted.first() {
-            Some(left) => Err(format!("{left} is wanted, and the inventory would be deleted")),
+            Some(left) => Err(format!("{left} is wanted, and the operator's inventory would be deleted")),
             None => Ok(()),
         }
     }

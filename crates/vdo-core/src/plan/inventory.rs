@@ -56,7 +56,7 @@ pub fn applied(object: &Object) -> Option<&str> {
 
 /// A stored inventory cannot be read.
 #[derive(Debug, thiserror::Error)]
-#[error("the inventory in {name} cannot be read, and nothing is changed")]
+#[error("the operator's inventory in {name} cannot be read, and nothing is changed")]
 pub struct InventoryError {
     name: String,
     #[source]
@@ -79,7 +79,7 @@ pub(super) enum Damage {
 /// An inventory that the API server would not take.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "the inventory in Secret {name} would have {size} bytes, and the API server takes {most}; \
+    "the operator's inventory in Secret {name} would have {size} bytes, and the API server takes {most}; \
      driver {driver} needs the largest part; nothing was changed",
     most = Inventory::MOST
 )]
@@ -104,10 +104,16 @@ impl Remedy for InventoryError {
     fn remedy(&self) -> Option<Cow<'static, str>> {
         if self.is_newer() {
             return Some(
-                "Run the operator that stored it, or a newer one: its annotation applyset.kubernetes.io/tooling names the version.".into(),
+                "Run the version of the operator that stored the inventory, or a newer version: the annotation \
+                 applyset.kubernetes.io/tooling names the version."
+                    .into(),
             );
         }
-        Some("Restore it from a backup, or delete it: it is then rebuilt from the labels of the objects before anything is removed.".into())
+        Some(
+            "Restore the Secret from a backup, or delete the Secret: the operator then rebuilds the inventory from the labels of the objects \
+             before it removes anything."
+                .into(),
+        )
     }
 }
 

@@ -108,7 +108,10 @@ pub(super) fn driver(name: &str, report: &Report) -> Option<(Option<bool>, Reaso
 /// What there is to do about a driver that is installed and not asked for.
 pub(super) fn unrequested(driver: &str) -> String {
     let field = drivers::field(driver);
-    format!("it is not requested and stays as it is: name {field} to manage it, or set {field}.managementState to Removed to remove it")
+    format!(
+        "the driver is not requested and stays as it is: name {field} to manage the driver, or set {field}.managementState to Removed to \
+         remove it"
+    )
 }
 
 /// How a driver is, as a reason and a sentence.

@@ -101,7 +101,7 @@ fn asked(report: &Report) -> Option<Summary> {
     if report.paused.is_some()
         && let Some((reason, message)) = report.drivers.iter().map(state).find(|(reason, _)| is_fault(*reason))
     {
-        let message = format!("{message}; management is paused, so it is not repaired");
+        let message = format!("{message}; management is paused, so the operator does not repair the driver");
         return Some(not_ready(Health::Degraded, reason, message));
     }
     if let Some(writes) = report.paused.filter(|writes| *writes > 0) {

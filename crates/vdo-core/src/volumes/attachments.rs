@@ -72,7 +72,7 @@ pub(super) fn in_quotes(message: &str) -> impl Iterator<Item = &str> {
     message.split('"').skip(1).step_by(2)
 }
 
-/// What a pod waits for, where its volume is one of the driver and the attachment itself does not say it.
+/// What a pod waits for, if its volume belongs to the driver and the VolumeAttachment does not show the cause.
 fn of_pod(observed: &Observed, index: &Index<'_>, event: &Event) -> Option<Finding> {
     let about = &event.involved_object;
     if about.kind != "Pod" || !matches!(&*event.reason, "FailedAttachVolume" | "FailedMount") {

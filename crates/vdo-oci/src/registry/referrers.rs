@@ -104,7 +104,7 @@ impl Registry {
             if tries == TRIES {
                 return Err(RegistryError::new(
                     format!("{tag} cannot be written"),
-                    Fault::NotRegistry("it does not store the written tag".into()),
+                    Fault::NotRegistry("the server accepted the tag several times, but did not store the tag".into()),
                 ));
             }
             tries += 1;

@@ -146,12 +146,12 @@ pub enum ConfigMapsError {
     Missing(ConfigMaps),
     /// The list is a ConfigMap, as former versions wrote it, and no keys are trusted.
     #[error(
-        "its list of files is a ConfigMap, which is accepted only with --matrix-keys: a user who may only write ConfigMaps must not \
-         choose the software that runs"
+        "the list of the matrix files is a ConfigMap, which is accepted only with --matrix-keys: a user who may only write ConfigMaps must \
+         not choose the software that runs"
     )]
     Unproven(ConfigMaps),
     /// They are where the operator may not look.
-    #[error("it is in another namespace than the operator; the operator reads ConfigMaps of {namespace} only")]
+    #[error("the matrix is in another namespace than the operator; the operator reads ConfigMaps of {namespace} only")]
     Elsewhere {
         /// The ConfigMaps.
         place: ConfigMaps,
@@ -159,7 +159,7 @@ pub enum ConfigMapsError {
         namespace: String,
     },
     /// They are in a cluster, and none was read.
-    #[error("it is in a cluster, but this command reads no cluster")]
+    #[error("the matrix is in a cluster, but this command reads no cluster")]
     NotRead,
     /// Their parts are not whole.
     #[error(transparent)]

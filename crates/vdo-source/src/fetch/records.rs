@@ -28,7 +28,7 @@ pub struct Records {
 
 /// The index is older than one that was used before.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("its version {found} is lower than {seen}, which was used before: an old index was restored")]
+#[error("the version {found} of the index is lower than the version {seen}, which was used before: an old index was restored")]
 pub struct RolledBack {
     /// Its version.
     pub found: u64,

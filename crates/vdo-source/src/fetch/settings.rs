@@ -174,7 +174,7 @@ pub struct SettingsError {
 
 impl Remedy for SettingsError {
     fn remedy(&self) -> Option<Cow<'static, str>> {
-        Some("Correct the source there; the operator reads it again at once.".into())
+        Some(format!("Correct the source in {}; the operator reads the source again at once.", self.place).into())
     }
 }
 

@@ -15,7 +15,7 @@ use vdo_oci::oci::{Manifest, TITLE, media};
 
 /// How the three are written down together.
 const ATTACHED: &str = "application/vnd.vdo.matrix.attached.v1+json";
-/// Of the manifest; one with 150 charts has 50 KiB.
+/// Of the manifest and its signatures together; a manifest with 150 charts has 50 KiB.
 const LIMIT: usize = 128 << 10;
 const PAYLOAD: &str = "application/vnd.in-toto+json";
 const STATEMENT: &str = "https://in-toto.io/Statement/v1";
@@ -97,11 +97,8 @@ pub(super) fn is_attached(signature: &[u8]) -> bool {
 
 /// The key that has signed the manifest in which these bytes are the index.
 pub(super) fn verify<'a>(keys: &'a PublicKeys, bytes: &[u8], signature: &[u8]) -> Result<&'a PublicKey, SignatureError> {
-    let wrong = |why: &str| SignatureError::Unreadable(why.to_owned());
     if signature.len() > LIMIT {
-        return Err(wrong(
-            "its manifest is too large; sign the file index.yaml itself and publish its signature with it",
-        ));
+        return Err(SignatureError::TooLarge(LIMIT >> 10));
     }
     let attached: Attached = from_json(signature).map_err(|error| SignatureError::Unreadable(error.to_string()))?;
     let manifest = Digest::of(attached.manifest.as_bytes());

@@ -24,7 +24,7 @@ impl std::fmt::Debug for PrivateKey {
 }
 
 impl PrivateKey {
-    /// Reads a PEM block of the kind `PRIVATE KEY` (PKCS #8, without a password).
+    /// Reads a PEM block with the label `PRIVATE KEY` (PKCS #8, without a password).
     ///
     /// # Errors
     /// When it is another kind of key or none.

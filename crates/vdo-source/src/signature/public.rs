@@ -102,7 +102,7 @@ impl PublicKeys {
         self.0.iter().map(PublicKey::fingerprint)
     }
 
-    /// Reads PEM blocks of the kind `PUBLIC KEY`. What is between them is a comment.
+    /// Reads PEM blocks with the label `PUBLIC KEY`. What is between them is a comment.
     ///
     /// # Errors
     /// When there is none, or one that is of another kind: leaving it out would refuse what its owner signs.
@@ -113,7 +113,7 @@ impl PublicKeys {
         for block in &blocks {
             if block.tag() != "PUBLIC KEY" {
                 return Err(SignatureError::PublicKeys(format!(
-                    "there is a block of the kind {}",
+                    "a PEM block has the label {}, not PUBLIC KEY",
                     plain(block.tag())
                 )));
             }
@@ -123,7 +123,7 @@ impl PublicKeys {
             }
         }
         match keys.len() {
-            0 => Err(wrong("there is none")),
+            0 => Err(wrong("there is no key")),
             1..=MANY => Ok(Self(keys)),
             _ => Err(wrong("there are more than 64 keys")),
         }

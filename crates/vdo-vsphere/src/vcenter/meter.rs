@@ -53,7 +53,7 @@ impl<'a> Meter<'a> {
     pub(super) fn element(&mut self, bytes: usize) -> Result<(), Unread> {
         (self.new, self.elements) = (self.new + 1, self.elements + 1);
         if self.elements > MAX_ELEMENTS {
-            return Err(format!("it has more than {MAX_ELEMENTS} elements").into());
+            return Err(format!("the answer has more than {MAX_ELEMENTS} XML elements").into());
         }
         self.text(bytes)
     }

@@ -33,9 +33,14 @@ impl Advice {
 
     /// Ends it with a command, unless it has one.
     pub fn add_command(&mut self, command: impl Into<String>) {
+        self.add_commands([command.into()]);
+    }
+
+    /// The same with several, of which a person takes one.
+    pub fn add_commands(&mut self, commands: impl IntoIterator<Item = String>) {
         let is_command = |line: &AdviceLine| matches!(line, AdviceLine::Verbatim(_));
         if !self.0.iter().any(is_command) {
-            self.0.push(AdviceLine::Verbatim(command.into()));
+            self.0.extend(commands.into_iter().map(AdviceLine::Verbatim));
         }
     }
 

@@ -64,7 +64,7 @@ fn passed(kind: ConditionType, facts: &VcenterFacts, index: Option<&Index>, now:
 fn reached(kind: ConditionType) -> &'static str {
     match kind {
         ConditionType::Resolved => "the name resolves",
-        ConditionType::Connected => "connections are accepted",
+        ConditionType::Connected => "the vCenter accepts network connections",
         ConditionType::Trusted => "the certificate is trusted",
         _ => "a vCenter answers",
     }
@@ -104,7 +104,8 @@ fn trusted(certificate: &CertificateFacts, now: Timestamp) -> Check {
         Some(true),
         Reason::CertificateExpiresSoon,
         format!("{print}, which {verb} at {end}"),
-        "Renew it in vCenter under Administration, Certificates; if the connection has a thumbprint, set the new thumbprint in the connection.",
+        "Renew the certificate in vCenter under Administration, Certificates; if the vSphere connection has a thumbprint, set the new \
+         thumbprint in the connection.",
     )
 }
 

@@ -180,8 +180,8 @@ pub fn foreign_volumes(server: &str, found: &RegisteredVolumesStatus) -> String 
 pub fn foreign_volumes_remedy(cluster_id: &str) -> String {
     format!(
         "Set spec.storageProvider.clusterId of the VDOConfig to an id that no other cluster uses. Only if these volumes are of this cluster, \
-         set the annotation {TAKE_OVER_CLUSTER_ID}={cluster_id} on the VDOConfig; the CSI driver then removes the volumes that have no \
-         PersistentVolume from the vCenter's records."
+         set the annotation {TAKE_OVER_CLUSTER_ID}={cluster_id} on the VDOConfig; the CSI driver then removes from the vCenter's records \
+         all volumes that have no PersistentVolume."
     )
 }
 

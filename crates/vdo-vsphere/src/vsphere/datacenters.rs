@@ -52,7 +52,7 @@ fn missing(name: &str, paths: &[String]) -> String {
     let hint = match (near.is_empty(), paths.is_empty()) {
         (false, _) => format!("did you mean {}?", name_list(&near)),
         (true, false) => format!("there are: {}", name_list(paths)),
-        (true, true) => "the user can see none; give it the role Read-only, with propagation".into(),
+        (true, true) => "the user can see no datacenters; give the user the role Read-only, with propagation".into(),
     };
     format!("spec.datacenters names {name:?}, which does not exist; {hint}")
 }
@@ -112,6 +112,6 @@ mod tests {
     #[test]
     fn datacenters_field_vcenter_without_any_is_reported() {
         let (_, text) = find_datacenters(&["DC0".into()], &[]).expect_err("none");
-        assert!(text.contains("can see none"), "{text}");
+        assert!(text.contains("can see no datacenters"), "{text}");
     }
 }

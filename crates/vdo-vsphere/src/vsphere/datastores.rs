@@ -122,7 +122,7 @@ fn unusable(datastore: &Datastore, vsan: bool, named_in: &str) -> Option<Finding
     Some(Finding::new(
         Reason::DatastoreUnusable,
         format!("datastore {path}, which {named_in} names, {because}"),
-        "Mount it on the hosts of the nodes, or end its maintenance mode.",
+        "Mount the datastore on the hosts of the nodes, or end the maintenance mode of the datastore.",
     ))
 }
 
@@ -234,7 +234,8 @@ pub fn no_file_service(requirements: &Requirements, file_service: Option<&Result
         Finding::new(
             Reason::NoFileService,
             "file volumes are configured, and no cluster of this vCenter has the vSAN file service: claims of file volumes will stay Pending",
-            "Enable it in vCenter: Configure, vSAN, Services, File Service of a vSAN cluster. Or take fileVolumes and the file-share classes out of the VDOConfig.",
+            "Enable the service in vCenter: Configure, vSAN, Services, File Service of a vSAN cluster. Or take fileVolumes and the file-share \
+             classes out of the VDOConfig.",
         )
     })
 }

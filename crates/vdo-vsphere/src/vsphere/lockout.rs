@@ -195,7 +195,9 @@ pub fn waiting(server: &str, record: &CredentialStatus) -> (Reason, String) {
     let CredentialStatus { user, secret, .. } = record;
     let next = match next(record) {
         Next::At(until) => format!(" Until the Secret changes, the next attempt is at {until}."),
-        Next::Changed => " It is not sent again before the Secret changes; vdoctl secrets set tries a password and stores it.".to_owned(),
+        Next::Changed => {
+            " The password is not sent again before the Secret changes; vdoctl secrets set tries a password and stores it.".to_owned()
+        }
     };
     let refused = record
         .refused
@@ -368,7 +370,8 @@ mod tests {
             let until = if refused.is_some() { until } else { at(300) };
             let next = match refused {
                 Some("InvalidCredentials") => {
-                    " It is not sent again before the Secret changes; vdoctl secrets set tries a password and stores it.".to_owned()
+                    " The password is not sent again before the Secret changes; vdoctl secrets set tries a password and stores it."
+                        .to_owned()
                 }
                 _ => format!(" Until the Secret changes, the next attempt is at {until}."),
             };

@@ -241,7 +241,8 @@ fn finding(principal: &str, group: &[&MissingPrivilege]) -> Finding {
             if first.inferred { "probably needed" } else { "needed" }
         ),
         Advice::run(
-            "Give the account a role with this privilege on this object; if it has a role there already, use one role with the privileges of both:",
+            "Give the account a role with this privilege on this object; if the account already has a role on this object, use one role \
+             with the privileges of both roles:",
             format!(
                 "govc permissions.set -principal {} -role {} -propagate=false {}",
                 shell(principal),

@@ -61,7 +61,7 @@ pub fn topology(
             Reason::TopologyCategoryNotFound,
             format!("there is no tag category {category:?} in the vCenter"),
             Advice::run(
-                "Create it, or correct the name in the VDOConfig:",
+                "Create the tag category, or correct its name in the VDOConfig:",
                 format!("govc tags.category.create -m=false {}", shell(category)),
             ),
         );
@@ -175,7 +175,7 @@ fn says(way: &[&str], categories: &[&str], inventory: &Inventory, tagging: &Tagg
                 Reason::TopologyTagMissing,
                 format!("host {host} and the objects above it have no tag of category {category}"),
                 Advice::run(
-                    "Attach one to the host, its cluster or its datacenter:",
+                    "Attach a tag of this category to the host, its cluster or its datacenter:",
                     format!("govc tags.attach -c {} TAG {}", shell(category), shell(host)),
                 ),
             ));

@@ -64,7 +64,12 @@ impl NodeMachine<'_> {
     fn power(&self) -> Option<Finding> {
         let (power, path) = (&self.machine.power, self.path);
         let is_off = power != "poweredOn" && !power.is_empty();
-        let remedy = || Advice::run("Power it on, or remove the node:", format!("govc vm.power -on {}", shell(path)));
+        let remedy = || {
+            Advice::run(
+                "Power the machine on, or remove the node:",
+                format!("govc vm.power -on {}", shell(path)),
+            )
+        };
         is_off.then(|| self.finding(Reason::MachinePoweredOff, format!("machine {path} is {power}"), remedy()))
     }
 
@@ -74,7 +79,7 @@ impl NodeMachine<'_> {
         number.filter(|version| *version < MINIMUM_HARDWARE)?;
         let what = format!("machine {path} has hardware version {hardware}; the drivers need vmx-{MINIMUM_HARDWARE}");
         let command = format!("govc vm.upgrade -version={MINIMUM_HARDWARE} -vm {}", shell(path));
-        let remedy = Advice::run("Power it off and upgrade it:", command);
+        let remedy = Advice::run("Power the machine off and upgrade its hardware version:", command);
         Some(self.finding(Reason::HardwareVersionTooOld, what, remedy))
     }
 
@@ -87,7 +92,7 @@ impl NodeMachine<'_> {
         };
         let what = format!("machine {path} has disk.EnableUUID {state}; volumes cannot be mounted there");
         let command = format!("govc vm.change -vm {} -e disk.enableUUID=TRUE", shell(path));
-        let remedy = Advice::run("Power it off and set it:", command);
+        let remedy = Advice::run("Power the machine off and set disk.EnableUUID:", command);
         Some(self.finding(Reason::DiskUuidDisabled, what, remedy))
     }
 
@@ -146,7 +151,7 @@ impl NodeMachine<'_> {
             ),
             NoAddress::Family(family) if rules.families.is_empty() => (
                 format!(
-                    "machine {path} has no {} address but {seen}; the cloud provider looks for {}",
+                    "machine {path} has no {} address; its addresses are {seen}, and the cloud provider looks for {}",
                     family.name(),
                     family.name()
                 ),
@@ -154,7 +159,7 @@ impl NodeMachine<'_> {
             ),
             NoAddress::Family(family) => (
                 format!(
-                    "machine {path} has no {} address but {seen}; spec.cloudProvider.ipFamilies requires one",
+                    "machine {path} has no {0} address; its addresses are {seen}, but spec.cloudProvider.ipFamilies requires {0}",
                     family.name()
                 ),
                 format!(
@@ -230,7 +235,7 @@ impl NodeMachine<'_> {
             "machine {} has no paravirtual SCSI controller; volumes cannot be attached to another kind",
             self.path
         );
-        let remedy = "Power it off and add a SCSI controller of type VMware Paravirtual.";
+        let remedy = "Power the machine off and add a SCSI controller of type VMware Paravirtual.";
         Some(self.finding(Reason::ParavirtualScsiMissing, what, remedy))
     }
 }
