@@ -319,7 +319,10 @@ impl Left {
         let sentence = sentence(failure.error.as_ref());
         // A sentence about the driver names the driver already.
         let is_named = drivers.iter().all(|driver| remedy::names(&sentence, driver));
-        let named = (!is_named).then(|| format!("{}: ", drivers.join(" and "))).unwrap_or_default();
+        let named = match is_named {
+            true => String::new(),
+            false => format!("{}: ", drivers.join(" and ")),
+        };
         Self {
             what: format!("{named}{sentence}"),
             is_kept_out: failure.error.reason() == Reason::NotOurs,
