@@ -158,7 +158,7 @@ fn facts(loaded: &Loaded, name: &str, entry: &Entry) -> String {
         "{}{}  {}\n",
         line("Kubernetes", &entry.kubernetes),
         line("vCenter", &entry.vsphere),
-        style::faint(&format!("{show} lists the sources"))
+        style::faint(&format!("the sources: {show}"))
     )
 }
 
