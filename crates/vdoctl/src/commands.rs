@@ -6,7 +6,7 @@ use clap::error::ErrorKind;
 use std::ops::Range;
 
 /// The programs whose commands are recognised.
-const PROGRAMS: [&str; 3] = ["vdoctl ", "kubectl ", "helm "];
+const PROGRAMS: [&str; 3] = ["vdoctl", "kubectl", "helm"];
 /// The flags that choose the cluster: as vdoctl, kubectl and helm write them, empty for a program that has no such flag. The commands of kubectl
 /// and helm name the namespaces themselves.
 const FLAGS: [(&str, &str, &str); 8] = [
@@ -97,12 +97,18 @@ fn spans(line: &str) -> Vec<Range<usize>> {
     let (text, places) = seen(line);
     let mut found = Vec::new();
     let mut from = 0;
-    while let Some(begin) = PROGRAMS.iter().filter_map(|program| Some(from + text[from..].find(program)?)).min() {
+    while let Some(begin) = PROGRAMS.iter().filter_map(|program| named(&text, from, program)).min() {
         let end = end_of(&text, begin).filter(|end| is_command(&text[begin..*end]));
         found.extend(end.map(|end| places[begin]..places[end - 1] + 1));
         from = end.unwrap_or(begin + 1);
     }
     found
+}
+
+/// Where the name of a program begins, from here on.
+fn named(text: &str, from: usize, program: &str) -> Option<usize> {
+    let mut all = text[from..].match_indices(program).map(|(at, _)| from + at);
+    all.find(|at| text[at + program.len()..].starts_with(' '))
 }
 
 /// Where a command ends that begins here. `None` within a sentence.
