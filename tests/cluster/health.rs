@@ -198,22 +198,22 @@ fn log_of_crashed_container_is_read_and_quoted_masked() -> Result<()> {
             ),
         )?;
         let addresses = bed.get("v1", "Node", "", &node).await?["status"]["addresses"].clone();
-        // The cloud provider may just be writing the addresses that it knows.
-        let mut kept = 0;
-        until("the node to keep the address of this machine", PATIENCE, async || {
+        let mark = bed.cluster.audit().mark().await?;
+        bed.cluster.bring_kubelet_into_reach(&node).await?;
+        crash(bed, &name).await?;
+        let ready = until("the last output in the condition Ready", PATIENCE, async || {
+            // The cloud provider may write the addresses that it knows at any time.
             let now = bed.get("v1", "Node", "", &node).await?["status"]["addresses"].clone();
-            if now == json!([{"type": "InternalIP", "address": "127.0.0.1"}]) {
-                kept += 1;
-            } else {
-                kept = 0;
+            if now != json!([{"type": "InternalIP", "address": "127.0.0.1"}]) {
                 bed.cluster.bring_kubelet_into_reach(&node).await?;
             }
-            Ok(Probe::when(kept > 10, now))
+            let found = condition(&config(bed).await?, "Ready");
+            Ok(match found["message"].as_str().is_some_and(|message| message.contains("its last output: ")) {
+                true => Probe::Ready(found),
+                false => Probe::not_yet(&found),
+            })
         })
         .await?;
-        let mark = bed.cluster.audit().mark().await?;
-        crash(bed, &name).await?;
-        let ready = until_condition(bed, "Ready", |c| c["message"].as_str().is_some_and(|m| m.contains("its last output: "))).await?;
         let message = ready["message"].as_str().unwrap_or_default();
         ensure!(
             message.contains(r#"its last output: "cannot log in" password=****** as="user with ******" err="refused";"#),
@@ -230,12 +230,12 @@ fn log_of_crashed_container_is_read_and_quoted_masked() -> Result<()> {
             .since(mark)
             .await?
             .of(crate::common::OPERATOR)
-            .only(|e| e.subresource == "log");
+            .only(|e| e.subresource == "log" && e.code == 200);
         let [one] = asked.0.as_slice() else {
             anyhow::bail!("one container ended once, and {} logs were read: {asked}", asked.len())
         };
         ensure!(
-            one.name == name && one.code == 200 && one.uri.contains(&format!("container={container}&")) && one.uri.contains("previous=true"),
+            one.name == name && one.uri.contains(&format!("container={container}&")) && one.uri.contains("previous=true"),
             "{message}; asked was {}",
             one.uri
         );

@@ -6,6 +6,7 @@ use crate::common::PATIENCE;
 use crate::fixture::{EMPTY, INSTALLED};
 use crate::install::until_at_rest;
 use anyhow::{Context as _, Result, bail, ensure};
+use kube::api::{Patch, PatchParams};
 use serde_json::{Value, json};
 use std::process::Stdio;
 use tokio::io::{AsyncBufReadExt as _, BufReader};
@@ -87,40 +88,54 @@ fn vdoctl_without_a_verb_names_steps_that_suit_the_cluster() -> Result<()> {
     })
 }
 
+/// Does this while the kubelet of w-1 is in reach. Another test of the same cluster expects that it is not.
+async fn in_reach(bed: &Bed, work: impl AsyncFnOnce() -> Result<()>) -> Result<()> {
+    let addresses = bed.get("v1", "Node", "", "w-1").await?["status"]["addresses"].clone();
+    bed.cluster.bring_kubelet_into_reach("w-1").await?;
+    work().await?;
+    let before = json!({"status": {"addresses": addresses}});
+    let nodes = bed.api("v1", "Node", "");
+    nodes.patch_status("w-1", &PatchParams::default(), &Patch::Merge(&before)).await?;
+    Ok(())
+}
+
 /// Lines come as they are logged, and an interrupted command ends.
 #[test]
 fn logs_that_are_followed_show_lines_as_they_come() -> Result<()> {
     INSTALLED.run(async |bed| {
         bed.cluster.containers_say("what it says", "before")?;
-        bed.cluster.bring_kubelet_into_reach("w-1").await?;
-        let mut following = tokio::process::Command::new(vdo_testbed::vdoctl())
-            .arg("--kubeconfig")
-            .arg(bed.cluster.kubeconfig())
-            .args(["logs", "w-1", "--follow", "--tail", "1", "--container", "vsphere-csi-node"])
-            .stdout(Stdio::piped())
-            .kill_on_drop(true)
-            .spawn()?;
-        let mut lines = BufReader::new(following.stdout.take().context("stdout")?).lines();
-        let mut until_line = async |expected: &str| -> Result<()> {
-            let look = async {
-                while let Some(line) = lines.next_line().await? {
-                    if line.starts_with("[vsphere-csi-node-") && line.ends_with(expected) {
-                        return Ok(());
-                    }
-                }
-                bail!("it ended before it showed {expected:?}")
-            };
-            tokio::time::timeout(PATIENCE, look).await?
-        };
-        until_line("/vsphere-csi-node] what it says").await?;
-        bed.cluster.containers_also_say("what came later")?;
-        until_line("/vsphere-csi-node] what came later").await?;
-        let process = nix::unistd::Pid::from_raw(i32::try_from(following.id().context("it runs")?)?);
-        nix::sys::signal::kill(process, nix::sys::signal::Signal::SIGINT)?;
-        let ended = tokio::time::timeout(PATIENCE, following.wait()).await??;
-        ensure!(ended.code() == Some(130), "{ended}");
-        Ok(())
+        in_reach(bed, async || follow(bed).await).await
     })
+}
+
+async fn follow(bed: &Bed) -> Result<()> {
+    let mut following = tokio::process::Command::new(vdo_testbed::vdoctl())
+        .arg("--kubeconfig")
+        .arg(bed.cluster.kubeconfig())
+        .args(["logs", "w-1", "--follow", "--tail", "1", "--container", "vsphere-csi-node"])
+        .stdout(Stdio::piped())
+        .kill_on_drop(true)
+        .spawn()?;
+    let mut lines = BufReader::new(following.stdout.take().context("stdout")?).lines();
+    let mut until_line = async |expected: &str| -> Result<()> {
+        let look = async {
+            while let Some(line) = lines.next_line().await? {
+                if line.starts_with("[vsphere-csi-node-") && line.ends_with(expected) {
+                    return Ok(());
+                }
+            }
+            bail!("it ended before it showed {expected:?}")
+        };
+        tokio::time::timeout(PATIENCE, look).await?
+    };
+    until_line("/vsphere-csi-node] what it says").await?;
+    bed.cluster.containers_also_say("what came later")?;
+    until_line("/vsphere-csi-node] what came later").await?;
+    let process = nix::unistd::Pid::from_raw(i32::try_from(following.id().context("it runs")?)?);
+    nix::sys::signal::kill(process, nix::sys::signal::Signal::SIGINT)?;
+    let ended = tokio::time::timeout(PATIENCE, following.wait()).await??;
+    ensure!(ended.code() == Some(130), "{ended}");
+    Ok(())
 }
 
 /// Logs of a node that is in reach; of others each log is named that cannot be read.
@@ -144,15 +159,18 @@ fn logs_are_those_of_a_driver_or_a_node() -> Result<()> {
         named(&["logs", "csi", "--tail", "3"], &csi, "vsphere-cloud-controller").await?;
         named(&["logs", "w-1"], &["vsphere-csi-node-", "https://w-1:"], "https://w-2:").await?;
         bed.cluster.containers_say("what it says", "what the one before it said")?;
-        bed.cluster.bring_kubelet_into_reach("w-1").await?;
-        for (more, said) in [("--tail=5", "what it says"), ("--previous", "what the one before it said")] {
-            let (code, out, err) = bed.vdoctl(&["logs", "w-1", more])?;
-            let title = " vsphere-csi-node on w-1\n";
-            ensure!(
-                code == 0 && out.contains(title) && out.contains(said) && !out.contains("on w-2"),
-                "{more}: {code}\n{out}{err}"
-            );
-        }
+        in_reach(bed, async || {
+            for (more, said) in [("--tail=5", "what it says"), ("--previous", "what the one before it said")] {
+                let (code, out, err) = bed.vdoctl(&["logs", "w-1", more])?;
+                let title = " vsphere-csi-node on w-1\n";
+                ensure!(
+                    code == 0 && out.contains(title) && out.contains(said) && !out.contains("on w-2"),
+                    "{more}: {code}\n{out}{err}"
+                );
+            }
+            Ok(())
+        })
+        .await?;
         failed(bed, &["logs", "w-77"], 3, &["w-77", "cpi, csi, or a node", "w-1"])?;
         failed(
             bed,
