@@ -131,6 +131,9 @@ async fn follow(bed: &Bed) -> Result<()> {
     until_line("/vsphere-csi-node] what it says").await?;
     bed.cluster.containers_also_say("what came later")?;
     until_line("/vsphere-csi-node] what came later").await?;
+    // A command in a log is text of others: it gets no flag of this command line.
+    bed.cluster.containers_also_say("hint: kubectl get pods")?;
+    until_line("/vsphere-csi-node] hint: kubectl get pods").await?;
     let process = nix::unistd::Pid::from_raw(i32::try_from(following.id().context("it runs")?)?);
     nix::sys::signal::kill(process, nix::sys::signal::Signal::SIGINT)?;
     let ended = tokio::time::timeout(PATIENCE, following.wait()).await??;

@@ -50,7 +50,7 @@ pub use doctor::{Allow, Commands, Doctor, DoctorFixing, DoctorVcenter, DoctorVer
 pub use examples::of as examples;
 pub use explain::ExplainReason;
 use global::GLOBAL_OPTIONS;
-pub use global::Global;
+pub use global::{ClusterFlag, Global};
 pub(super) use groups::{GROUPS, with_tip};
 pub use history::{History, Rollback};
 pub use look::{Events, Logs, Status};

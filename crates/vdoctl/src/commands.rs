@@ -1,33 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The commands in a text for people: each stays on one line, and reaches the cluster of this command line when it is pasted.
 
-use super::args;
+use super::args::{self, ClusterFlag};
 use clap::error::ErrorKind;
 use std::ops::Range;
 
 /// The programs whose commands are recognised.
 const PROGRAMS: [&str; 3] = ["vdoctl", "kubectl", "helm"];
-/// The flags that choose the cluster: as vdoctl, kubectl and helm write them, empty for a program that has no such flag. The commands of kubectl
-/// and helm name the namespaces themselves.
-const FLAGS: [(&str, &str, &str); 8] = [
-    ("kubeconfig", "kubeconfig", "kubeconfig"),
-    ("context", "context", "kube-context"),
-    ("kube-cluster", "cluster", ""),
-    ("kube-user", "user", ""),
-    ("token-file", "", ""),
-    ("namespace", "", ""),
-    ("as", "as", "kube-as-user"),
-    ("as-group", "as-group", "kube-as-group"),
-];
 /// Verbs that ask no cluster.
 const OFFLINE: [&str; 4] = ["explain", "completion", "options", "chart"];
 
 /// A blank at which no line is broken.
 pub(super) const NO_BREAK: char = '\u{a0}';
 
-/// The flags of a command line that choose the cluster, by their names in vdoctl, each with its value as a shell reads it.
+/// The flags of a command line that choose the cluster.
 #[derive(Debug, Clone, Default)]
-pub(super) struct ClusterFlags(pub Vec<(&'static str, String)>);
+pub(super) struct ClusterFlags(pub Vec<ClusterFlag>);
 
 impl ClusterFlags {
     /// The text, with these flags in each command that lacks them.
@@ -60,15 +48,14 @@ impl ClusterFlags {
             let is_long = |word: &str| word.strip_prefix("--").and_then(|word| word.split('=').next()) == Some(flag);
             words.iter().any(|word| is_long(word) || (*word == "-n" && flag == "namespace"))
         };
-        let flag = |(name, value): &(&str, String)| {
-            let (vdoctl, kubectl, helm) = FLAGS.iter().find(|(own, ..)| own == name)?;
-            let flag = match program {
-                "vdoctl" => vdoctl,
-                "kubectl" => kubectl,
-                "helm" => helm,
+        let flag = |flag: &ClusterFlag| {
+            let name = match program {
+                "vdoctl" => flag.vdoctl,
+                "kubectl" => flag.kubectl,
+                "helm" => flag.helm,
                 _ => return None,
             };
-            (!flag.is_empty() && !has(flag)).then(|| format!(" --{flag} {value}"))
+            (!name.is_empty() && !has(name)).then(|| format!(" --{name} {}", flag.value))
         };
         let flags: String = self.0.iter().filter_map(flag).collect();
         format!("{program}{flags}{}", &command[program.len()..])
@@ -86,7 +73,7 @@ pub(super) fn kept(line: &str) -> String {
 }
 
 /// What is in backquotes. A single backquote, as others may write it, changes nothing.
-fn quoted(line: &str) -> impl Iterator<Item = Range<usize>> {
+pub(super) fn quoted(line: &str) -> impl Iterator<Item = Range<usize>> {
     let quotes: Vec<usize> = line.match_indices('`').map(|(at, _)| at).collect();
     let pairs = quotes.chunks_exact(2).map(|pair| pair[0] + 1..pair[1]);
     pairs.collect::<Vec<_>>().into_iter()
@@ -163,9 +150,14 @@ fn seen(line: &str) -> (String, Vec<usize>) {
 mod tests {
     use super::super::style::{bad, faint, head};
     use super::*;
+    use clap::FromArgMatches as _;
 
-    fn flags(all: &[(&'static str, &str)]) -> ClusterFlags {
-        ClusterFlags(all.iter().map(|(name, value)| (*name, (*value).to_owned())).collect())
+    /// Those of this command line.
+    fn flags(words: &[&str]) -> ClusterFlags {
+        let words = ["vdoctl", "options"].iter().chain(words);
+        let matches = args::command().try_get_matches_from(words).expect("a command line");
+        let cli = args::Cli::from_arg_matches(&matches).expect("arguments");
+        ClusterFlags(cli.global.typed(&matches))
     }
 
     #[test]
@@ -210,14 +202,20 @@ mod tests {
     #[test]
     fn command_gets_the_flags_of_the_cluster_that_it_lacks() {
         let all = flags(&[
-            ("kubeconfig", "/k"),
-            ("context", "'a b'"),
-            ("kube-cluster", "c"),
-            ("token-file", "t"),
-            ("namespace", "n"),
-            ("as", "me"),
+            "--kubeconfig",
+            "/k",
+            "--context",
+            "a b",
+            "--kube-cluster",
+            "c",
+            "--token-file",
+            "t",
+            "-n",
+            "n",
+            "--as",
+            "me",
         ]);
-        let few = flags(&[("context", "a"), ("namespace", "n")]);
+        let few = flags(&["--context", "a", "-n", "n"]);
         for (given, line, expected) in [
             (
                 &all,

@@ -21,7 +21,7 @@ fn answer(format: Format, planned: &Planned) -> Result<Answer, CliError> {
         planned.supposition() + &shown.iter().map(|item| planned.line(item)).collect::<String>() + &folded + &planned.rest()
     };
     let view = DiffView(planned.view(&changing));
-    let answer = Answer::view(format, &view, text)?;
+    let answer = Answer::view(format, &view, text)?.of_others();
     let header = planned.matrix.as_ref().map(Used::line);
     let answer = header.into_iter().chain(planned.talk()).fold(answer, Answer::note);
     Ok(answer.note(planned.summary()).exit(planned.exit()))

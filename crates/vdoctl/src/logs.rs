@@ -55,7 +55,7 @@ pub(super) async fn run(args: &Args, global: &Global, printer: &mut Printer) -> 
             }
         }
     }
-    let answer = Answer::text(text);
+    let answer = Answer::text(text).of_others();
     let is_whole = unread.len() < shown;
     let answer = unread.into_iter().fold(answer, Answer::note);
     Ok(if is_whole { answer } else { answer.exit(Exit::Differences) })

@@ -38,6 +38,8 @@ struct Document<'a, V> {
 pub enum Form {
     /// People: styled text. It loses its styles where they are not wanted, and what in it would command a terminal is escaped.
     Text,
+    /// People: text of others, such as a log. It is escaped, and no command in it is changed.
+    Foreign,
     /// Programs: JSON.
     Json,
     /// Programs: YAML.
@@ -72,6 +74,15 @@ impl Answer {
     /// Text for people.
     pub fn text(text: impl Into<String>) -> Self {
         Self::new(Form::Text, text.into().into_bytes())
+    }
+
+    /// As text of others, where it is for people.
+    #[must_use]
+    pub(super) fn of_others(mut self) -> Self {
+        if self.form == Form::Text {
+            self.form = Form::Foreign;
+        }
+        self
     }
 
     /// The bytes of a file.

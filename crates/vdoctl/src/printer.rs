@@ -147,6 +147,7 @@ impl Printer {
         let text = || String::from_utf8_lossy(data);
         let raw = match form {
             Form::Text => return self.paint(stdout, &self.for_people(&text(), columns_of(&io::stdout()))),
+            Form::Foreign => return self.paint(stdout, &foreign::shown(&fit(&text(), columns_of(&io::stdout())))),
             Form::Json => Cow::Owned(foreign::json(&text()).into_bytes()),
             // There is no simple way to write the same YAML in other letters. On a terminal only a person reads it.
             Form::Yaml if stdout.is_terminal() => Cow::Owned(foreign::shown(&text()).into_bytes()),

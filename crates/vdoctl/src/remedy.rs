@@ -2,6 +2,7 @@
 //! The command that removes the cause of a reason, or leads to it, with the names of the objects, to be pasted. Every screen that shows a
 //! reason asks here.
 
+use super::commands::quoted;
 use super::status::Config;
 use vdo::reconcile::add_missing;
 use vdo_api::api::Reason;
@@ -115,7 +116,9 @@ fn of_connection(reason: Reason, name: &str) -> Option<String> {
 
 /// The command that the message itself names, in backquotes.
 fn of_message(message: &str) -> Option<&str> {
-    message.split('`').skip(1).step_by(2).find(|quoted| quoted.starts_with("vdoctl "))
+    quoted(message)
+        .map(|span| &message[span])
+        .find(|quoted| quoted.starts_with("vdoctl "))
 }
 
 /// Whether a message speaks of a driver.

@@ -62,6 +62,19 @@ pub struct Global {
     pub request_timeout: Option<Duration>,
 }
 
+/// A flag that chooses the cluster, as each program writes it: empty for a program that has no such flag.
+#[derive(Debug, Clone)]
+pub struct ClusterFlag {
+    /// Its name in vdoctl.
+    pub vdoctl: &'static str,
+    /// Its name in kubectl.
+    pub kubectl: &'static str,
+    /// Its name in helm.
+    pub helm: &'static str,
+    /// Its value as a shell reads it.
+    pub value: String,
+}
+
 impl Global {
     /// How long the cluster may take to answer.
     #[must_use]
@@ -78,34 +91,42 @@ impl Global {
     /// The flags by which this command found its cluster, for a command that its advice repeats. Each has a blank before it.
     #[must_use]
     pub fn of_the_cluster(&self) -> String {
-        self.flags().map(|(flag, _, value)| format!(" --{flag} {value}")).collect()
+        let flags = self.flags();
+        flags.map(|(_, flag)| format!(" --{} {}", flag.vdoctl, flag.value)).collect()
     }
 
-    /// The flags of the cluster that the command line has, each with its value as a shell reads it; not those that the environment sets, where
-    /// each further command finds them too.
+    /// The flags of the cluster that the command line has; not those that the environment sets, where each further command finds them too.
     #[must_use]
-    pub fn typed(&self, matches: &ArgMatches) -> Vec<(&'static str, String)> {
+    pub fn typed(&self, matches: &ArgMatches) -> Vec<ClusterFlag> {
         let is_typed = |id: &str| matches.value_source(id) == Some(ValueSource::CommandLine);
-        let typed = self.flags().filter(|(_, id, _)| is_typed(id));
-        typed.map(|(flag, _, value)| (flag, value)).collect()
+        self.flags().filter(|(id, _)| is_typed(id)).map(|(_, flag)| flag).collect()
     }
 
-    /// Each flag of the cluster that is set, with its name among the matches and its value as a shell reads it.
-    fn flags(&self) -> impl Iterator<Item = (&'static str, &'static str, String)> {
+    /// Each flag of the cluster that is set, with its name among the matches. The commands of kubectl and helm name the namespaces themselves.
+    fn flags(&self) -> impl Iterator<Item = (&'static str, ClusterFlag)> {
         let path = |path: &Option<PathBuf>| path.as_ref().map(|path| path.display().to_string());
         let namespace = Some(&self.namespace).filter(|name| *name != OPERATOR_NAMESPACE);
         let one = [
-            ("kubeconfig", "kubeconfig", path(&self.kubeconfig)),
-            ("context", "context", self.context.clone()),
-            ("kube-cluster", "kube_cluster", self.kube_cluster.clone()),
-            ("kube-user", "kube_user", self.kube_user.clone()),
-            ("token-file", "token_file", path(&self.token_file)),
-            ("namespace", "namespace", namespace.cloned()),
-            ("as", "impersonate", self.impersonate.clone()),
+            ("kubeconfig", "kubeconfig", "kubeconfig", "kubeconfig", path(&self.kubeconfig)),
+            ("context", "context", "context", "kube-context", self.context.clone()),
+            ("kube_cluster", "kube-cluster", "cluster", "", self.kube_cluster.clone()),
+            ("kube_user", "kube-user", "user", "", self.kube_user.clone()),
+            ("token_file", "token-file", "", "", path(&self.token_file)),
+            ("namespace", "namespace", "", "", namespace.cloned()),
+            ("impersonate", "as", "as", "kube-as-user", self.impersonate.clone()),
         ];
-        let groups = self.groups.iter().map(|group| ("as-group", "groups", Some(group.clone())));
-        let flag = |(flag, id, value): (_, _, Option<String>)| Some((flag, id, shell_word(&value?).into_owned()));
-        one.into_iter().chain(groups).filter_map(flag)
+        let group = |group: &String| ("groups", "as-group", "as-group", "kube-as-group", Some(group.clone()));
+        let flag = |(id, vdoctl, kubectl, helm, value): (_, _, _, _, Option<String>)| {
+            let value = shell_word(&value?).into_owned();
+            let flag = ClusterFlag {
+                vdoctl,
+                kubectl,
+                helm,
+                value,
+            };
+            Some((id, flag))
+        };
+        one.into_iter().chain(self.groups.iter().map(group)).filter_map(flag)
     }
 }
 
@@ -142,7 +163,7 @@ mod tests {
             let global = super::super::Cli::from_arg_matches(&matches).expect("arguments").global;
             assert_eq!(global.of_the_cluster(), expected);
             let typed = global.typed(&matches);
-            let flags: String = typed.iter().map(|(flag, value)| format!(" --{flag} {value}")).collect();
+            let flags: String = typed.iter().map(|flag| format!(" --{} {}", flag.vdoctl, flag.value)).collect();
             assert_eq!(flags, expected);
         }
     }

@@ -73,7 +73,7 @@ pub(super) async fn follow(args: &Args, context: &Context, of: &Of, printer: &mu
             }
             Some(said) = said.recv() => match said {
                 Said::Lines(lines) => {
-                    if let Err(exit) = printer.replace(0, Form::Text, &lines) {
+                    if let Err(exit) = printer.replace(0, Form::Foreign, &lines) {
                         return Ok(Answer::text("").exit(exit));
                     }
                 }
