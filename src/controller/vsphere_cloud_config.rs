@@ -26,7 +26,7 @@ use vdo_core::status::notes;
 use vdo_vsphere::vsphere::lockout::Key;
 use vdo_vsphere::vsphere::{
     Claim, Inspection, InspectionRequest, LoginOutcome, ProbeOutcome, Readings, Requirements, VcenterFacts, coverage, cross_checks,
-    figures, fold_status, is_settled, with_probe_times,
+    figures, fold_status, is_settled, is_unread, with_probe_times,
 };
 
 /// A pause between two looks from which on the time of each is written down.
@@ -204,7 +204,8 @@ async fn ask(
             Ok(facts) => {
                 tracing::debug!(connection = %object.name_any(), version = %facts.version, build = %facts.build, "vCenter answered");
                 let key = sessions::key(inputs, facts);
-                if memory.login != key {
+                let unread = inputs.credentials.as_ref().is_err_and(is_unread);
+                if memory.login != key && !unread {
                     let old = std::mem::replace(&mut memory.login, key);
                     context.memory.keep_connection(&object.uid().unwrap_or_default(), memory.clone());
                     release(context, old);

@@ -111,6 +111,55 @@ fn api_server_losing_answer_of_login_record_does_not_delay_login() -> Result<()>
     })
 }
 
+/// An API server that has just started refuses whom it does not know yet. That says nothing about a login that has worked: it stays
+/// known, its session stays open, and no password is sent once more.
+#[test]
+fn api_server_refusing_to_show_secrets_for_a_moment_keeps_login() -> Result<()> {
+    run(true, true, async |lab, _| {
+        let connection = async || lab.bed.get("vdo.vmware.com/v1alpha1", "VsphereCloudConfig", NS, "vc1").await;
+        let secrets = |call: &Call| call.resource == "secrets" && call.namespace == NS && matches!(call.verb, "list" | "watch" | "get");
+        let before = connection().await?["status"]["credential"].clone();
+        ensure!(before["verified"].is_string(), "{before}");
+        let logins = lab.bed.vcenter.logins().await?;
+        lab.proxy.begin(move |call| {
+            if secrets(call) || call.resource == "selfsubjectrulesreviews" {
+                Act::Answer {
+                    code: 401,
+                    retry_after: None,
+                }
+            } else {
+                Act::Pass
+            }
+        });
+        ensure!(lab.proxy.cut(Cut::Gone, secrets) > 0, "no Secret was watched");
+        until("the connection to lack its Secret", PATIENCE, async || {
+            let found = condition(&connection().await?, "CredentialsFound");
+            Ok(Probe::when(found["reason"] == "Forbidden", &found))
+        })
+        .await?;
+        lab.quiet().await?;
+        let meanwhile = connection().await?["status"]["credential"].clone();
+        ensure!(meanwhile == before, "{before} became {meanwhile}");
+        lab.proxy.judge(|_| Act::Pass);
+        until("the connection to be ready", PATIENCE, async || {
+            let now = connection().await?;
+            let ready = condition(&now, "Ready");
+            let found = condition(&now, "CredentialsFound");
+            Ok(Probe::when(
+                ready["status"] == "True" && found["status"] == "True",
+                format!("{ready} {found}"),
+            ))
+        })
+        .await?;
+        lab.done(Scenario::Configure).await?;
+        lab.quiet().await?;
+        ensure!(connection().await?["status"]["credential"] == before, "another login was recorded");
+        let after = lab.bed.vcenter.logins().await?;
+        ensure!(after == logins, "{logins:?} became {after:?}");
+        Ok(())
+    })
+}
+
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -43,7 +43,7 @@ mod vm_checks;
 pub use advice::{Advice, AdviceLine};
 pub use check::{Check, Finding};
 pub use cluster_id::{Claim, RegisteredVolume, RegisteredVolumes, foreign_volumes, foreign_volumes_remedy, is_settled};
-pub use conditions::{credentials_check, fold_status, with_probe_times};
+pub use conditions::{credentials_check, fold_status, is_unread, with_probe_times};
 pub use connection_report::ConnectionReport;
 pub use datacenters::{datacenters_of, find_datacenters};
 pub use datastores::{

@@ -46,7 +46,10 @@ pub fn fold_status(
     if let Some(inspection) = inspection {
         remember(&mut status, inspection, same_spec);
     }
-    credential(&mut status, credentials.ok());
+    match credentials {
+        Err(error) if is_unread(error) => {}
+        credentials => credential(&mut status, credentials.ok()),
+    }
     if let (Some(inspection), Some(reported)) = (inspection, &reported) {
         judged(&mut status, &inspection.login);
         if reported.certificate.is_some() {
@@ -129,6 +132,16 @@ fn remember(status: &mut VsphereCloudConfigStatus, inspection: &Inspection, same
     }
 }
 
+/// Whether an error says nothing about a Secret itself: the API server could not be asked, or has just started and refuses what it does not
+/// know to be allowed yet. What was found before still counts then; without it a verified password would be sent once more.
+#[must_use]
+pub fn is_unread(error: &impl Classify) -> bool {
+    !matches!(
+        error.reason(),
+        Reason::SecretNotFound | Reason::SecretElsewhere | Reason::SecretWrongType | Reason::SecretIncomplete | Reason::ServerNotNamed
+    )
+}
+
 /// Which credentials are in use now.
 fn credential(status: &mut VsphereCloudConfigStatus, credentials: Option<&StoredCredentials>) {
     let Some(found) = credentials else {
@@ -204,9 +217,9 @@ fn kept(kind: ConditionType, found: &Condition) -> Check {
 mod tests {
     use super::*;
     use crate::vsphere::{Granted, InspectionRequest, Inventory, ProbeError, ProbeOutcome, Readings, Tagging, VcenterFacts};
-    use vdo_api::api::{AboutStatus, RegisteredVolumesStatus};
+    use vdo_api::api::{AboutStatus, Class, RegisteredVolumesStatus};
     use vdo_api::facts::Credentials;
-    use vdo_api::types::Secret;
+    use vdo_api::types::{Remedy, Secret};
     use vdo_core::certificate::CertificateFacts;
 
     fn stored(user: &str, version: &str) -> StoredCredentials {
@@ -237,6 +250,48 @@ mod tests {
         VsphereCloudConfigStatus {
             credential: Some(credential),
             ..VsphereCloudConfigStatus::default()
+        }
+    }
+
+    /// A Secret that could not be read.
+    #[derive(Debug, thiserror::Error)]
+    #[error("the Secret cannot be read")]
+    struct Unreadable(Reason);
+
+    impl Remedy for Unreadable {
+        fn remedy(&self) -> Option<std::borrow::Cow<'static, str>> {
+            None
+        }
+    }
+
+    impl Classify for Unreadable {
+        fn reason(&self) -> Reason {
+            self.0
+        }
+
+        fn class(&self) -> Class {
+            Class::Retry
+        }
+    }
+
+    /// A Secret that is missing or wrong has no password that worked; one that an API server does not show may have the same.
+    #[test]
+    fn credential_that_cannot_be_read_stays_known() {
+        for (reason, stays) in [
+            (Reason::Forbidden, true),
+            (Reason::ApiUnavailable, true),
+            (Reason::AdmissionDenied, true),
+            (Reason::SecretNotFound, false),
+            (Reason::SecretIncomplete, false),
+            (Reason::ServerNotNamed, false),
+        ] {
+            let mut object = VsphereCloudConfig::new("vc", vdo_api::api::VsphereCloudConfigSpec::default());
+            object.status = Some(with(refused()));
+            let now = Time("2026-01-01T00:00:00Z".parse().expect("a time"));
+            let status = fold_status(&object, Err(&Unreadable(reason)), None, None, &now);
+            assert_eq!(status.credential, stays.then(refused), "{reason:?}");
+            let found = Conditions::find(&status.conditions, ConditionType::CredentialsFound).expect("a condition");
+            assert_eq!((found.status.as_str(), found.reason.as_str()), ("False", reason.as_str()));
         }
     }
 
