@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! How the cluster is found and spoken to.
 
+mod credentials;
 mod error;
 mod kubeconfig;
 mod pages;
@@ -10,6 +11,7 @@ mod retry;
 mod retry_after;
 mod tunnel;
 
+pub use credentials::CredentialsError;
 pub use error::ClientError;
 pub use kubeconfig::KubeconfigNames;
 pub use proxy::ProxyOrigin;
@@ -97,10 +99,13 @@ impl KubeOptions {
             remedy: "Check that its file can be read.",
         })??;
         self.identify(&mut config.auth_info)?;
+        if let Some(unfit) = CredentialsError::of_token(&config.auth_info) {
+            return Err(unfit.into());
+        }
         let settings = config.clone();
         let client = aside(deadline, move || from_config(settings, proxy)).await;
         let (client, reconnected) = client.ok_or_else(|| ClientError::TimedOut {
-            what: command(&config.auth_info),
+            what: credentials::command(&config.auth_info),
             after,
             remedy: "Run this command by hand to see what it waits for.",
         })??;
@@ -163,22 +168,13 @@ impl KubeOptions {
             },
             error => ClientError::Kubeconfig(error),
         })?;
+        credentials::read_token_file(&mut config.auth_info);
         // kube has looked at the environment by rules of its own.
         config.proxy_url = None;
         let environment = self.environment_proxies.then(Environment::read);
         let proxy = proxy_for(&config.cluster_url, named.as_deref(), environment.as_ref());
         let proxy = proxy.map_err(|origin| ClientError::Proxy { origin })?;
         Ok((config, entries.context.filter(|name| !name.is_empty()), proxy))
-    }
-}
-
-/// The command that gives the credentials, for messages; its arguments may hold secrets.
-fn command(user: &AuthInfo) -> String {
-    let exec = user.exec.as_ref().and_then(|exec| exec.command.as_ref());
-    let provider = || user.auth_provider.as_ref().and_then(|provider| provider.config.get("cmd-path"));
-    match exec.or_else(provider) {
-        Some(command) => format!("the command {command:?}, which the kubeconfig names for the credentials,"),
-        None => "the credential plugin that the kubeconfig names".into(),
     }
 }
 
@@ -203,12 +199,16 @@ const QUEUE: usize = 1024;
 /// before its time.
 fn from_config(mut config: Config, proxy: Option<Proxy>) -> Result<(Client, watch::Receiver<()>), ClientError> {
     config.default_retry = false;
+    let command = credentials::command(&config.auth_info);
     let retry = RetryRequested::new().map_err(|error| ClientError::Client(kube::Error::Service(error.into())))?;
     let builder = match proxy {
         None => ClientBuilder::try_from(config),
         Some(proxy) => through(&config, proxy),
     };
-    let builder = builder.map_err(ClientError::Client)?;
+    let builder = builder.map_err(|error| match &error {
+        kube::Error::Auth(problem) => CredentialsError::of(problem, &command).map_or_else(|| ClientError::Client(error), Into::into),
+        _ => ClientError::Client(error),
+    })?;
     // One service for all clones: a pause that the server asks for holds for all of them.
     let reconnects = Reconnects::default();
     let reconnected = reconnects.subscribe();

@@ -2,7 +2,7 @@
 //! What the API server refused or did not answer, sorted by what can be done about it.
 
 use super::access_review::{denied, rule};
-use super::client::ProxyError;
+use super::client::{CredentialsError, ProxyError};
 use super::message::without_values;
 use kube::core::Status;
 use kube::runtime::watcher;
@@ -200,7 +200,10 @@ impl Remedy for ClusterError {
             Self::NotServed { .. } => Some("Choose a driver version that fits this Kubernetes.".into()),
             Self::Denied { id, source } | Self::PodDenied { workload: id, source } => Some(of_admission(id, &source.message).into()),
             Self::Immutable { id, .. } => Some(of_immutable(id)),
-            Self::Unavailable { source, .. } => ProxyError::among(source.as_ref())?.remedy(),
+            Self::Unavailable { source, .. } => match source.downcast_ref::<CredentialsError>() {
+                Some(error) => error.remedy(),
+                None => ProxyError::among(source.as_ref())?.remedy(),
+            },
             // The answer of the API server names the field; time or the Lease helps the others.
             Self::Refused { .. } | Self::NotLeading { .. } | Self::Unfinished { .. } | Self::TimedOut { .. } => None,
         }
@@ -300,10 +303,14 @@ impl ClusterError {
         let status = match error {
             kube::Error::Api(status) => status,
             other => {
+                let source = match CredentialsError::among(&other) {
+                    Some(problem) => problem.into(),
+                    None => other.into(),
+                };
                 return Self::Unavailable {
                     verb: verb.into(),
                     what: id.to_string(),
-                    source: other.into(),
+                    source,
                 };
             }
         };

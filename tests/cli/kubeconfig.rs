@@ -87,6 +87,83 @@ fn plugin_that_hangs_is_named_when_the_time_is_over() {
     }
 }
 
+/// A kubeconfig has tokens, and a command writes them: no error repeats what either of them contains.
+#[test]
+fn kubeconfig_and_command_without_credentials_are_named_and_show_no_secret() {
+    const SECRET: &str = "t0ken-of-mine";
+    let folder = tempfile::tempdir().expect("a folder");
+    let file = |name: &str, text: &str| {
+        let path = folder.path().join(name).display().to_string();
+        std::fs::write(&path, text).expect("written");
+        path
+    };
+    let exec = |command: &str, script: &str| {
+        let exec = json!({"apiVersion": "client.authentication.k8s.io/v1", "interactiveMode": "Never", "command": command, "args": ["-c", script]});
+        json!({"exec": exec})
+    };
+    let user = |user: Value| {
+        let mut config: Value = serde_json::from_str(&kubeconfig("far", "http://127.0.0.1:1")).expect("JSON");
+        config["users"][0]["user"] = user;
+        config.to_string()
+    };
+    let unreadable = folder.path().join("nowhere").display().to_string();
+    for (name, text, says) in [
+        (
+            "absent",
+            user(exec("no-such-login", SECRET)),
+            "the command \"no-such-login\", which the kubeconfig names for the credentials, is not installed\n  Install this command",
+        ),
+        (
+            "failing",
+            user(exec("sh", &format!("echo {SECRET}; echo {SECRET} >&2; exit 3"))),
+            "ended with exit status: 3\n  Run this command by hand",
+        ),
+        (
+            "other",
+            user(exec("sh", &format!("echo {SECRET}"))),
+            "gave no credentials\n  Run this command by hand",
+        ),
+        ("file", user(json!({"tokenFile": unreadable})), "the token file"),
+        (
+            "lines",
+            user(json!({"token": format!("{SECRET}\n")})),
+            "the token that the kubeconfig leads to has a character that no token has",
+        ),
+        (
+            "cut",
+            format!("users:\n- name: u\n  user:\n    token: {SECRET}\n    client-key-data: [\n"),
+            "cannot be read: line ",
+        ),
+        (
+            "list",
+            format!("users:\n- name: u\n  user:\n    token: [{SECRET}]\n"),
+            "cannot be read: line 4, column 12: ",
+        ),
+        ("word", format!("users: {SECRET}\n"), "cannot be read: line 1, column 8: "),
+        (
+            "key",
+            user(json!({"client-certificate-data": SECRET, "client-key-data": SECRET})),
+            "certificate",
+        ),
+    ] {
+        let path = file(name, &text);
+        for verb in [
+            &["status"][..],
+            &["status", "-o", "json"],
+            &["__complete", "status", "--context", ""],
+            &["doctor"],
+        ] {
+            let mut command = vdoctl(verb);
+            command.env("KUBECONFIG", &path).env("PATH", "/usr/bin:/bin");
+            let said = seen(command);
+            assert!(!said.contains(SECRET) && !said.contains("panicked"), "{name}: {said}");
+            if verb == ["status"] {
+                assert!(said.starts_with("exit 5") && said.contains(says), "{name}: {said}");
+            }
+        }
+    }
+}
+
 #[test]
 fn kubeconfig_that_is_no_yaml_is_named_with_the_line() {
     let folder = tempfile::tempdir().expect("a folder");

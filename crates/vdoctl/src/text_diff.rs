@@ -3,8 +3,9 @@
 
 use similar::TextDiff;
 
-/// From one text of the file to the other; empty when they are the same.
+/// From one text of the file to the other; empty when they are the same. Paths in it have slashes, as `git apply` and `patch` read them.
 pub(super) fn unified(path: &str, before: &str, after: &str) -> String {
+    let path = &path.replace(std::path::MAIN_SEPARATOR, "/");
     let diff = TextDiff::from_lines(before, after);
     diff.unified_diff().context_radius(3).header(path, path).to_string()
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Why a cluster cannot be spoken to, before anything was sent to it.
 
+use super::credentials::CredentialsError;
 use super::proxy::ProxyOrigin;
 use kube::config::KubeconfigError;
 use std::borrow::Cow;
@@ -21,12 +22,12 @@ pub enum ClientError {
         path: PathBuf,
     },
     /// The kubeconfig is not YAML, or not what a kubeconfig has.
-    #[error("kubeconfig {} cannot be read", path.display())]
+    #[error("kubeconfig {} cannot be read: {problem}", path.display())]
     NotKubeconfig {
         /// The file.
         path: PathBuf,
-        /// What is wrong, with the line where that is known.
-        source: KubeconfigError,
+        /// What is wrong, with the line where that is known, and without its text: secrets are in it.
+        problem: String,
     },
     /// There is no such context.
     #[error("the kubeconfig has no context {name:?}")]
@@ -47,6 +48,9 @@ pub enum ClientError {
     /// The client cannot be made from the configuration.
     #[error("no client can be made from the kubeconfig")]
     Client(#[source] kube::Error),
+    /// There are no credentials.
+    #[error(transparent)]
+    Credentials(#[from] CredentialsError),
     /// What is named as a proxy is not an address of one. It is not repeated: a password may be in it.
     #[error("{origin} is not the address of a proxy")]
     Proxy {
@@ -92,6 +96,7 @@ impl Remedy for ClientError {
             Self::NoContext { name, known } => Some(format!("{}The contexts are: {}.", guess(name, known), known.join(", ")).into()),
             Self::Missing { .. } => Some("Name a kubeconfig with --kubeconfig or KUBECONFIG.".into()),
             Self::Client(_) => Some("Correct the certificates that the kubeconfig names.".into()),
+            Self::Credentials(error) => error.remedy(),
             Self::Proxy { origin } => Some(format!("Write {origin} as http://HOST:PORT, https://HOST:PORT or socks5://HOST:PORT.").into()),
             Self::NoEntry { kind, known, .. } if known.is_empty() => {
                 Some(format!("The kubeconfig has no {kind}s: name another kubeconfig with --kubeconfig or KUBECONFIG.").into())

@@ -4,6 +4,7 @@
 use super::{ClientError, KubeOptions};
 use kube::config::{Cluster, Context, KubeConfigOptions, Kubeconfig, KubeconfigError, NamedContext};
 use std::path::{Path, PathBuf};
+use vdo_api::yaml::YamlError;
 
 /// What can be named in a kubeconfig.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -158,15 +159,35 @@ fn read(path: &Path) -> Result<Kubeconfig, ClientError> {
     } else {
         Kubeconfig::from_yaml(&text)
     };
-    let mut file = file.map_err(|source| ClientError::NotKubeconfig {
+    let mut file = file.map_err(|error| ClientError::NotKubeconfig {
         path: path.to_owned(),
-        source,
+        problem: match error {
+            KubeconfigError::Parse(error) => unquoted(&YamlError::from(*error).to_string()),
+            error => error.to_string(),
+        },
     })?;
     let users = file.auth_infos.iter_mut().filter_map(|user| user.auth_info.as_mut());
     for command in users.filter_map(|user| user.exec.as_mut()?.command.as_mut()) {
         *command = vdo_system::program(command);
     }
     Ok(file)
+}
+
+/// What a parser says, without the values that it repeats.
+fn unquoted(message: &str) -> String {
+    let mut quote = None;
+    let keep = |c: &char| match (quote, *c) {
+        (None, '"' | '`') => {
+            quote = Some(*c);
+            true
+        }
+        (Some(open), c) if c == open => {
+            quote = None;
+            true
+        }
+        (open, _) => open.is_none(),
+    };
+    message.chars().filter(keep).collect()
 }
 
 /// UTF-8; or UTF-16 as some shells write it, with its mark.

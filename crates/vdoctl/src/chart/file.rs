@@ -33,7 +33,8 @@ pub(in super::super) fn bytes(what: &str, path: &Path) -> Result<Vec<u8>, CliErr
             "does not exist",
             "Check the path; it is taken from the folder you are in.",
         ),
-        Err(error) if error.kind() == ErrorKind::IsADirectory => wrong(Exit::Refused, "is a folder", "Name a file in it."),
+        // Windows says of a folder that the access is denied.
+        Err(_) if path.is_dir() => wrong(Exit::Refused, "is a folder", "Name a file in it."),
         Err(error) => wrong(Exit::Refused, &format!("cannot be read: {error}"), "Check that you may read it."),
     }
 }

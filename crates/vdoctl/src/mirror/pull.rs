@@ -11,6 +11,7 @@ use super::find::{self, Before, Ready};
 use super::registries::Registries;
 use super::{failed, size, unreadable, watched};
 use std::collections::{BTreeMap, BTreeSet};
+use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use vdo_api::types::{DriverName, DriverVersion, count, shell_word, total};
@@ -50,7 +51,7 @@ pub(super) async fn run(args: &Args, global: &Global, progress: &mut Progress) -
         return summary.answer(progress, args, "would be pulled", 0);
     }
     let layout = Arc::new(target.layout()?);
-    let _turn = layout.lock().map_err(|error| unreadable(&error))?;
+    let turn = layout.lock().map_err(|error| unreadable(&error))?;
     layout.tidy().map_err(|error| unreadable(&error))?;
     let images: Vec<_> = ready.into_iter().map(|ready| (ready.image.reference, ready.found)).collect();
     let known = old.as_ref().map(|old| Known {
@@ -72,7 +73,7 @@ pub(super) async fn run(args: &Args, global: &Global, progress: &mut Progress) -
     entries.retain(|entry| seen.insert((entry.digest.clone(), entry.annotations.get(REF_NAME).cloned())));
     // Until here the bundle is the one before.
     layout.set_index(&Index::new(entries)).map_err(|error| unreadable(&error))?;
-    target.finish(&layout)?;
+    target.finish(&layout, turn)?;
     let (_, bytes, _) = meter.read();
     summary.answer(progress, args, "pulled", bytes)
 }
@@ -127,9 +128,11 @@ impl Target {
         opened.map_err(|error| unreadable(&error))
     }
 
-    fn finish(&self, layout: &Layout) -> Result<(), CliError> {
+    fn finish(&self, layout: &Layout, turn: File) -> Result<(), CliError> {
         let Self::Archive { file, work } = self else { return Ok(()) };
         layout.pack(file).map_err(|error| unreadable(&error))?;
+        // Windows removes no folder in which a file is open.
+        drop(turn);
         // It is rebuilt from the archive when it is needed again.
         std::fs::remove_dir_all(work).map_err(|error| {
             CliError::new(
