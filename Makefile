@@ -69,7 +69,7 @@ operator-image: rust ## Build the operator's image that the test bed runs, where
 	@tests/operator-image.sh "$(TARGET)"
 
 test-all: ## The same with every long test, every kill point and every right instead of a sample, and a release that is built twice (three hours)
-	@VDO_LONG=all VDO_FAULTS=all VDO_RIGHTS=all VDO_RELEASE=twice $(MAKE) test
+	@VDO_LONG=all VDO_FAULTS=all VDO_RIGHTS=all VDO_RELEASE=twice VDO_WINE=all $(MAKE) test
 
 test-minors: rust go ## Run the whole installation on real control planes of Kubernetes 1.33 and 1.35 (the first time a quarter of an hour)
 	@$(CARGO) build --workspace

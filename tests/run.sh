@@ -111,6 +111,8 @@ installed() { # programs
 windows() {
     tests/windows.sh build >"$logs/windows" 2>&1 || { tail -n 20 "$logs/windows"; echo "SKIPPED: needs vdoctl.exe (tests/windows.sh build)" >"$logs/windows.log"; return 0; }
     also cli --ignored under_wine
+    # Each test of vdoctl with vdoctl.exe: a quarter of an hour.
+    [[ -z ${VDO_WINE:-} ]] || tests/windows.sh cli "${program[cli]}" 2>&1 | tee "$logs/also-wine.log" || failed+=("cli under wine")
 }
 
 # What needs more than the README asks for, where the machine or the environment has it.
@@ -118,6 +120,7 @@ extra() {
     step "with further programs"
     ! installed nginx squid htpasswd || also cluster --ignored matrix_behind
     ! installed squid htpasswd || also cluster --ignored behind_a_real_squid
+    ! installed microsocks || also cluster --ignored behind_a_real_microsocks
     ! installed chromium || also cluster --ignored in_chromium
     ! installed zsh || also cli --ignored of_zsh
     ! installed fish || also cli --ignored of_fish
@@ -131,6 +134,7 @@ extra() {
     [[ -z ${VDO_UPSTREAM_DIR:-} ]] || also pure --ignored adopted_installers
     [[ -z ${VDO_TEST_VCENTER:-} ]] || tests/real-vcenter.sh "${program[vcenter]}" 2>&1 | tee "$logs/also-vcenter-real.log" || failed+=("real-vcenter")
     [[ -z ${VDO_RELEASE:-} ]] || also release --ignored release_built_twice
+    [[ -z ${VDO_RELEASE:-} ]] || also cluster --ignored publish_with_make
     step_done
 }
 

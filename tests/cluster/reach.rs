@@ -13,7 +13,7 @@ use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use vdo::cluster::KubeOptions;
-use vdo_testbed::{Act, Gateway, Proxy, Squid};
+use vdo_testbed::{Act, Gateway, Microsocks, Proxy, Squid};
 
 /// A name that resolves nowhere but at a proxy.
 const NAME: &str = "api.test";
@@ -177,9 +177,9 @@ fn api_server_behind_the_proxy_of_the_environment_is_excluded_by_no_proxy() -> R
 }
 
 /// What is said where the password of the proxy is missing or wrong, and where there is none.
-fn wants_a_password(bed: &Bed, scheme: &str, url: impl Fn(Option<bool>) -> String, refused: &str) -> Result<()> {
+fn wants_a_password(bed: &Bed, scheme: &str, name: &str, url: impl Fn(Option<bool>) -> String, refused: &str) -> Result<()> {
     for login in [None, Some(false)] {
-        let desk = Desk::of(bed, NAME)?.through(&url(login));
+        let desk = Desk::of(bed, name)?.through(&url(login));
         let address = url(None);
         let says = [refused, &address, "(proxy-url in the kubeconfig)", "proxy-url in the kubeconfig"];
         desk.run(&["status"], &[])?
@@ -189,7 +189,7 @@ fn wants_a_password(bed: &Bed, scheme: &str, url: impl Fn(Option<bool>) -> Strin
         desk.run(&["status"], &[("HTTPS_PROXY", &url(login))])?
             .with(5, &[refused, &address, "(HTTPS_PROXY)"])?;
     }
-    Desk::of(bed, NAME)?.through(&url(Some(true))).run(&["status"], &[])?.arrived()?;
+    Desk::of(bed, name)?.through(&url(Some(true))).run(&["status"], &[])?.arrived()?;
     Ok(())
 }
 
@@ -200,10 +200,11 @@ fn proxy_that_wants_a_password_is_named_without_it() -> Result<()> {
         wants_a_password(
             bed,
             "http",
+            NAME,
             |login| gateway.url("http", login),
             "HTTP status 407 Proxy Authentication Required",
         )?;
-        wants_a_password(bed, "socks5", |login| gateway.url("socks5", login), "SOCKS error")?;
+        wants_a_password(bed, "socks5", NAME, |login| gateway.url("socks5", login), "SOCKS error")?;
         // The other program behind such an address.
         let of_api_server = format!(
             "http://127.0.0.1:{}",
@@ -225,6 +226,7 @@ fn api_server_behind_a_real_squid_is_reached_with_its_password() -> Result<()> {
         wants_a_password(
             bed,
             "squid",
+            NAME,
             |login| squid.url(login),
             "HTTP status 407 Proxy Authentication Required",
         )?;
@@ -236,6 +238,28 @@ fn api_server_behind_a_real_squid_is_reached_with_its_password() -> Result<()> {
                 passed.iter().any(|line| line.contains(&expected) && line.contains("/200")),
                 "{expected}: {passed:#?}"
             );
+        }
+        Ok(())
+    })
+}
+
+/// This program resolves names itself, or gets an address: both ways of SOCKS 5.
+#[test]
+#[ignore = "needs microsocks"]
+fn api_server_behind_a_real_microsocks_is_reached_with_its_password() -> Result<()> {
+    EMPTY.run(async |bed| {
+        let proxy = Microsocks::start().await?;
+        wants_a_password(bed, "socks5", "localhost", |login| proxy.url("socks5", login), "SOCKS error")?;
+        Desk::of(bed, "localhost")?
+            .through(&proxy.url("socks5h", Some(true)))
+            .run(&["status"], &[])?
+            .arrived()?;
+        let desk = Desk::of(bed, "0.0.0.0")?;
+        desk.run(&["status"], &[("HTTPS_PROXY", &proxy.url("socks5", Some(true)))])?
+            .arrived()?;
+        let passed = proxy.passed()?;
+        for expected in ["localhost:", "0.0.0.0:"] {
+            ensure!(passed.iter().any(|line| line.contains(expected)), "{expected}: {passed:#?}");
         }
         Ok(())
     })

@@ -14,6 +14,7 @@ use std::path::PathBuf;
 use std::process::{Command, Output, Stdio};
 use vdo_oci::layout::Layout;
 use vdo_oci::oci::{Index, Manifest, media};
+use vdo_source::signature::PublicKeys;
 use vdo_testbed::{Helm, LOGIN, RegistryAuth, RegistryKind, RegistryServer, oras, run};
 
 const VERSION: &str = env!("CARGO_PKG_VERSION");
@@ -30,6 +31,13 @@ struct Site {
 
 impl Site {
     async fn start(kind: RegistryKind) -> Result<Self> {
+        let site = Self::without_files(kind).await?;
+        site.build()?;
+        Ok(site)
+    }
+
+    /// A registry, a key and a login for it; nothing is built.
+    async fn without_files(kind: RegistryKind) -> Result<Self> {
         let auth = match kind {
             RegistryKind::Olareg => RegistryAuth::None,
             RegistryKind::Distribution => RegistryAuth::Basic,
@@ -52,7 +60,6 @@ impl Site {
             std::fs::write(site.file(name), text)?;
             std::fs::set_permissions(site.file(name), std::fs::Permissions::from_mode(0o600))?;
         }
-        site.build()?;
         Ok(site)
     }
 
@@ -61,7 +68,7 @@ impl Site {
     }
 
     fn release(&self, words: &str) -> Result<Command> {
-        let mut command = Command::new(vdo_testbed::vdo_release()?);
+        let mut command = self.command_of(&vdo_testbed::vdo_release()?);
         command
             .args(
                 words
@@ -69,11 +76,28 @@ impl Site {
                     .map(|word| word.replace("AT/", &format!("{}/", self.folder.path().display()))),
             )
             .current_dir(env!("CARGO_MANIFEST_DIR"))
-            .env("SOURCE_DATE_EPOCH", "1700000000")
+            .env("SOURCE_DATE_EPOCH", "1700000000");
+        Ok(command)
+    }
+
+    /// A program that finds the key, and the login for the registry.
+    fn command_of(&self, program: &str) -> Command {
+        let mut command = Command::new(program);
+        command
             .env("VDO_SIGNING_KEY", self.file("key.pem"))
             .env("VDO_REGISTRY_CA_FILE", self.file("credentials/ca.crt"))
             .env("VDO_REGISTRY_CONFIG", self.file("credentials/.dockerconfigjson"));
-        Ok(command)
+        command
+    }
+
+    /// What oras, which shares nothing with the publisher, says to this about a name below the registry.
+    async fn oras(&self, words: &[&str], name: &str) -> Result<String> {
+        std::fs::copy(self.file("credentials/.dockerconfigjson"), self.file("config.json"))?;
+        let (ca, at) = (
+            self.file("credentials/ca.crt").display().to_string(),
+            format!("{}/vdo-project/{name}:v{VERSION}", self.prefix),
+        );
+        run(&oras().await?, self.folder.path(), &[words, &["--ca-file", &ca, &at]].concat()).await
     }
 
     fn done(&self, words: &str) -> Result<()> {
@@ -139,19 +163,9 @@ impl Site {
         self.command(more)?.output().context("vdo-release")
     }
 
-    /// The artifact types of what refers to the image, by a client that shares nothing with the publisher.
+    /// The artifact types of what refers to the image.
     async fn referrers(&self) -> Result<Vec<String>> {
-        std::fs::copy(self.file("credentials/.dockerconfigjson"), self.file("config.json"))?;
-        let (ca, at) = (
-            self.file("credentials/ca.crt").display().to_string(),
-            format!("{}/vdo-project/vdo-operator:v{VERSION}", self.prefix),
-        );
-        let found = run(
-            &oras().await?,
-            self.folder.path(),
-            &["discover", "--format", "json", "--ca-file", &ca, &at],
-        )
-        .await?;
+        let found = self.oras(&["discover", "--format", "json"], "vdo-operator").await?;
         let found: Value = serde_json::from_str(&found)?;
         let all = found["manifests"].as_array().context("a list")?;
         let mut types: Vec<String> = all
@@ -201,7 +215,16 @@ async fn once_by_one(kind: RegistryKind) -> Result<()> {
         !ended.success() && said.contains("is not published; ") && said.contains("run the same command again"),
         "{said}"
     );
-    site.server.restart().await?;
+    // When it is back it takes nothing, as during maintenance.
+    site.server.refuse_uploads(true).await?;
+    let refused = site.publish("")?;
+    ensure!(
+        refused.status.code() == Some(1) && err(&refused).contains("before it are published; run the same command again to continue"),
+        "{}{}",
+        out(&refused),
+        err(&refused)
+    );
+    site.server.refuse_uploads(false).await?;
     let rest = site.publish("")?;
     ensure!(rest.status.success(), "{}{}", out(&rest), err(&rest));
     let (there, published) = (count(&out(&rest), "there"), count(&out(&rest), "published"));
@@ -249,6 +272,115 @@ async fn publish_once_by_one_publisher_in_a_registry_with_referrers() -> Result<
 #[tokio::test(flavor = "multi_thread")]
 async fn publish_once_by_one_publisher_in_a_registry_with_a_login() -> Result<()> {
     once_by_one(RegistryKind::Distribution).await
+}
+
+/// A repository as it is committed, and `make publish` in it.
+struct Clone<'a> {
+    site: &'a Site,
+    folder: PathBuf,
+}
+
+impl<'a> Clone<'a> {
+    fn of(site: &'a Site) -> Result<Self> {
+        let folder = site.file("a clone");
+        let root = env!("CARGO_MANIFEST_DIR");
+        let cloned = Command::new("git").args(["clone", "--quiet", root]).arg(&folder).status()?;
+        ensure!(cloned.success(), "{root} is not cloned");
+        Ok(Self { site, folder })
+    }
+
+    /// `make publish`, for one processor. The programs are compiled without optimisation, whose result others test: that takes a quarter of the time.
+    fn make(&self, dry_run: &str) -> Result<Output> {
+        let mut make = self.site.command_of("make");
+        make.arg("publish")
+            .arg(format!("REGISTRY={}", self.site.prefix))
+            .current_dir(&self.folder)
+            .env("CARGO_TARGET_DIR", self.target())
+            .envs([("VDO_ARCHITECTURES", "amd64"), ("VDO_DESKS", ""), ("DRY_RUN", dry_run)])
+            .envs([
+                ("CARGO_PROFILE_RELEASE_OPT_LEVEL", "0"),
+                ("CARGO_PROFILE_RELEASE_LTO", "off"),
+                ("CARGO_PROFILE_RELEASE_CODEGEN_UNITS", "256"),
+            ])
+            .env_remove("SOURCE_DATE_EPOCH");
+        make.output().context("make")
+    }
+
+    /// Crates of others are compiled there once for all runs.
+    fn target(&self) -> PathBuf {
+        PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("target/make-publish")
+    }
+}
+
+/// The whole step from the sources: what it publishes is a release that can be verified, read and run, and a second time nothing is built or sent.
+#[tokio::test(flavor = "multi_thread")]
+#[ignore = "needs cargo-cyclonedx and cargo-about, and builds for minutes: `make test-all` runs it"]
+async fn publish_with_make_builds_once_and_changes_nothing_again() -> Result<()> {
+    let site = Site::without_files(RegistryKind::Distribution).await?;
+    let clone = Clone::of(&site)?;
+    // Of an earlier run of this test.
+    let old = clone.target().join(format!("release-{VERSION}.built"));
+    let _ = std::fs::remove_file(old);
+    let first = clone.make("")?;
+    let said = out(&first);
+    ensure!(first.status.success(), "{said}{}", err(&first));
+    ensure!(count(&said, "published") == ITEMS && !said.contains("NOT signed"), "{said}");
+    for step in ["== image", "== release", "== publish to"] {
+        ensure!(said.contains(step), "{said}");
+    }
+
+    let log = site.server.log().len();
+    for dry_run in ["1", ""] {
+        let again = clone.make(dry_run)?;
+        let said = out(&again);
+        ensure!(again.status.success(), "{said}{}", err(&again));
+        ensure!(said.contains("is of this commit") && count(&said, "there") == ITEMS, "{said}");
+        ensure!(!said.contains("optimised"), "{said}");
+    }
+    let asked = site.server.log()[log..].to_owned();
+    for method in ["PUT", "POST", "PATCH"] {
+        ensure!(!asked.contains(&format!("method={method}")), "{asked}");
+    }
+    read_back(&site).await
+}
+
+/// The files of the release as a user of another client gets them.
+async fn read_back(site: &Site) -> Result<()> {
+    let place = site.file("pulled");
+    std::fs::create_dir(&place)?;
+    site.oras(&["pull", "--output", &place.display().to_string()], "release").await?;
+    let text = |name: &str| std::fs::read_to_string(place.join(name)).with_context(|| name.to_owned());
+    let sums = Command::new("sha256sum")
+        .args(["--check", "--strict", "--quiet", "SHA256SUMS"])
+        .current_dir(&place)
+        .output()?;
+    ensure!(sums.status.success(), "{}{}", out(&sums), err(&sums));
+    let keys = PublicKeys::parse(site.key.public().as_bytes())?;
+    keys.verify(
+        text("SHA256SUMS")?.as_bytes(),
+        Some(&std::fs::read(place.join("SHA256SUMS.sigstore.json"))?),
+    )?;
+    ensure!(
+        !text("NOTES.md")?.trim().is_empty() && !text("LICENCES.txt")?.is_empty(),
+        "an empty page"
+    );
+
+    // The manifest for krew names the archive by its sum, and the program in it runs.
+    let archive = format!("vdoctl-v{VERSION}-linux-amd64.tar.gz");
+    let listed = text("SHA256SUMS")?;
+    let sum = listed.lines().find_map(|line| line.strip_suffix(&format!("  {archive}")));
+    let krew = text("vdo.yaml")?;
+    ensure!(krew.contains(sum.context("a sum")?) && krew.contains(&archive), "{krew}");
+    let unpacked = Command::new("tar").arg("-xzf").arg(&archive).current_dir(&place).status()?;
+    ensure!(unpacked.success(), "{archive} is not unpacked");
+    let version = Command::new(place.join("vdoctl")).args(["version", "--client"]).output()?;
+    ensure!(out(&version).contains(VERSION), "{}{}", out(&version), err(&version));
+
+    // What is applied names the image that the registry has.
+    let image = site.oras(&["resolve"], "vdo-operator").await?;
+    let named = format!("{}/vdo-project/vdo-operator:v{VERSION}@{}", site.prefix, image.trim());
+    ensure!(text("install.yaml")?.contains(&named), "{named} is not in install.yaml");
+    Ok(())
 }
 
 /// A registry with everything, and the image that is in it.

@@ -7,7 +7,7 @@
 //! * [`NodeAgent`]: runs the real vSphere cloud provider for its pods, registers the CSI driver on nodes, and runs containers of images.
 //! * [`AuditLog`]: what was asked of the API server.
 //! * [`WebServer`]: files behind TLS, and everything that a server can do wrong.
-//! * [`Gateway`]: leads connections to an API server, by CONNECT and SOCKS; [`Squid`] is a real one.
+//! * [`Gateway`]: leads connections to an API server, by CONNECT and SOCKS; [`Squid`] and [`Microsocks`] are real ones.
 //! * [`Proxy`]: numbers the writes of a client and makes its requests fail.
 //! * [`RegistryServer`]: real registries of images and charts.
 //! * [`Helm`]: the real one.
@@ -37,6 +37,7 @@ mod images;
 mod kubeconfig;
 mod layout;
 mod logs;
+mod microsocks;
 mod mirror;
 mod nodes;
 mod olm;
@@ -70,6 +71,7 @@ pub use gateway::Gateway;
 pub use helm::Helm;
 pub use images::{TestImages, crane};
 pub use kubeconfig::client;
+pub use microsocks::Microsocks;
 pub use mirror::Mirror;
 pub use nodes::{NodeOptions, UNINITIALIZED};
 pub use olm::{CATALOG, Fault, OLM_NAMESPACE, Olm, bundle_faults, opm, scorecard};

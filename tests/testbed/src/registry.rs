@@ -53,6 +53,9 @@ pub struct RegistryServer {
     authority: Option<Authority>,
     program: PathBuf,
     folder: Workdir,
+    /// Its configuration, without whether it takes uploads.
+    config: String,
+    refuses_uploads: bool,
     process: Option<Process>,
 }
 
@@ -103,17 +106,24 @@ impl RegistryServer {
         };
         std::fs::create_dir(folder.join("data"))?;
         let storage = format!("storage:\n  filesystem:\n    rootdirectory: {}\n", folder.join("data").display());
-        folder.write_private("config.yml", format!("version: 0.1\nlog:\n  level: info\n{storage}{auth}{http}"))?;
         let mut server = Self {
             kind,
             port,
             authority,
             program: binaries.path(part),
             folder,
+            config: format!("version: 0.1\nlog:\n  level: info\n{auth}{http}{storage}"),
+            refuses_uploads: false,
             process: None,
         };
         server.restart().await?;
         Ok(server)
+    }
+
+    /// Starts it again for readers alone, as it is during maintenance, or for all.
+    pub async fn refuse_uploads(&mut self, refuse: bool) -> Result<()> {
+        self.refuses_uploads = refuse;
+        self.restart().await
     }
 
     /// Starts it again, with what it has stored.
@@ -128,7 +138,9 @@ impl RegistryServer {
                     .flag("addr", "127.0.0.1")
                     .flag("port", &port)
                     .flag("dir", self.folder.join("data"));
-                let launch = launch.flag("gc-frequency", "-1s");
+                let launch = launch
+                    .flag("gc-frequency", "-1s")
+                    .flag("store-ro", self.refuses_uploads.to_string());
                 match self.authority {
                     Some(_) => launch
                         .flag("tls-cert", self.folder.join("tls.crt"))
@@ -136,7 +148,11 @@ impl RegistryServer {
                     None => launch,
                 }
             }
-            RegistryKind::Distribution => launch.arg("serve").arg(self.folder.join("config.yml")),
+            RegistryKind::Distribution => {
+                let maintenance = format!("  maintenance:\n    readonly:\n      enabled: {}\n", self.refuses_uploads);
+                let config = self.folder.write_private("config.yml", format!("{}{maintenance}", self.config))?;
+                launch.arg("serve").arg(config)
+            }
         };
         let mut process = launch.env("OTEL_TRACES_EXPORTER", "none").spawn()?;
         until("the registry to listen", PATIENCE, async || {

@@ -12,7 +12,7 @@ use std::process::Command;
 use tokio::net::TcpStream;
 
 /// Who may pass.
-const PASSENGER: (&str, &str) = ("passenger", "let-m3-by");
+pub(crate) const PASSENGER: (&str, &str) = ("passenger", "let-m3-by");
 
 /// The proxy. The program ends with it.
 pub struct Squid {
@@ -61,12 +61,7 @@ impl Squid {
 
     /// Its address, with a password that is right, wrong or not there.
     pub fn url(&self, login: Option<bool>) -> String {
-        let login = match login {
-            None => String::new(),
-            Some(true) => format!("{}:{}@", PASSENGER.0, PASSENGER.1),
-            Some(false) => format!("{}:wr0ng@", PASSENGER.0),
-        };
-        format!("http://{login}127.0.0.1:{}", self.port.number())
+        format!("http://{}127.0.0.1:{}", self::login(login), self.port.number())
     }
 
     /// The connections that it was asked for.
@@ -81,6 +76,15 @@ impl Squid {
         let files = ["squid.log", "cache.log"];
         let text = files.map(|file| std::fs::read_to_string(self.folder.path().join(file)).unwrap_or_default());
         text.concat()
+    }
+}
+
+/// A login as an address has it, with a password that is right, wrong or not there.
+pub(crate) fn login(right: Option<bool>) -> String {
+    match right {
+        None => String::new(),
+        Some(true) => format!("{}:{}@", PASSENGER.0, PASSENGER.1),
+        Some(false) => format!("{}:wr0ng@", PASSENGER.0),
     }
 }
 
