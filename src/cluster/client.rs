@@ -9,6 +9,7 @@ mod proxy;
 mod reconnects;
 mod retry;
 mod retry_after;
+mod server;
 mod tunnel;
 
 pub use credentials::CredentialsError;
@@ -158,6 +159,7 @@ impl KubeOptions {
     async fn read_config(&self) -> Result<(Config, Option<String>, Option<Proxy>), ClientError> {
         let mut file = self.read()?;
         let entries = self.entries(&mut file)?;
+        kubeconfig::complete(&mut file, &entries)?;
         let named = kubeconfig::cluster(&file, &entries).and_then(|cluster| cluster.proxy_url.clone());
         let mut config = Config::from_custom_kubeconfig(file, &entries).await.map_err(|error| match error {
             KubeconfigError::ParseProxyUrl(_) => ClientError::Proxy {

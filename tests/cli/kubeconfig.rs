@@ -164,6 +164,33 @@ fn kubeconfig_and_command_without_credentials_are_named_and_show_no_secret() {
     }
 }
 
+/// kubectl takes an address without a scheme. One with a password is refused, as every message about the cluster would show it.
+#[test]
+fn server_of_a_kubeconfig_may_lack_its_scheme_and_has_no_password() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("config").display().to_string();
+    for (server, says) in [
+        ("127.0.0.1:1", "cluster far at http://127.0.0.1:1 cannot be reached"),
+        (
+            "https://me:hunter2@127.0.0.1:1",
+            "the server of cluster \"c\" in the kubeconfig is not the address of an API server",
+        ),
+        (
+            "https://127.0.0.1:1/?token=hunter2",
+            "the server of cluster \"c\" in the kubeconfig is not the address of an API server",
+        ),
+        (
+            "ftp://127.0.0.1:1",
+            "the server of cluster \"c\" in the kubeconfig is not the address of an API server",
+        ),
+    ] {
+        std::fs::write(&path, kubeconfig("far", server)).expect("written");
+        let said = seen(status(&path));
+        assert!(said.starts_with("exit 5") && said.contains(says), "{server}: {said}");
+        assert!(!said.contains("hunter2") && !said.contains("panicked"), "{said}");
+    }
+}
+
 #[test]
 fn kubeconfig_that_is_no_yaml_is_named_with_the_line() {
     let folder = tempfile::tempdir().expect("a folder");

@@ -51,6 +51,12 @@ pub enum ClientError {
     /// There are no credentials.
     #[error(transparent)]
     Credentials(#[from] CredentialsError),
+    /// The cluster has no address of an API server. It is not repeated: a password may be in it.
+    #[error("the server of cluster {cluster:?} in the kubeconfig is not the address of an API server")]
+    Server {
+        /// The name of the cluster.
+        cluster: String,
+    },
     /// What is named as a proxy is not an address of one. It is not repeated: a password may be in it.
     #[error("{origin} is not the address of a proxy")]
     Proxy {
@@ -97,6 +103,9 @@ impl Remedy for ClientError {
             Self::Missing { .. } => Some("Name a kubeconfig with --kubeconfig or KUBECONFIG.".into()),
             Self::Client(_) => Some("Correct the certificates that the kubeconfig names.".into()),
             Self::Credentials(error) => error.remedy(),
+            Self::Server { .. } => Some(
+                "Write the server as https://HOST:PORT. Credentials belong to the user in the kubeconfig, not into the address.".into(),
+            ),
             Self::Proxy { origin } => Some(format!("Write {origin} as http://HOST:PORT, https://HOST:PORT or socks5://HOST:PORT.").into()),
             Self::NoEntry { kind, known, .. } if known.is_empty() => {
                 Some(format!("The kubeconfig has no {kind}s: name another kubeconfig with --kubeconfig or KUBECONFIG.").into())

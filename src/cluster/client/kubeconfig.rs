@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The files of kubectl: found, read, and the entries of them that are asked for.
 
-use super::{ClientError, KubeOptions};
+use super::{ClientError, KubeOptions, server};
 use kube::config::{Cluster, Context, KubeConfigOptions, Kubeconfig, KubeconfigError, NamedContext};
 use std::path::{Path, PathBuf};
 use vdo_api::yaml::YamlError;
@@ -132,10 +132,33 @@ pub(super) fn listed() -> Vec<PathBuf> {
 
 /// The cluster that these options lead to.
 pub(super) fn cluster<'a>(file: &'a Kubeconfig, options: &KubeConfigOptions) -> Option<&'a Cluster> {
+    let name = named(file, options).0?;
+    file.clusters.iter().find(|known| known.name == name)?.cluster.as_ref()
+}
+
+/// The names of the cluster and of the user that these options lead to.
+fn named(file: &Kubeconfig, options: &KubeConfigOptions) -> (Option<String>, Option<String>) {
     let context = file.contexts.iter().find(|known| Some(&known.name) == options.context.as_ref());
-    let of_context = context.and_then(|known| known.context.as_ref()).map(|context| &context.cluster);
-    let name = options.cluster.as_ref().or(of_context)?;
-    file.clusters.iter().find(|known| known.name == *name)?.cluster.as_ref()
+    let context = context.and_then(|known| known.context.as_ref());
+    let cluster = options.cluster.clone().or_else(|| Some(context?.cluster.clone()));
+    (cluster, options.user.clone().or_else(|| context?.user.clone()))
+}
+
+/// Writes the address of the cluster with its scheme.
+pub(super) fn complete(file: &mut Kubeconfig, options: &KubeConfigOptions) -> Result<(), ClientError> {
+    let (Some(name), user) = named(file, options) else { return Ok(()) };
+    let users = &file.auth_infos;
+    let user = users.iter().find(|known| Some(&known.name) == user.as_ref());
+    let user = user.and_then(|known| known.auth_info.as_ref());
+    let cluster = file.clusters.iter_mut().find(|known| known.name == name);
+    let Some(cluster) = cluster.and_then(|known| known.cluster.as_mut()) else {
+        return Ok(());
+    };
+    if let Some(written) = &cluster.server {
+        let address = server::address(written, cluster, user);
+        cluster.server = Some(address.ok_or(ClientError::Server { cluster: name })?);
+    }
+    Ok(())
 }
 
 /// Whether a name is known; if not, it is given back with those that are.
