@@ -130,6 +130,11 @@ fn kubeconfig_and_command_without_credentials_are_named_and_show_no_secret() {
             "the token that the kubeconfig leads to has a character that no token has",
         ),
         (
+            "provider",
+            user(json!({"auth-provider": {"name": "oidc", "config": {"id-token": format!("{SECRET}\n")}}})),
+            "the token that the kubeconfig leads to has a character that no token has",
+        ),
+        (
             "cut",
             format!("users:\n- name: u\n  user:\n    token: {SECRET}\n    client-key-data: [\n"),
             "cannot be read: line ",

@@ -65,9 +65,13 @@ impl CredentialsError {
             ),
             AuthError::AuthExecStart(error) => own(format!("cannot be started: {error}"), "Check that you may run this command."),
             AuthError::AuthExecRun { out, .. } => own(format!("ended with {}", out.status), BY_HAND),
-            AuthError::AuthExecParse(_) | AuthError::ExecPluginFailed | AuthError::AuthExec(_) | AuthError::ParseTokenKey(_) => {
+            AuthError::AuthExecParse(_) | AuthError::ExecPluginFailed | AuthError::ParseTokenKey(_) => {
                 own("gave no credentials".into(), BY_HAND)
             }
+            AuthError::AuthExec(_) => own(
+                "gave no credentials".into(),
+                "Most kinds of auth-provider are no longer supported: name the command under exec of the user in the kubeconfig.",
+            ),
             AuthError::MalformedTokenExpirationDate(_) => own("gave a token that expires at no date".into(), BY_HAND),
             AuthError::UnrefreshableTokenResponse => own("gave a token that cannot be renewed".into(), BY_HAND),
             AuthError::MissingCommand => Self {
@@ -89,8 +93,11 @@ impl CredentialsError {
     /// What is wrong with the token of a user. kube does not survive one that no header can carry.
     pub(super) fn of_token(user: &AuthInfo) -> Option<Self> {
         let written = serde_json::to_value(user).ok()?;
-        let token = written["token"].as_str()?;
-        token.chars().any(char::is_control).then(Self::unfit)
+        let provided = written["auth-provider"]["config"].as_object();
+        let tokens = ["id-token", "access-token"].map(|name| provided?.get(name));
+        let mut tokens = tokens.into_iter().flatten().chain([&written["token"]]);
+        let unfit = tokens.any(|token| token.as_str().is_some_and(|token| token.contains(char::is_control)));
+        unfit.then(Self::unfit)
     }
 
     fn unfit() -> Self {
@@ -145,7 +152,7 @@ mod tests {
                 "the command cannot be started: permission denied. Check that you may run",
             ),
             (run, "the command ended with exit status: 3. Run this command by hand"),
-            (AuthError::AuthExec(SECRET.into()), "the command gave no credentials. Run"),
+            (AuthError::AuthExec(SECRET.into()), "the command gave no credentials. Most kinds"),
             (AuthError::ExecPluginFailed, "the command gave no credentials. Run"),
             (
                 AuthError::MissingCommand,

@@ -101,7 +101,9 @@ impl Remedy for ClientError {
             }
             Self::NoContext { name, known } => Some(format!("{}The contexts are: {}.", guess(name, known), known.join(", ")).into()),
             Self::Missing { .. } => Some("Name a kubeconfig with --kubeconfig or KUBECONFIG.".into()),
-            Self::Client(_) => Some("Correct the certificates that the kubeconfig names.".into()),
+            Self::Client(_) => Some(
+                "Correct the certificates, tls-server-name and as in the entries of the cluster and the user in the kubeconfig.".into(),
+            ),
             Self::Credentials(error) => error.remedy(),
             Self::Server { .. } => Some(
                 "Write the server as https://HOST:PORT. Credentials belong to the user in the kubeconfig, not into the address.".into(),
