@@ -3,7 +3,7 @@
 
 use super::access_review::{denied, rule};
 use super::client::{CredentialsError, ProxyError};
-use super::message::without_values;
+use super::message::{is_page, said};
 use kube::core::Status;
 use kube::runtime::watcher;
 use std::borrow::Cow;
@@ -316,9 +316,14 @@ impl ClusterError {
         };
         let source = ApiMessage {
             code: status.code,
-            message: without_values(&status.message),
+            message: said(&status),
         };
         match status.code {
+            _ if is_page(&status) => Self::Unavailable {
+                verb: verb.into(),
+                what: id.to_string(),
+                source: source.into(),
+            },
             401 | 403 if status.code == 401 || status.message.contains(" cannot ") => {
                 let verb = denied(&status.message, " cannot ", ' ').unwrap_or(verb).to_owned();
                 let resource = denied(&status.message, " resource \"", '"');

@@ -1,12 +1,30 @@
 // SPDX-License-Identifier: Apache-2.0
 //! What the API server says, for people.
 
+use kube::core::Status;
+
 /// From this length on, a value that the API server repeats in its message is left out.
 const LONGEST_VALUE: usize = 120;
 
-/// A message of the API server without the whole object, which it repeats as the invalid value.
+/// Whether an answer with an error is a web page: a proxy or a login page answers in the place of the API server, which answers with JSON and, where
+/// it is overloaded, with plain text.
 #[must_use]
-pub fn without_values(message: &str) -> String {
+pub fn is_page(status: &Status) -> bool {
+    // What kube writes where the answer is not JSON.
+    status.reason == "Failed to parse error data" && status.message.trim_start().starts_with('<')
+}
+
+/// What a status says. Nothing of a web page is shown.
+#[must_use]
+pub fn said(status: &Status) -> String {
+    match is_page(status) {
+        true => format!("the answer with HTTP status {} is not one of an API server", status.code),
+        false => without_values(&status.message),
+    }
+}
+
+/// A message of the API server without the whole object, which it repeats as the invalid value.
+fn without_values(message: &str) -> String {
     const BEFORE: &str = "Invalid value: \"";
     let mut out = String::new();
     let mut rest = message;
@@ -35,6 +53,25 @@ pub fn without_values(message: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn page_of_another_server_is_not_shown() {
+        for (message, reason, expected) in [
+            (
+                "\n<html>Log in</html>",
+                "Failed to parse error data",
+                "the answer with HTTP status 502 is not one of an API server",
+            ),
+            (
+                "Too many requests, please try again later.",
+                "Failed to parse error data",
+                "Too many requests, please try again later.",
+            ),
+            ("<none> is wrong", "Invalid", "<none> is wrong"),
+        ] {
+            assert_eq!(said(&Status::failure(message, reason).with_code(502)), expected);
+        }
+    }
 
     #[test]
     fn error_of_the_api_server_does_not_repeat_the_object() {

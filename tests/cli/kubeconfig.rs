@@ -5,6 +5,8 @@ use crate::api_server::kubeconfig;
 use crate::stopping::hanging_plugin;
 use crate::{seen, vdoctl};
 use serde_json::{Value, json};
+use std::io::{BufRead as _, BufReader, Write as _};
+use std::net::TcpListener;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -166,6 +168,55 @@ fn kubeconfig_and_command_without_credentials_are_named_and_show_no_secret() {
                 assert!(said.starts_with("exit 5") && said.contains(says), "{name}: {said}");
             }
         }
+    }
+}
+
+/// A proxy, or the page of a login, in the place of an API server: it is said, and nothing of the page is shown.
+#[test]
+fn server_that_is_no_api_server_is_named_without_its_page() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("config").display().to_string();
+    for (answer, says) in [
+        (
+            "200 OK",
+            "cannot be reached: the answer is not one of an API server\n  A proxy or a login page may answer",
+        ),
+        (
+            "302 Found",
+            "cannot be reached: the answer is not one of an API server\n  A proxy or a login page may answer",
+        ),
+        (
+            "502 Bad Gateway",
+            "cannot be reached: the answer with HTTP status 502 is not one of an API server\n  A proxy",
+        ),
+        (
+            "401 Unauthorized",
+            "cannot be reached: the answer with HTTP status 401 is not one of an API server\n  A proxy",
+        ),
+        (
+            "403 Forbidden",
+            "cannot be reached: the answer with HTTP status 403 is not one of an API server\n  A proxy",
+        ),
+        (
+            "404 Not Found",
+            "cannot be reached: the answer with HTTP status 404 is not one of an API server\n  A proxy",
+        ),
+    ] {
+        let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
+        let address = listener.local_addr().expect("an address");
+        std::thread::spawn(move || {
+            for mut stream in listener.incoming().flatten() {
+                let page = "<html>Log in, t0ken-of-mine</html>";
+                let mut lines = BufReader::new(&stream).lines();
+                while lines.next().is_some_and(|line| line.is_ok_and(|line| !line.is_empty())) {}
+                let head = format!("HTTP/1.1 {answer}\r\ncontent-length: {}\r\nconnection: close\r\n\r\n", page.len());
+                let _ = stream.write_all((head + page).as_bytes());
+            }
+        });
+        std::fs::write(&path, kubeconfig("far", &format!("http://{address}"))).expect("written");
+        let said = seen(status(&path));
+        assert!(said.starts_with("exit 5\n") && said.contains(says), "{answer}: {said}");
+        assert!(!said.contains("t0ken") && !said.contains("html"), "{said}");
     }
 }
 

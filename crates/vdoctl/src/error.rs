@@ -8,7 +8,7 @@ use std::error::Error;
 use std::fmt;
 use std::path::PathBuf;
 use std::time::Duration;
-use vdo::cluster::{ClientError, ClusterError, ProxyError, without_values};
+use vdo::cluster::{ClientError, ClusterError, ProxyError, said};
 use vdo::reconcile::ReconcileError;
 use vdo_api::types::{Remedy, in_words, without_number};
 use vdo_core::matrix::NoFit;
@@ -198,7 +198,11 @@ pub(super) fn sentence(error: &(dyn Error + 'static)) -> String {
         next = error.source();
         match error.downcast_ref::<kube::Error>() {
             Some(kube::Error::Api(status)) => {
-                parts.push(without_values(&status.message));
+                parts.push(said(status));
+                break;
+            }
+            Some(kube::Error::SerdeError(_)) => {
+                parts.push("the answer is not one of an API server".into());
                 break;
             }
             Some(_) if next.is_some() => continue,

@@ -9,7 +9,7 @@ use std::error::Error;
 use std::path::Path;
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
-use vdo::cluster::{KubeOptions, ProxyError};
+use vdo::cluster::{CredentialsError, KubeOptions, ProxyError};
 use vdo_api::types::{Remedy as _, Secret, is_of_certificate};
 
 /// What to do where nothing more is known.
@@ -19,6 +19,10 @@ const CHECK: &str =
 /// What to do where the API server answers, and its certificate is not accepted.
 const CERTIFICATE: &str = "Check certificate-authority-data and the address of this cluster in the kubeconfig: `kubectl config view --minify` shows them. \
                            Or choose another with --kubeconfig or --context.";
+
+/// What to do where something answers that is no API server.
+const ANOTHER: &str = "A proxy or a login page may answer in its place. Check the address of this cluster in the kubeconfig: \
+                       `kubectl config view --minify` shows the address. Or choose another cluster with --kubeconfig or --context.";
 
 /// The cluster that the command line names.
 pub(super) fn options(global: &Global) -> Result<KubeOptions, CliError> {
@@ -66,17 +70,20 @@ fn read(file: &Path) -> Result<Secret, CliError> {
 
 /// The API server gives no answer.
 pub(super) fn out_of_reach(name: &str, server: &str, error: &(dyn Error + 'static)) -> CliError {
-    match ProxyError::among(error) {
-        Some(proxy) => CliError::new(
-            Exit::Cluster,
-            unreachable(name, server, &sentence(proxy)),
-            proxy.remedy().unwrap_or_default(),
-        ),
-        None => {
-            let remedy = if of_certificate(error) { CERTIFICATE } else { CHECK };
-            CliError::new(Exit::Cluster, unreachable(name, server, &sentence(error)), remedy)
-        }
+    if let Some(proxy) = ProxyError::among(error) {
+        let remedy = proxy.remedy().unwrap_or_default();
+        return CliError::new(Exit::Cluster, unreachable(name, server, &sentence(proxy)), remedy);
     }
+    if let Some(credentials) = error.downcast_ref::<CredentialsError>() {
+        return CliError::of(Exit::Cluster, credentials);
+    }
+    let cause = sentence(error);
+    let remedy = match () {
+        () if of_certificate(error) => CERTIFICATE,
+        () if cause.contains("is not one of an API server") => ANOTHER,
+        () => CHECK,
+    };
+    CliError::new(Exit::Cluster, unreachable(name, server, &cause), remedy)
 }
 
 fn of_certificate(error: &(dyn Error + 'static)) -> bool {
