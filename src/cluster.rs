@@ -31,7 +31,7 @@ pub use fence::Fence;
 pub use in_use::holder;
 pub use leader_election::{Election, LEASE_NAME, LEASE_NAMESPACE, Standing};
 pub use logs::{Log, metrics_of, pod_log, pod_log_stream, pod_log_tail};
-pub use message::said;
+pub use message::{NO_API_SERVER, said};
 pub use plain::list_as;
 pub use read::{get, list, list_kept, server_version, set_request_timeout, with_managers};
 pub use reader::{Reader, View};

@@ -14,11 +14,14 @@ pub fn is_page(status: &Status) -> bool {
     status.reason == "Failed to parse error data" && status.message.trim_start().starts_with('<')
 }
 
+/// What is said of an answer that another server gave.
+pub const NO_API_SERVER: &str = "is not one of an API server";
+
 /// What a status says. Nothing of a web page is shown.
 #[must_use]
 pub fn said(status: &Status) -> String {
     match is_page(status) {
-        true => format!("the answer with HTTP status {} is not one of an API server", status.code),
+        true => format!("the answer with HTTP status {} {NO_API_SERVER}", status.code),
         false => without_values(&status.message),
     }
 }

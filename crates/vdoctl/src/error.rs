@@ -8,7 +8,7 @@ use std::error::Error;
 use std::fmt;
 use std::path::PathBuf;
 use std::time::Duration;
-use vdo::cluster::{ClientError, ClusterError, ProxyError, said};
+use vdo::cluster::{ClientError, ClusterError, NO_API_SERVER, ProxyError, said};
 use vdo::reconcile::ReconcileError;
 use vdo_api::types::{Remedy, in_words, without_number};
 use vdo_core::matrix::NoFit;
@@ -201,8 +201,9 @@ pub(super) fn sentence(error: &(dyn Error + 'static)) -> String {
                 parts.push(said(status));
                 break;
             }
-            Some(kube::Error::SerdeError(_)) => {
-                parts.push("the answer is not one of an API server".into());
+            // No JSON at all, as opposed to an object that has an unexpected field.
+            Some(kube::Error::SerdeError(error)) if !error.is_data() => {
+                parts.push(format!("the answer {NO_API_SERVER}"));
                 break;
             }
             Some(_) if next.is_some() => continue,

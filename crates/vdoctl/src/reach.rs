@@ -9,7 +9,7 @@ use std::error::Error;
 use std::path::Path;
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
-use vdo::cluster::{CredentialsError, KubeOptions, ProxyError};
+use vdo::cluster::{CredentialsError, KubeOptions, NO_API_SERVER, ProxyError};
 use vdo_api::types::{Remedy as _, Secret, is_of_certificate};
 
 /// What to do where nothing more is known.
@@ -80,7 +80,7 @@ pub(super) fn out_of_reach(name: &str, server: &str, error: &(dyn Error + 'stati
     let cause = sentence(error);
     let remedy = match () {
         () if of_certificate(error) => CERTIFICATE,
-        () if cause.contains("is not one of an API server") => ANOTHER,
+        () if cause.contains(NO_API_SERVER) => ANOTHER,
         () => CHECK,
     };
     CliError::new(Exit::Cluster, unreachable(name, server, &cause), remedy)

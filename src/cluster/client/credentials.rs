@@ -109,7 +109,8 @@ impl CredentialsError {
     }
 }
 
-/// Reads the file with the token where it ends with a line break, as most programs write it. kubectl leaves the line break out, kube does not.
+/// Reads the file with the token, once, where the file ends with a line break as most programs write it: kubectl leaves the line break out, kube
+/// does not. The tokens that a kubelet replaces have none.
 pub(super) fn read_token_file(user: &mut AuthInfo) {
     if user.token.is_some() {
         return;
