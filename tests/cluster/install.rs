@@ -54,7 +54,7 @@ async fn restart(bed: &mut Bed) -> Result<()> {
 /// The operator had every right that it needed since then.
 pub async fn ensure_nothing_was_forbidden(bed: &Bed, since: Mark) -> Result<()> {
     let asked = bed.cluster.audit().since(since).await?.of(crate::common::OPERATOR);
-    let forbidden = asked.only(|e| e.code == 403);
+    let forbidden = asked.only(|e| e.lacked_right);
     ensure!(forbidden.is_empty(), "the operator lacked rights:\n{forbidden}");
     Ok(())
 }

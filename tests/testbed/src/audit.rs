@@ -46,6 +46,8 @@ pub struct Entry {
     pub name: String,
     /// The answer's status code.
     pub code: u16,
+    /// Whether a right was missing. Admission refuses with the same code.
+    pub lacked_right: bool,
     /// The request's address.
     pub uri: String,
     /// The client's user agent.
@@ -166,6 +168,7 @@ impl Entry {
                 .as_u64()
                 .and_then(|code| u16::try_from(code).ok())
                 .unwrap_or_default(),
+            lacked_right: event["annotations"]["authorization.k8s.io/decision"] == "forbid",
             uri,
             user_agent: text(&event["userAgent"]),
             timestamp: text(&event["requestReceivedTimestamp"]),
