@@ -33,6 +33,7 @@ use proxy::{Environment, Proxy, proxy_for};
 use reconnects::Reconnects;
 use retry::RetryRequested;
 use retry_after::ResponseFilter;
+use std::error::Error;
 use std::path::PathBuf;
 use std::thread;
 use std::time::Duration;
@@ -178,6 +179,18 @@ impl KubeOptions {
         let proxy = proxy.map_err(|origin| ClientError::Proxy { origin })?;
         Ok((config, entries.context.filter(|name| !name.is_empty()), proxy))
     }
+}
+
+/// The error of this type among the causes of an error.
+fn cause<'a, T: Error + 'static>(error: &'a (dyn Error + 'static)) -> Option<&'a T> {
+    let mut next = Some(error);
+    while let Some(error) = next {
+        if let Some(found) = error.downcast_ref() {
+            return Some(found);
+        }
+        next = error.source();
+    }
+    None
 }
 
 /// Runs what cannot be interrupted on a thread of its own, and waits for it until the deadline. After that the thread is abandoned;

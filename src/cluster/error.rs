@@ -300,6 +300,11 @@ impl ClusterError {
     /// Sorts an error of a request about one object.
     #[must_use]
     pub fn of(verb: &str, api_version: &str, id: &ObjectId, error: kube::Error) -> Self {
+        let unavailable = |source| Self::Unavailable {
+            verb: verb.into(),
+            what: id.to_string(),
+            source,
+        };
         let status = match error {
             kube::Error::Api(status) => status,
             other => {
@@ -307,11 +312,7 @@ impl ClusterError {
                     Some(problem) => problem.into(),
                     None => other.into(),
                 };
-                return Self::Unavailable {
-                    verb: verb.into(),
-                    what: id.to_string(),
-                    source,
-                };
+                return unavailable(source);
             }
         };
         let source = ApiMessage {
@@ -319,11 +320,7 @@ impl ClusterError {
             message: said(&status),
         };
         match status.code {
-            _ if is_page(&status) => Self::Unavailable {
-                verb: verb.into(),
-                what: id.to_string(),
-                source: source.into(),
-            },
+            _ if is_page(&status) => unavailable(source.into()),
             401 | 403 if status.code == 401 || status.message.contains(" cannot ") => {
                 let verb = denied(&status.message, " cannot ", ' ').unwrap_or(verb).to_owned();
                 let resource = denied(&status.message, " resource \"", '"');
@@ -356,11 +353,7 @@ impl ClusterError {
             }
             // What cannot be decoded for a server-side apply is an error of the server, in its own words.
             500 if status.message.contains("failed to create typed patch object") => Self::Refused { id: id.clone(), source },
-            429 | 500..=599 => Self::Unavailable {
-                verb: verb.into(),
-                what: id.to_string(),
-                source: source.into(),
-            },
+            429 | 500..=599 => unavailable(source.into()),
             _ => Self::Refused { id: id.clone(), source },
         }
     }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Why there are no credentials, without what a command wrote and how it was called: kube repeats both in its errors, and a token may be in them.
 
+use super::cause;
 use kube::client::AuthError;
 use kube::config::AuthInfo;
 use std::borrow::Cow;
@@ -40,14 +41,7 @@ impl CredentialsError {
     /// What an error of a request says about the credentials, which are renewed now and then.
     #[must_use]
     pub fn among(error: &(dyn Error + 'static)) -> Option<Self> {
-        let mut next = Some(error);
-        while let Some(error) = next {
-            if let Some(problem) = error.downcast_ref::<AuthError>() {
-                return Self::of(problem, SOME_COMMAND);
-            }
-            next = error.source();
-        }
-        None
+        Self::of(cause(error)?, SOME_COMMAND)
     }
 
     /// The same, with this command.

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Connections through a proxy: by CONNECT of an HTTP proxy, or by SOCKS.
 
+use super::cause;
 use super::proxy::{Proxy, ProxyOrigin};
 use futures::FutureExt;
 use futures::future::BoxFuture;
@@ -66,14 +67,7 @@ impl ProxyError {
     /// The one among the causes of an error.
     #[must_use]
     pub fn among<'a>(error: &'a (dyn Error + 'static)) -> Option<&'a Self> {
-        let mut next = Some(error);
-        while let Some(error) = next {
-            if let Some(found) = error.downcast_ref() {
-                return Some(found);
-            }
-            next = error.source();
-        }
-        None
+        cause(error)
     }
 }
 
