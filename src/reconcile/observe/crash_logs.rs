@@ -16,9 +16,9 @@ const REMEMBERED: usize = 32;
 /// The UID of the pod, the container, and how often it was started again.
 type End = (String, String, i64);
 
-/// How long pods may be missing before anyone asks why: a DaemonSet that was just made has none yet.
+/// How long pods may be missing before anyone asks why, and asks again where no event has said: a DaemonSet that was just made has none yet.
 const PATIENCE: Duration = Duration::from_secs(5);
-/// How long an answer counts.
+/// How long the words of an event count.
 const LASTS: Duration = Duration::from_secs(60);
 
 /// What was read of the ends of containers, so that each is asked for once. It may be lost without harm.
@@ -34,7 +34,7 @@ pub struct CrashLogs {
 struct Refusals {
     /// Since when it lacks some.
     since: Instant,
-    /// When it was asked last, and the answer.
+    /// When it was asked last, and the words of the newest event.
     answer: Option<(Instant, Option<String>)>,
 }
 
@@ -46,12 +46,15 @@ pub(in crate::reconcile) async fn added(ports: &Ports, mut report: Report) -> Re
         .map(|c| c.credentials.password.expose().to_owned())
         .collect();
     let secrets: Vec<&str> = secrets.iter().map(String::as_str).collect();
-    let unmade: BTreeSet<String> = report
-        .drivers
-        .iter()
-        .filter_map(|driver| Some(driver.health.as_ref()?.unmade.as_ref()?.uid.clone()))
-        .collect();
-    lock(&ports.evidence.unmade).retain(|uid, _| unmade.contains(uid));
+    // A look that failed says nothing of them.
+    if report.failures.is_empty() {
+        let unmade: BTreeSet<String> = report
+            .drivers
+            .iter()
+            .filter_map(|driver| Some(driver.health.as_ref()?.unmade.as_ref()?.uid.clone()))
+            .collect();
+        lock(&ports.evidence.unmade).retain(|uid, _| unmade.contains(uid));
+    }
     for driver in &mut report.drivers {
         let Some(health) = driver.health.take() else { continue };
         let before = health.message.clone();
@@ -72,26 +75,27 @@ pub(in crate::reconcile) async fn added(ports: &Ports, mut report: Report) -> Re
 async fn refusal(ports: &Ports, health: &DriverHealth) -> Option<String> {
     let unmade = health.unmade.as_ref()?;
     let now = Instant::now();
-    {
+    let before = {
         let mut known = lock(&ports.evidence.unmade);
         let known = known.entry(unmade.uid.clone()).or_insert(Refusals { since: now, answer: None });
         match &known.answer {
-            Some((at, why)) if now.duration_since(*at) < LASTS => return why.clone(),
+            Some((at, why)) if now.duration_since(*at) < why.as_ref().map_or(PATIENCE, |_| LASTS) => return why.clone(),
             _ if now.duration_since(known.since) < PATIENCE => return None,
-            _ => {}
-        }
-    }
-    let why = match refused_pods(&ports.client, &unmade.workload, &unmade.uid).await {
-        Ok(why) => why,
-        Err(error) => {
-            tracing::warn!(object = %unmade.workload, error = %vdo_api::api::chain(&error), "it is not known why its pods are not created");
-            None
+            answer => answer.as_ref().and_then(|(_, why)| why.clone()),
         }
     };
-    if let Some(known) = lock(&ports.evidence.unmade).get_mut(&unmade.uid) {
-        known.answer = Some((now, why.clone()));
+    match refused_pods(&ports.client, &unmade.workload, &unmade.uid).await {
+        Ok(why) => {
+            if let Some(known) = lock(&ports.evidence.unmade).get_mut(&unmade.uid) {
+                known.answer = Some((now, why.clone()));
+            }
+            why
+        }
+        Err(error) => {
+            tracing::warn!(object = %unmade.workload, error = %vdo_api::api::chain(&error), "it is not known why its pods are not created");
+            before
+        }
     }
-    why
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {

@@ -86,10 +86,10 @@ impl fmt::Display for PodFailure {
 }
 
 /// The pod that is furthest from ready: the container, what it is doing, its exit code, or why the pod finds no node. `None`
-/// when no pod says anything beyond "not yet".
+/// when no pod says anything beyond "not yet". The containers of a pod that is being deleted end because they are told to.
 #[must_use]
 pub fn worst_pod<'a>(pods: impl IntoIterator<Item = &'a Object>) -> Option<PodFailure> {
-    pods.into_iter().filter_map(failure).min()
+    pods.into_iter().filter(|pod| !pod.is_terminating()).filter_map(failure).min()
 }
 
 fn failure(pod: &Object) -> Option<PodFailure> {
@@ -219,6 +219,9 @@ mod tests {
             Some("pod n/p: container syncer is in CrashLoopBackOff, last exit code 2")
         );
         assert!(worst_pod([&crashing]).is_some_and(|found| found.crashed()));
+        let mut deleted = crashing.value().clone();
+        deleted["metadata"]["deletionTimestamp"] = json!("2026-01-01T00:00:00Z");
+        assert!(worst_pod([&Object::new(deleted).expect("a pod")]).is_none());
         assert!(worst_pod([&unscheduled]).is_some_and(|found| !found.crashed()));
     }
 
