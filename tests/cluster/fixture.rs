@@ -18,7 +18,7 @@ mod vcenter;
 pub use bare::{BARE, IMAGES};
 
 use crate::common::{Bed, NODES, NS, PATIENCE, RIGHTS};
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, anyhow};
 use futures::FutureExt as _;
 use futures::future::try_join_all;
 use kube::api::PostParams;
@@ -178,8 +178,14 @@ impl Pool {
                 drop(shared);
             }
             drop((at_work, place));
-            took(begun);
-            outcome.unwrap_or_else(|panic| resume_unwind(panic))
+            match outcome {
+                Ok(outcome) => ended(begun, outcome),
+                Err(panic) => {
+                    let text = panic.downcast_ref::<String>().cloned().unwrap_or_default();
+                    let _ = ended(begun, Err(anyhow!(text)));
+                    resume_unwind(panic)
+                }
+            }
         })
     }
 }
@@ -209,22 +215,22 @@ pub fn alone(test: impl AsyncFnOnce() -> Result<()>) -> Result<()> {
         let _slot = ALONE.acquire().await?;
         let _at_work = AT_WORK.acquire().await?;
         let begun = Instant::now();
-        let outcome = test().await;
-        took(begun);
-        outcome
+        ended(begun, test().await)
     })
 }
 
-/// Writes down how long a test took without its wait for a cluster, for the list of the slowest.
-fn took(begun: Instant) {
+/// Writes down how long a test took without its wait for a cluster, for the list of the slowest, and why it failed: the harness says that only
+/// when all tests have ended, and a run may be broken off before.
+fn ended(begun: Instant, outcome: Result<()>) -> Result<()> {
     let thread = std::thread::current();
-    let line = format!(
-        "took {:.1} s  cluster {}\n",
-        begun.elapsed().as_secs_f64(),
-        thread.name().unwrap_or_default()
-    );
+    let name = thread.name().unwrap_or_default();
+    let mut lines = format!("took {:.1} s  cluster {name}\n", begun.elapsed().as_secs_f64());
+    if let Err(error) = &outcome {
+        lines.push_str(&format!("FAILED BECAUSE  {name}: {error:#}\n"));
+    }
     // Past the harness, which captures what tests print.
-    let _ = std::io::stderr().write_all(line.as_bytes());
+    let _ = std::io::stderr().write_all(lines.as_bytes());
+    outcome
 }
 
 impl Shared {
