@@ -2,14 +2,14 @@
 //! One judgement: what `status` knows, every verb that waits or hands something to the operator knows, too.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "tests")]
 
-use crate::common::{Bed, NS, PATIENCE, condition};
+use crate::common::{Bed, NS, PATIENCE, condition, interrupt};
 use crate::deploy::administrator;
 use crate::fixture::INSTALLED;
 use anyhow::{Context, Result, ensure};
 use serde_json::{Value, json};
-use std::process::{Command, Stdio};
+use std::process::Command;
 use std::time::{Duration, Instant};
-use vdo_testbed::{Act, Probe, until};
+use vdo_testbed::{Probe, until};
 
 const VDO: &str = "vdo.vmware.com/v1alpha1";
 /// Much less than the time that these waits are given.
@@ -216,30 +216,8 @@ fn verb_interrupted_says_what_was_written() -> Result<()> {
     INSTALLED.run(async |bed| {
         let (proxy, through) = administrator(bed).await?;
         let interrupted = async |held: Option<usize>, words: &[&str]| -> Result<String> {
-            proxy.begin(move |call| {
-                if call.write == held && call.write.is_some() {
-                    Act::Hold
-                } else {
-                    Act::Pass
-                }
-            });
-            let child = Command::new(vdo_testbed::vdoctl())
-                .args(["--kubeconfig", &through])
-                .args(words)
-                .stdin(Stdio::null())
-                .stdout(Stdio::piped())
-                .stderr(Stdio::piped())
-                .spawn()?;
-            until("the verb to be where it is interrupted", PATIENCE, async || {
-                Ok(Probe::when(proxy.writes() >= 1, format!("{} writes were seen", proxy.writes())))
-            })
-            .await?;
-            nix::sys::signal::kill(
-                nix::unistd::Pid::from_raw(i32::try_from(child.id())?),
-                nix::sys::signal::Signal::SIGINT,
-            )?;
-            proxy.pass_held();
-            let output = child.wait_with_output()?;
+            let mut command = Command::new(vdo_testbed::vdoctl());
+            let output = interrupt::interrupted(&proxy, held, command.args(["--kubeconfig", &through]).args(words)).await?;
             let said = String::from_utf8(output.stderr)?;
             ensure!(output.status.code() == Some(130), "{}: {said}", output.status);
             Ok(said)

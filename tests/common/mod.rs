@@ -4,6 +4,7 @@
 
 pub mod contents;
 pub mod image;
+pub mod interrupt;
 pub mod large;
 pub mod sample;
 pub mod schema;

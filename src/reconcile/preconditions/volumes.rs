@@ -51,17 +51,15 @@ async fn look(reader: &Reader, config: &VDOConfig, now: Timestamp) -> Result<Obs
     let warnings: Vec<Event> = events.iter().flat_map(|watch| all(view.list(watch))).collect();
     let classes: Vec<Class> = all(view.list(&classes));
     let mut others = BTreeSet::new();
-    let mut observed = named(reader, concerned(&warnings, &classes, &others, LOOKED_AT)).await?;
-    observed.classes = Some(classes);
-    for _ in 1..ROUNDS {
+    let mut observed = Observed::default();
+    for _ in 0..ROUNDS {
+        observed = named(reader, concerned(&warnings, &classes, &others, LOOKED_AT)).await?;
+        observed.classes = Some(classes.clone());
         let found = of_others(&observed);
         if found.is_subset(&others) {
             break;
         }
         others.extend(found);
-        let classes = observed.classes.take().unwrap_or_default();
-        observed = named(reader, concerned(&warnings, &classes, &others, LOOKED_AT)).await?;
-        observed.classes = Some(classes);
     }
     Ok(Observed {
         now,

@@ -2,6 +2,7 @@
 //! From an installation to nothing, and to drivers without an operator.
 
 use super::{CSI_NS, VDO, delete, ensure_nothing_is_left, ensure_says, install, is_there};
+use crate::common::interrupt::interrupted;
 use crate::common::{Bed, NS, PATIENCE};
 use crate::deploy::{Deploy, administrator};
 use crate::fixture::BARE;
@@ -11,7 +12,7 @@ use kube::discovery::{Discovery, verbs};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::path::Path;
-use std::process::{Command, Stdio};
+use std::process::Command;
 use std::time::Duration;
 use vdo_testbed::{Act, Launch, Probe, until};
 
@@ -248,22 +249,8 @@ fn delete_interrupted_says_how_to_continue_and_releases_its_lease() -> Result<()
         let (proxy, through) = administrator(bed).await?;
         install(bed).await?;
         bed.kill_operator();
-        proxy.begin(|call| if call.write == Some(HELD) { Act::Hold } else { Act::Pass });
-        let child = Command::new(vdo_testbed::vdoctl())
-            .args(["delete", "--yes", "--kubeconfig"])
-            .arg(&through)
-            .stdin(Stdio::null())
-            .stdout(Stdio::piped())
-            .stderr(Stdio::piped())
-            .spawn()?;
-        until("the write that is held", PATIENCE, async || {
-            Ok(Probe::when(proxy.writes() >= HELD, format!("{} writes were seen", proxy.writes())))
-        })
-        .await?;
-        let pid = nix::unistd::Pid::from_raw(i32::try_from(child.id())?);
-        nix::sys::signal::kill(pid, nix::sys::signal::Signal::SIGINT)?;
-        proxy.pass_held();
-        let output = child.wait_with_output()?;
+        let mut command = Command::new(vdo_testbed::vdoctl());
+        let output = interrupted(&proxy, Some(HELD), command.args(["delete", "--yes", "--kubeconfig"]).arg(&through)).await?;
         let said = String::from_utf8(output.stderr)?;
         ensure!(output.status.code() == Some(130), "{}: {said}", output.status);
         ensure_says(&said, &["interrupted: not everything is removed yet", "Run vdoctl delete again"])?;

@@ -2,6 +2,7 @@
 //! Killed at any write, or while it waits, the next one completes the installation.
 
 use super::{Deploy, administrator, err, operate, out};
+use crate::common::interrupt::{interrupt, interrupted};
 use crate::common::{NS, PATIENCE, sample};
 use crate::fixture::BARE;
 use anyhow::{Context, Result, anyhow, ensure};
@@ -49,8 +50,7 @@ fn deploy_killed_at_writes_and_while_waiting_is_completed_by_the_next() -> Resul
             Ok(Probe::when(config != Value::Null, "no VDOConfig"))
         })
         .await?;
-        let waiting_pid = nix::unistd::Pid::from_raw(i32::try_from(waiting.id())?);
-        nix::sys::signal::kill(waiting_pid, nix::sys::signal::Signal::SIGINT)?;
+        interrupt(&waiting)?;
         let waited = waiting.wait_with_output()?;
         // It may have been done by then.
         ensure!(
@@ -84,17 +84,9 @@ fn deploy_interrupted_says_what_was_written_and_releases_its_lease() -> Result<(
             .command(bed, &["--no-wait", "--kubeconfig", &through, "--dry-run=client"])
             .output()?;
         let all = err(&first).matches("would be applied").count() + out(&first).matches("would be applied").count();
-        proxy.begin(|call| if call.write == Some(HELD) { Act::Hold } else { Act::Pass });
-        let child = deploy.command(bed, &["--no-wait", "--kubeconfig", &through]).spawn()?;
-        until("the write that is held", PATIENCE, async || {
-            Ok(Probe::when(proxy.writes() >= HELD, format!("{} writes were seen", proxy.writes())))
-        })
-        .await?;
-        let pid = nix::unistd::Pid::from_raw(i32::try_from(child.id())?);
-        nix::sys::signal::kill(pid, nix::sys::signal::Signal::SIGINT)?;
+        let mut command = deploy.command(bed, &["--no-wait", "--kubeconfig", &through]);
         // However many writes it still makes until it hears the signal, it says that number.
-        proxy.pass_held();
-        let output = child.wait_with_output()?;
+        let output = interrupted(&proxy, Some(HELD), &mut command).await?;
         let said = err(&output);
         let written = proxy.handled().iter().filter(|handled| handled.call.write.is_some()).count();
         ensure!(

@@ -329,8 +329,8 @@ impl Part {
     /// The folder of its Go module.
     pub(crate) fn module(self) -> &'static str {
         match self {
-            Self::Apiserver | Self::ControllerManager | Self::Scheduler | Self::Kubectl => "controlplane",
-            Self::Cpi => "cpi",
+            // They have most packages in common, and Go compiles those once.
+            Self::Etcd | Self::Apiserver | Self::ControllerManager | Self::Scheduler | Self::Kubectl | Self::Cpi => "controlplane",
             Self::CsiDriver
             | Self::CsiSyncer
             | Self::CsiAttacher
@@ -421,7 +421,7 @@ impl Part {
 
     /// Linker flags; `version` is what a Kubernetes program will say it is.
     pub(crate) fn ldflags(self, version: &str) -> String {
-        if self.module() != "controlplane" {
+        if !self.is_of_the_control_plane() && self != Self::Kubectl {
             return "-s -w".into();
         }
         let mut numbers = version.trim_start_matches('v').split('.');
