@@ -3,8 +3,7 @@
 //!
 //! A test says what it needs: [`EMPTY`], [`OPERATOR`], [`INSTALLED`], or [`BARE`] and [`IMAGES`] where it installs VDO itself. The fixture
 //! brings the shared cluster there from wherever the last test left it, which takes a second or a few, where a new control plane takes ten
-//! seconds of processor time. After a test that failed the cluster is not
-//! used again: it is kept for those who look for the cause, and the next test gets a new one.
+//! seconds of processor time. After a test that failed the cluster is kept for those who look for the cause, and the next test gets a new one.
 //!
 //! What a test creates is deleted afterwards by its UID, whatever its kind in [`SWEPT`]. What a test changes in objects that were there
 //! before (labels of nodes, what the vCenter says), it changes back itself. Evidence from before a test (events, drift entries, audit
@@ -13,18 +12,19 @@
 //! After each test it is checked that nothing was written to the vCenter.
 
 mod bare;
+mod ended;
 mod vcenter;
 
 pub use bare::{BARE, IMAGES};
 
 use crate::common::{Bed, NODES, NS, PATIENCE, RIGHTS};
 use anyhow::{Context, Result, anyhow};
+use ended::ended;
 use futures::FutureExt as _;
 use futures::future::try_join_all;
 use kube::api::PostParams;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
-use std::io::Write as _;
 use std::num::NonZero;
 use std::panic::{AssertUnwindSafe, resume_unwind};
 use std::path::Path;
@@ -178,14 +178,13 @@ impl Pool {
                 drop(shared);
             }
             drop((at_work, place));
-            match outcome {
-                Ok(outcome) => ended(begun, outcome),
-                Err(panic) => {
-                    let text = panic.downcast_ref::<String>().cloned().unwrap_or_default();
-                    let _ = ended(begun, Err(anyhow!(text)));
+            outcome.map_or_else(
+                |panic| {
+                    let _ = ended(begun, Err(anyhow!(panic.downcast_ref::<String>().cloned().unwrap_or_default())));
                     resume_unwind(panic)
-                }
-            }
+                },
+                |outcome| ended(begun, outcome),
+            )
         })
     }
 }
@@ -217,20 +216,6 @@ pub fn alone(test: impl AsyncFnOnce() -> Result<()>) -> Result<()> {
         let begun = Instant::now();
         ended(begun, test().await)
     })
-}
-
-/// Writes down how long a test took without its wait for a cluster, for the list of the slowest, and why it failed: the harness says that only
-/// when all tests have ended, and a run may be broken off before.
-fn ended(begun: Instant, outcome: Result<()>) -> Result<()> {
-    let thread = std::thread::current();
-    let name = thread.name().unwrap_or_default();
-    let mut lines = format!("took {:.1} s  cluster {name}\n", begun.elapsed().as_secs_f64());
-    if let Err(error) = &outcome {
-        lines.push_str(&format!("FAILED BECAUSE  {name}: {error:#}\n"));
-    }
-    // Past the harness, which captures what tests print.
-    let _ = std::io::stderr().write_all(lines.as_bytes());
-    outcome
 }
 
 impl Shared {

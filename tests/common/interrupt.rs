@@ -13,11 +13,7 @@ pub async fn interrupted(proxy: &Proxy, held: Option<usize>, command: &mut Comma
         Some(_) if call.write == held => Act::Hold,
         _ => Act::Pass,
     });
-    let child = command
-        .stdin(Stdio::null())
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
-        .spawn()?;
+    let child = command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn()?;
     until("the write at which the program is interrupted", PATIENCE, async || {
         let seen = proxy.writes();
         Ok(Probe::when(seen >= held.unwrap_or(1), format!("{seen} writes were seen")))

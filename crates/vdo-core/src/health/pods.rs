@@ -86,7 +86,7 @@ impl fmt::Display for PodFailure {
 }
 
 /// The pod that is furthest from ready: the container, what it is doing, its exit code, or why the pod finds no node. `None`
-/// when no pod says anything beyond "not yet". The containers of a pod that is being deleted end because they are told to.
+/// when no pod says anything beyond "not yet". The containers of a pod that is being deleted end on request.
 #[must_use]
 pub fn worst_pod<'a>(pods: impl IntoIterator<Item = &'a Object>) -> Option<PodFailure> {
     pods.into_iter().filter(|pod| !pod.is_terminating()).filter_map(failure).min()
