@@ -7,6 +7,7 @@ use super::error::ReconcileError;
 use crate::cluster::{ClusterError, Reader, Select, View, Watch};
 use std::collections::BTreeSet;
 use vdo_api::api::{Class, Reason};
+use vdo_core::install::VDOCTL;
 use vdo_core::manifest::Object;
 use vdo_core::plan::{Desired, Wait};
 use vdo_core::rbac::{self, is_prerequisite};
@@ -44,7 +45,7 @@ pub async fn lacking(reader: &Reader, objects: Vec<Object>) -> Result<Vec<(Objec
     let lacking = |object: Object| {
         let live = view.one(&watch(&object));
         let what = rbac::lacking(&object, live.as_ref())?;
-        Some((rbac::beside_others(object, live.as_ref()), what))
+        Some((rbac::beside_others(object, live.as_ref(), VDOCTL), what))
     };
     Ok(objects.into_iter().filter_map(lacking).collect())
 }

@@ -120,6 +120,9 @@ pub const CREDENTIALS_ANNOTATION: &str = "vdo.vmware.com/credentials-checksum";
 /// On an object that another tool made before the operator managed it: the tool. Such an object stays when it is not desired any more.
 pub const ADOPTED_FROM_ANNOTATION: &str = "vdo.vmware.com/adopted-from";
 
+/// On a role that others wrote: the rules that `vdoctl` or its commands added for the drivers, as a JSON list.
+pub const ADDED_RULES_ANNOTATION: &str = "vdo.vmware.com/added-rules";
+
 /// On an object that the operator made and that stays after an uninstallation. Adopted again, it is the operator's and not of another tool.
 pub const RELEASED_ANNOTATION: &str = "vdo.vmware.com/released";
 

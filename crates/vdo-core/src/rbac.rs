@@ -6,9 +6,11 @@
 
 mod prerequisite;
 mod rules;
+mod shared;
 
-pub use prerequisite::{Mismatch, beside_others, handed_back, is_prerequisite, lacking, union};
+pub use prerequisite::{Mismatch, is_prerequisite, lacking, union};
 pub use rules::{Rules, SingleRule};
+pub use shared::{beside_others, binding_handed_back, role_handed_back, shares_a_subject};
 
 /// The API group of roles and bindings.
 pub const GROUP: &str = "rbac.authorization.k8s.io";

@@ -4,7 +4,7 @@
 use super::{CSI_NS, VDO, delete, ensure_nothing_is_left, ensure_says, install, is_there};
 use crate::common::interrupt::interrupted;
 use crate::common::{Bed, NS, PATIENCE};
-use crate::deploy::{Deploy, administrator};
+use crate::deploy::{Deploy, administrator, operate};
 use crate::fixture::BARE;
 use anyhow::{Context, Result, ensure};
 use kube::api::{Api, DynamicObject, ListParams};
@@ -124,6 +124,51 @@ fn delete_after_install_leaves_every_object_as_before() -> Result<()> {
         let (code, _, err) = delete(bed, &[])?;
         ensure!(code == 0 && err.contains("nothing of VDO"), "{code} {err}");
         Ok(())
+    })
+}
+
+/// A role and a binding of others bear the names of a driver's: the others keep every right while VDO is there, and get back what they had.
+#[test]
+#[ignore = "long"]
+fn delete_gives_a_shared_role_back_as_it_was() -> Result<()> {
+    const RBAC: &str = "rbac.authorization.k8s.io/v1";
+    const ROLE: &str = "vsphere-csi-controller-role";
+    BARE.run(async |bed| {
+        let rules = json!([{"apiGroups": ["shop.example.com"], "resources": ["orders"], "verbs": ["list", "get"]},
+            {"apiGroups": [""], "resources": ["nodes"], "verbs": ["get"]}]);
+        bed.apply(&json!({"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": "shop", "namespace": "default"}}))
+            .await?;
+        bed.apply(&json!({"apiVersion": RBAC, "kind": "ClusterRole", "metadata": {"name": ROLE}, "rules": rules}))
+            .await?;
+        for name in ["shop", "vsphere-csi-controller-binding"] {
+            bed.apply(
+                &json!({"apiVersion": RBAC, "kind": "ClusterRoleBinding", "metadata": {"name": name},
+                "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": ROLE},
+                "subjects": [{"kind": "ServiceAccount", "name": "shop", "namespace": "default"}]}),
+            )
+            .await?;
+        }
+        let before = everything(bed).await?;
+        let deploy = Deploy::to(bed)?;
+        let written = async || {
+            let output = deploy.run(bed, &["--no-wait"])?;
+            ensure!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+            Ok(bed.get(RBAC, "ClusterRole", "", ROLE).await?["rules"].clone())
+        };
+        let all = written().await?;
+        let is_kept = |rule: &Value| all.as_array().is_some_and(|all| all.contains(rule));
+        ensure!(
+            rules.as_array().context("rules")?.iter().all(is_kept),
+            "the others lost a right: {all}"
+        );
+        ensure!(written().await? == all, "the second deployment changed the role");
+        operate(bed).await?;
+        // The operator finds the rights of its drivers in the role.
+        bed.until_ready().await?;
+        let (code, _, err) = delete(bed, &["--yes"])?;
+        ensure!(code == 0, "{code}");
+        ensure_says(&err, &[ROLE, "stays"])?;
+        ensure_same(&before, &everything(bed).await?)
     })
 }
 

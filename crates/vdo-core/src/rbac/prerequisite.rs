@@ -89,50 +89,12 @@ fn aggregations(role: &Object) -> impl Iterator<Item = (&str, &str)> {
     labels.filter_map(|(label, value)| label.starts_with(AGGREGATE_TO).then_some((label.as_str(), value.as_str()?)))
 }
 
-/// A binding for a driver with the further subjects that it has in the cluster: a list of subjects is applied as a whole, and those of others would
-/// lose their rights. Bindings of the operator itself are for it alone.
-#[must_use]
-pub fn beside_others(wanted: Object, live: Option<&Object>) -> Object {
-    let is_binding = matches!(wanted.kind(), "ClusterRoleBinding" | "RoleBinding") && !wanted.name().starts_with("vdo-");
-    let Some(live) = live.filter(|live| is_binding && live.value()["roleRef"] == wanted.value()["roleRef"]) else {
-        return wanted;
-    };
-    let own = subjects(wanted.value());
-    let others = live.value()["subjects"].as_array().into_iter().flatten();
-    let others: Vec<Value> = others
-        .filter(|subject| subjects(&json!({"subjects": [subject]})).is_disjoint(&own))
-        .cloned()
-        .collect();
-    if others.is_empty() {
-        return wanted;
-    }
-    let mut value = wanted.value().clone();
-    if let Some(all) = value["subjects"].as_array_mut() {
-        all.extend(others);
-    }
-    Object::new(value).unwrap_or(wanted)
-}
-
-/// A binding in the cluster without those of our service accounts that do not exist any more; `None` where there is none of them.
-#[must_use]
-pub fn handed_back(live: &Object, ours: &Object, exists: impl Fn(&str, &str) -> bool) -> Option<Value> {
-    let own = subjects(ours.value());
-    let is_left = |subject: &Value| {
-        let left = subjects(&json!({"subjects": [subject]}));
-        left.iter()
-            .any(|(kind, namespace, name)| kind == "ServiceAccount" && own.is_superset(&left) && !exists(namespace, name))
-    };
-    let all = live.value()["subjects"].as_array()?;
-    let kept: Vec<&Value> = all.iter().filter(|subject| !is_left(subject)).collect();
-    (kept.len() < all.len()).then(|| json!({"subjects": kept}))
-}
-
 /// How the labels of a role begin that add it to other roles.
 const AGGREGATE_TO: &str = "rbac.authorization.k8s.io/aggregate-to-";
 
-type Subject = (String, String, String);
+pub(super) type Subject = (String, String, String);
 
-fn subjects(binding: &Value) -> BTreeSet<Subject> {
+pub(super) fn subjects(binding: &Value) -> BTreeSet<Subject> {
     let all = binding.get("subjects").and_then(Value::as_array).into_iter().flatten();
     all.map(|subject| ["kind", "namespace", "name"].map(|key| subject[key].as_str().unwrap_or_default().to_owned()))
         .map(|[kind, namespace, name]| (kind, namespace, name))
@@ -247,64 +209,6 @@ mod tests {
             json!({"apiVersion": VERSION, "kind": "RoleBinding", "metadata": {"name": "b", "namespace": "n"},
             "roleRef": {"apiGroup": GROUP, "kind": "Role", "name": role}, "subjects": subjects}),
         )
-    }
-
-    /// Two installations may share a binding by its name, and each has an account in it.
-    #[test]
-    fn binding_keeps_accounts_of_others() {
-        let account = |namespace: &str, name: &str| json!({"kind": "ServiceAccount", "namespace": namespace, "name": name});
-        let binding = |name: &str, role: &str, subjects: &[Value]| {
-            Object::new(json!({"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "RoleBinding", "metadata": {"name": name, "namespace": "kube-system"},
-                "roleRef": {"kind": "Role", "name": role}, "subjects": subjects}))
-            .expect("an object")
-        };
-        let (ours, theirs) = (account("kube-system", "ours"), account("kube-system", "theirs"));
-        let both = [ours.clone(), theirs.clone()];
-        for (name, role, live, expected) in [
-            ("reader", "r", vec![theirs.clone()], both.to_vec()),
-            ("reader", "r", both.to_vec(), both.to_vec()),
-            ("reader", "other", vec![theirs.clone()], vec![ours.clone()]),
-            ("vdo-operator", "r", vec![theirs.clone()], vec![ours.clone()]),
-        ] {
-            let found = beside_others(binding(name, "r", std::slice::from_ref(&ours)), Some(&binding(name, role, &live)));
-            assert_eq!(found.value()["subjects"], json!(expected), "{name} {role}");
-        }
-        assert_eq!(
-            beside_others(binding("reader", "r", std::slice::from_ref(&ours)), None).value()["subjects"],
-            json!([ours])
-        );
-    }
-
-    #[test]
-    fn binding_is_handed_back_without_accounts_that_are_gone() {
-        let user = json!({"kind": "User", "name": "ours"});
-        let bound = |accounts: &[&str]| {
-            let mut value = binding("r", accounts).value().clone();
-            value["subjects"].as_array_mut().expect("subjects").push(user.clone());
-            object(value)
-        };
-        let ours = bound(&["ours", "same"]);
-        let names = |change: &Value| -> Vec<String> {
-            let all = change["subjects"].as_array().expect("subjects");
-            all.iter()
-                .map(|subject| subject["name"].as_str().expect("a name").to_owned())
-                .collect()
-        };
-        for (live, existing, kept) in [
-            (&["theirs", "ours"][..], &["theirs"][..], Some(&["theirs", "ours"][..])),
-            (&["theirs", "ours", "same"], &["theirs", "same"], Some(&["theirs", "same", "ours"])),
-            (&["theirs", "ours"], &["theirs", "ours"], None),
-            // An account of others that does not exist yet is theirs.
-            (&["theirs"], &[], None),
-        ] {
-            let exists = |namespace: &str, name: &str| namespace == "n" && existing.contains(&name);
-            let change = handed_back(&bound(live), &ours, exists);
-            assert_eq!(
-                change.as_ref().map(names),
-                kept.map(|kept| kept.iter().map(|name| (*name).to_owned()).collect()),
-                "{live:?}"
-            );
-        }
     }
 
     #[test]

@@ -35,7 +35,7 @@ pub(super) async fn all(context: &Context, target: &Target, progress: &mut Progr
             let because = match object.kind() {
                 "Namespace" => kept_namespace(context, object).await?,
                 "ClusterRoleBinding" | "RoleBinding" => kept_binding(context, object, desired).await?,
-                "ClusterRole" | "Role" => kept_role(context, object, objects, &stays).await?,
+                "ClusterRole" | "Role" => kept_role(context, object, target, &stays).await?,
                 _ => None,
             };
             match because {
@@ -155,35 +155,43 @@ async fn kept_binding(context: &Context, binding: &Object, desired: &[Object]) -
     };
     let exists = |namespace: &str, name: &str| existing.iter().any(|id| &*id.namespace == namespace && &*id.name == name);
     let ours = desired.iter().find(|object| object.id() == binding.id());
-    if let Some(change) = ours.and_then(|ours| rbac::handed_back(binding, ours, exists)) {
+    if let Some(change) = ours.and_then(|ours| rbac::binding_handed_back(binding, ours, exists)) {
         let writer = &context.ports.writer;
         writer.merge(binding.api_version(), &binding.id(), &change, false).await?;
     }
     Ok(Some(format!("{first} has its rights from it")))
 }
 
-/// Why a role stays: a binding refers to it that is not removed.
-async fn kept_role(context: &Context, role: &Object, ours: &[Object], stays: &Stays) -> Result<Option<String>, CliError> {
+/// Why a role stays: a binding refers to it that is not removed. Rules that were added for our drivers are taken out, unless an account of theirs
+/// still has its rights from it.
+async fn kept_role(context: &Context, role: &Object, target: &Target, stays: &Stays) -> Result<Option<String>, CliError> {
     use vdo::cluster::{Select, Watch, list};
     let version = role.api_version();
-    let mut bindings = list(
-        &context.ports.client,
-        &Watch::new(version, "RoleBinding", role.namespace(), Select::All),
-    )
-    .await?;
+    let client = &context.ports.client;
+    let mut bindings = list(client, &Watch::new(version, "RoleBinding", role.namespace(), Select::All)).await?;
     if role.kind() == "ClusterRole" {
-        bindings.extend(list(&context.ports.client, &Watch::new(version, "ClusterRoleBinding", "", Select::All)).await?);
+        bindings.extend(list(client, &Watch::new(version, "ClusterRoleBinding", "", Select::All)).await?);
     }
-    Ok(used_by(role, &bindings, ours, stays).map(|id| format!("{id} refers to it")))
+    let kept = kept_bindings(role, &bindings, &target.objects, stays);
+    let Some(first) = kept.first() else {
+        return Ok(None);
+    };
+    if !kept.iter().any(|binding| rbac::shares_a_subject(binding, &target.desired))
+        && let Some(change) = rbac::role_handed_back(role)
+    {
+        context.ports.writer.merge(version, &role.id(), &change, false).await?;
+    }
+    Ok(Some(format!("{} refers to it", first.id())))
 }
 
-fn used_by(role: &Object, bindings: &[Object], ours: &[Object], stays: &Stays) -> Option<ObjectId> {
+/// The bindings that refer to a role and stay.
+fn kept_bindings<'a>(role: &Object, bindings: &'a [Object], ours: &[Object], stays: &Stays) -> Vec<&'a Object> {
     let refers = |binding: &&Object| binding.text("/roleRef/kind") == role.kind() && binding.text("/roleRef/name") == role.name();
     let removed = |binding: &Object| {
         let id = binding.id();
         ours.iter().any(|own| own.id() == id) && stays.iter().all(|(kept, _)| *kept != id)
     };
-    bindings.iter().filter(refers).find(|binding| !removed(binding)).map(Object::id)
+    bindings.iter().filter(refers).filter(|binding| !removed(binding)).collect()
 }
 
 #[cfg(test)]
@@ -228,15 +236,13 @@ mod tests {
             )
         };
         let ours = [binding("own", "csi")];
-        assert_eq!(
-            used_by(&role, &[binding("own", "csi"), binding("x", "other")], &ours, &Stays::new()),
-            None
-        );
-        assert_eq!(
-            used_by(&role, &[binding("own", "csi"), binding("theirs", "csi")], &ours, &Stays::new()).map(|id| id.name.to_string()),
-            Some("theirs".to_owned())
-        );
-        let stays = vec![(ours[0].id(), String::new())];
-        assert!(used_by(&role, &[binding("own", "csi")], &ours, &stays).is_some());
+        let kept = |bindings: &[Object], stays: &Stays| -> Vec<String> {
+            let kept = kept_bindings(&role, bindings, &ours, stays);
+            kept.iter().map(|binding| binding.name().to_owned()).collect()
+        };
+        let others = [binding("own", "csi"), binding("x", "other")];
+        assert_eq!(kept(&others, &Stays::new()), Vec::<String>::new());
+        assert_eq!(kept(&[binding("own", "csi"), binding("theirs", "csi")], &Stays::new()), ["theirs"]);
+        assert_eq!(kept(&others, &vec![(ours[0].id(), String::new())]), ["own"]);
     }
 }

@@ -118,12 +118,12 @@ fn second_trust(object: &Object, live: &Object) -> Option<CliError> {
 pub(crate) async fn beside_others(context: &Context, objects: Vec<Object>) -> Result<Vec<Object>, CliError> {
     let mut all = Vec::new();
     for object in objects {
-        let is_binding = matches!(object.kind(), "ClusterRoleBinding" | "RoleBinding");
-        let live = match is_binding {
-            true => get(&context.ports.client, object.api_version(), object.identity()).await?,
+        let is_shared = matches!(object.kind(), "ClusterRoleBinding" | "RoleBinding" | "ClusterRole" | "Role");
+        let live = match is_shared {
+            true => with_managers(&context.ports.client, object.api_version(), object.identity()).await?,
             false => None,
         };
-        all.push(rbac::beside_others(object, live.as_ref()));
+        all.push(rbac::beside_others(object, live.as_ref(), VDOCTL));
     }
     Ok(all)
 }
