@@ -6,7 +6,7 @@
 
 pub mod events;
 mod matrix;
-mod operator_condition;
+mod olm_condition;
 mod pulse;
 mod server_version;
 mod sessions;
@@ -31,7 +31,7 @@ use k8s_openapi::jiff::Timestamp;
 use kube::runtime::controller::{self, Config};
 use kube::runtime::{Controller, watcher};
 use kube::{Api, Client};
-use operator_condition::OperatorCondition;
+use olm_condition::OperatorCondition;
 use server_version::ServerVersion;
 use sessions::Sessions;
 use state::ControllerState;

@@ -41,6 +41,7 @@ mod look;
 mod lost_settings;
 mod matrix_fallback;
 mod matrix_source;
+mod next_minor;
 mod next_run;
 mod observe;
 mod permit;
@@ -63,7 +64,6 @@ mod stopwatch;
 mod taken_away;
 mod uninstall;
 mod upgrade_available;
-mod upgradeable;
 mod used_by_others;
 mod volume_guard;
 pub mod webhook;
@@ -111,7 +111,7 @@ use kube::{Client, ResourceExt};
 use std::collections::BTreeSet;
 use std::time::Duration;
 use vdo_api::api::{Class, ManagementState, Reason, STATE, VDOConfig};
-use vdo_api::types::{KubernetesVersion, ObjectId};
+use vdo_api::types::KubernetesVersion;
 use vdo_core::drivers;
 use vdo_core::plan::{self, Contention, Plan, RepairHistory, Step};
 use vdo_core::status::{Failure, Report};
@@ -220,7 +220,7 @@ async fn advance(input: &ReconcileInput<'_>, ports: &Ports) -> Phase<()> {
         return Ok(((), found));
     }
     if state.recovered.is_none() && !state.inventory.objects.is_empty() {
-        forget_former(ports, config, &state).await;
+        former::forget(ports, config, &state.apply_set).await;
     }
     let mut planned = found.take(plan_drivers(input, ports, &state).await)?;
     if paused {
@@ -235,10 +235,10 @@ async fn advance(input: &ReconcileInput<'_>, ports: &Ports) -> Phase<()> {
     found.contentions = planned.plan.pause_contended(input.history, input.now);
     found.failures.extend(found.contentions.iter().map(contended));
     let steps = planned.steps(&state);
-    found.check(plan::check(&steps, &planned.desired, &state.inventory))?;
-    found.check(fits(&steps))?;
+    found.or_stop(plan::check(&steps, &planned.desired, &state.inventory))?;
+    found.or_stop(fits(&steps))?;
     found.waiting.extend(plan::deleting(&steps));
-    if steps.iter().any(Step::removes) && !found.check(delete::is_current(config, ports).await)? {
+    if steps.iter().any(Step::removes) && !found.or_stop(delete::is_current(config, ports).await)? {
         found.waiting.push(delete::outdated(config));
         return Ok(((), found));
     }
@@ -282,7 +282,7 @@ pub async fn plan_drivers(input: &ReconcileInput<'_>, ports: &Ports, state: &Clu
     found
         .preconditions
         .push(preconditions::control_plane(&planned.desired, &state.cluster.nodes));
-    found.check(look::look(input, ports, state, &mut planned).await)?;
+    found.or_stop(look::look(input, ports, state, &mut planned).await)?;
     planned.replan(state);
     found.failures.extend(content::refuse(ports, state, &mut planned).await);
     planned.describe(&mut found, state);
@@ -296,21 +296,14 @@ async fn attempt(input: &ReconcileInput<'_>, ports: &Ports, state: &ClusterState
     if !planned.plan.is_transition() {
         return Ok((None, found));
     }
-    let tried = found.check(dry_run(ports, state, planned, Scope::Transitions(input)).await)?;
+    let tried = found.or_stop(dry_run(ports, state, planned, Scope::Transitions(input)).await)?;
     let patched = planned.runs.patched();
     let refusals = tried.refusals.iter().map(|refusal| content::not_accepted(&patched, refusal));
     found.failures.extend(refusals);
     let taken = taken_away(&ports.reader, input.config, state, planned).await;
-    let taken = found.check(taken.map_err(ReconcileError::from))?;
+    let taken = found.or_stop(taken.map_err(ReconcileError::from))?;
     found.plan = approval::approve(input.config, state, planned, &taken);
     Ok((Some(tried), found))
-}
-
-/// That what nothing reads any more cannot be deleted keeps nothing back.
-async fn forget_former(ports: &Ports, config: &VDOConfig, state: &ClusterState) {
-    if let Err(error) = former::forget(ports, config, &state.apply_set).await {
-        tracing::warn!(error = %vdo_api::api::chain(&error), "the ConfigMap with the former inventory cannot be deleted");
-    }
 }
 
 /// Whether the API server would take the inventory that is about to be written.
@@ -345,15 +338,4 @@ pub fn acting<'a>(configs: impl IntoIterator<Item = &'a VDOConfig>) -> Option<&'
     configs
         .into_iter()
         .min_by_key(|c| (c.creation_timestamp().map(|t| t.0), c.name_any()))
-}
-
-/// The id of a VDOConfig.
-#[must_use]
-pub fn id(config: &VDOConfig) -> ObjectId {
-    ObjectId::new(
-        vdo_api::api::GROUP,
-        "VDOConfig",
-        config.namespace().unwrap_or_default(),
-        config.name_any(),
-    )
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The loop over VDOConfigs.
 
-use super::operator_condition::Verdict;
+use super::olm_condition::Verdict;
 use super::state::{Config, newest};
 use super::{Context, events, now, without_lease};
 use crate::cluster::{ClusterError, Writer};
@@ -155,9 +155,7 @@ pub(super) async fn write_status(
     }
     let json = |status: &VDOConfigStatus| serde_json::to_value(status).unwrap_or_default();
     let change = merge_patch(&json(old), &json(new));
-    writer
-        .merge(API_VERSION, &reconcile::id(config), &json!({"status": change}), true)
-        .await
+    writer.merge(API_VERSION, &config.id(), &json!({"status": change}), true).await
 }
 
 /// The metrics of a run.

@@ -126,6 +126,7 @@ pub async fn apply(steps: &[Step], ports: &Ports, place: &StateLocation<'_>) -> 
 
 async fn one(step: &Step, ports: &Ports, place: &StateLocation<'_>) -> Result<(), ClusterError> {
     match step {
+        Step::SetFinalizer => set_finalizer(place.config, &ports.writer).await?,
         Step::Record(inventory) | Step::Commit(inventory) => inventory::store(inventory, ports, place).await?,
         Step::Apply { object, change, take, .. } => {
             if matches!(change, Change::Adopt(_)) {
@@ -148,7 +149,6 @@ async fn one(step: &Step, ports: &Ports, place: &StateLocation<'_>) -> Result<()
             remember(ports, object, &live);
             tracing::info!(object = %object.id(), "the next step of the certificate rotation of the CSI webhook is stored");
         }
-        Step::SetFinalizer => set_finalizer(place.config, &ports.writer).await?,
         Step::Finish => {
             inventory::forget(ports, place).await?;
             remove_finalizer(place.config, &ports.writer).await?;
@@ -185,6 +185,6 @@ async fn set_finalizer(config: &VDOConfig, writer: &Writer) -> Result<(), Cluste
 async fn remove_finalizer(config: &VDOConfig, writer: &Writer) -> Result<(), ClusterError> {
     let rest: Vec<&String> = config.finalizers().iter().filter(|f| *f != FINALIZER).collect();
     let change = json!({"metadata": {"finalizers": rest, "resourceVersion": config.resource_version()}});
-    writer.merge(API_VERSION, &super::id(config), &change, false).await?;
+    writer.merge(API_VERSION, &config.id(), &change, false).await?;
     Ok(())
 }

@@ -8,20 +8,17 @@ use super::phase::{Collect, Phase};
 use super::preconditions::{shared_volumes, upgrade};
 use super::site::Site;
 use super::windows::{self, Closed};
-use super::{Mode, Ports, ReconcileInput, matrix_fallback, matrix_source, preconditions, rollback, upgradeable};
-use crate::cluster::ClusterError;
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
-use kube::ResourceExt;
+use super::{Ports, ReconcileInput, matrix_fallback, matrix_source, next_minor, preconditions, rollback};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
-use vdo_api::api::{MatrixStatus, UpdatePolicy, VDOConfig};
+use vdo_api::api::{UpdatePolicy, VDOConfig};
 use vdo_api::facts::Connection;
 use vdo_api::types::{DriverName, DriverVersion, VcenterVersion};
 use vdo_core::lock::Lock;
 use vdo_core::matrix::{self, DriverRequest, Entry, Index, NoFit, Query, Resolution};
 use vdo_core::plan::{Inventory, Needs};
 use vdo_core::status::Report;
-use vdo_source::fetch::{ChartRepository, LoadedIndex, settings};
+use vdo_source::fetch::LoadedIndex;
 
 /// The matrix that versions were chosen from, and how.
 #[derive(Default)]
@@ -100,9 +97,9 @@ async fn versions(input: &ReconcileInput<'_>, ports: &Ports, state: &ClusterStat
     let mut report = Report::default();
     let config = input.config;
     let installed = state.versions();
-    let (frozen, unheard) = follow_source(input, ports).await?;
+    let (frozen, unheard) = matrix_source::follow(input, ports).await?;
     let all = runs.questions();
-    let basis = match matrix_fallback::basis(&ports.repository, config, &state.inventory, &installed, &all).await {
+    let basis = match matrix_fallback::usable(&ports.repository, config, &state.inventory, &installed, &all).await {
         Ok(basis) => basis,
         Err(error) => {
             runs.unfit(&all.into_keys().collect(), error);
@@ -112,7 +109,7 @@ async fn versions(input: &ReconcileInput<'_>, ports: &Ports, state: &ClusterStat
     let index: &Index = &basis.loaded.index;
     runs.leave_to(index);
     upgrade::hold_upgrades(&ports.reader, state, &site.objects, index, runs).await?;
-    report.matrix = (!basis.narrowed).then(|| reported(&basis.loaded, &ports.repository, config));
+    report.matrix = (!basis.narrowed).then(|| preconditions::matrix_status(&basis.loaded, &ports.repository, config));
     report
         .preconditions
         .push(preconditions::matrix(&basis, &ports.repository.to_string(), unheard, input.now));
@@ -184,7 +181,7 @@ async fn resolve(
         };
         let (shared, resolution) = shared_volumes::choose(&ports.reader, index, &query).await;
         if report.upgradeable.is_none() {
-            report.upgradeable = Some(upgradeable::upgradeable(index, &query));
+            report.upgradeable = Some(next_minor::upgradeable(index, &query));
             report.preconditions.push(shared);
             report
                 .preconditions
@@ -222,45 +219,6 @@ pub(super) fn accept(index: &Index, query: &Query<'_>, resolution: Result<Resolu
             None
         }
     }
-}
-
-/// The matrix for the status.
-fn reported(loaded: &LoadedIndex, repository: &ChartRepository, config: &VDOConfig) -> MatrixStatus {
-    MatrixStatus {
-        source: loaded.source.clone(),
-        version: i64::try_from(loaded.index.version).unwrap_or(i64::MAX),
-        digest: loaded.digest.to_string(),
-        signer: loaded.signer.as_ref().map(ToString::to_string),
-        // Keys that cannot be read now are those of before: nothing new is used without them.
-        keys: repository.trusted().unwrap_or_else(|| keys_of(config)),
-        generated: loaded.index.generated.map(Time),
-        expires: loaded.index.expires.map(Time),
-        knows: matrix::knowledge(&loaded.index),
-    }
-}
-
-/// Follows what the cluster says of the source of the matrix. Which ConfigMap switches upgrades off, if one does, and which names a source that
-/// is not followed.
-async fn follow_source(input: &ReconcileInput<'_>, ports: &Ports) -> Result<(Option<&'static str>, Option<String>), ReconcileError> {
-    let namespace = input.config.namespace().unwrap_or_default();
-    let named = match matrix_source::named(&ports.reader, input.config).await {
-        // The user of a command need not have this right of the operator.
-        Err(ClusterError::Forbidden { .. }) if input.mode == Mode::Command => return Ok((None, None)),
-        named => named?,
-    };
-    // A command decides with the matrix that was chosen for it.
-    if input.mode == Mode::Command {
-        return Ok((named.frozen_by(), None));
-    }
-    ports.repository.follow(settings(&named));
-    matrix_source::supply(&ports.repository, &ports.reader, &namespace).await?;
-    Ok((named.frozen_by(), named.unheard().filter(|_| !ports.repository.is_fixed())))
-}
-
-/// The keys that were trusted by the word of the status.
-fn keys_of(config: &VDOConfig) -> Vec<String> {
-    let matrix = config.status.as_ref().and_then(|status| status.matrix.as_ref());
-    matrix.map(|matrix| matrix.keys.clone()).unwrap_or_default()
 }
 
 /// The version of every vCenter in use. An old answer counts while there is no new one, but nothing counts that must not reach a driver.

@@ -25,7 +25,7 @@ const WAVES: [fn(&Planned, &ClusterState) -> Vec<Closed>; 3] = [
     |planned, state| lacking_privileges(&planned.runs, &planned.site.connections, &state.running),
     |planned, state| {
         // A version that knows the machine of a node by another way is there as soon as the nodes are.
-        let after_nodes = planned.is_after_nodes();
+        let after_nodes = planned.is_after_nodes;
         let age = state.age(CLOUD_PROVIDER.name, planned.observed.at);
         let closed = after_nodes.then(|| uninitialised_nodes(&planned.desired, &state.cluster, &state.running, age));
         closed.flatten().into_iter().collect()
@@ -37,13 +37,14 @@ const WAVES: [fn(&Planned, &ClusterState) -> Vec<Closed>; 3] = [
 pub(super) fn closed(planned: &Planned, state: &ClusterState) -> Vec<Closed> {
     let missing = planned.runs.iter().filter_map(|run| run.wait.clone()).map(Closed::refused);
     let paused = planned.runs.iter().filter(|run| run.is_paused() || run.is_displaced());
+    let waves = WAVES.iter().map(|gate| gate(planned, state)).find(|closed| !closed.is_empty());
+    let twice = machines_twice(&planned.runs, &planned.site.connections, &state.running);
     let deletes = (!state.taken_over().contains_key(CLOUD_PROVIDER.name))
         .then(|| other_providers::deletes_nodes(&planned.desired, &state.cluster, &state.live))
         .flatten();
-    let waves = WAVES.iter().map(|gate| gate(planned, state)).find(|closed| !closed.is_empty());
     missing
         .chain(deletes)
-        .chain(machines_twice(&planned.runs, &planned.site.connections, &state.running))
+        .chain(twice)
         .chain(topology::unknown_categories(&planned.runs, &planned.site.connections, &state.live))
         .chain(paused.map(|run| Closed::paused(&run.name)))
         .chain(waves.into_iter().flatten())

@@ -21,19 +21,22 @@ pub(super) async fn look(
     planned: &mut Planned,
 ) -> Result<(), ReconcileError> {
     let mut live = state.live.clone();
-    let new: Vec<_> = unlisted(state, &planned.desired).map(|o| (o.identity(), o.api_version())).collect();
+    let new: Vec<_> = state
+        .inventory
+        .unlisted(&planned.desired)
+        .map(|o| (o.identity(), o.api_version()))
+        .collect();
     if !new.is_empty() {
         let found = ports.reader.live(&new, watches(&new, &state.apply_set)).await?;
         Arc::make_mut(&mut live).extend(found);
     }
     let salt = &state.cluster.uid;
     remember_adopted(&mut planned.desired, &live, state);
-    let after_nodes = planned.is_after_nodes();
     for d in planned.desired.iter_mut().filter(|d| d.object.pod_spec().is_some()) {
         let there = live.get(d.object.identity());
         if *d.driver == *STORAGE.name {
             let last = there.is_none().then(|| last_applied(state, d)).flatten();
-            start_early(&mut d.object, there.or(last.as_ref()), !after_nodes, salt);
+            start_early(&mut d.object, there.or(last.as_ref()), !planned.is_after_nodes, salt);
         }
         if let Some(live) = there.filter(|live| is_owned(live, &state.apply_set)) {
             remember_configuration(&mut d.object, live, salt);
@@ -65,12 +68,6 @@ pub(super) fn remember_adopted(desired: &mut [Desired], live: &ById<Object>, sta
             plan::remember_adoption(&mut d.object, live, known, &state.apply_set, &state.cluster.uid);
         }
     }
-}
-
-/// Those that are not in the inventory.
-pub(super) fn unlisted<'a>(state: &'a ClusterState, desired: &'a [Desired]) -> impl Iterator<Item = &'a Object> {
-    let known = &state.inventory.objects;
-    desired.iter().map(|d| &d.object).filter(|o| !known.contains_key(o.identity()))
 }
 
 /// What was applied last of an object that is not there.

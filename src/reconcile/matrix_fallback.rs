@@ -24,7 +24,7 @@ pub(super) struct Basis {
 ///
 /// # Errors
 /// When the matrix cannot be used, and what runs is not known to be in the binary.
-pub(super) async fn basis(
+pub(super) async fn usable(
     repository: &ChartRepository,
     config: &VDOConfig,
     inventory: &Inventory,

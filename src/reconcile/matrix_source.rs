@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Where the matrix comes from by what the cluster says, and what of it is in the cluster (effects: reads only).
 
+use super::error::ReconcileError;
 use super::observe::cluster::{by_name, config_maps_watch, texts};
+use super::{Mode, Ports, ReconcileInput};
 use crate::cluster::{ClusterError, Reader, Select, Watch};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -9,12 +11,30 @@ use kube::ResourceExt;
 use std::collections::BTreeMap;
 use vdo_api::api::{API_VERSION, VDOConfig};
 use vdo_core::manifest::Object;
-use vdo_source::fetch::{CONFIG_MAPS, ChartRepository, ConfigMaps, Named, SOURCE_SECRET};
+use vdo_source::fetch::{CONFIG_MAPS, ChartRepository, ConfigMaps, Named, SOURCE_SECRET, settings};
 
 /// The key of the list of contents, in the Secret of a matrix.
 pub const CONTENTS: &str = "contents.json";
 /// The key of a part, in a ConfigMap of a matrix.
 pub const PART: &str = "part";
+
+/// Follows what the cluster says of the source of the matrix. Which ConfigMap switches upgrades off, if one does, and which names a source that
+/// is not followed.
+pub(super) async fn follow(input: &ReconcileInput<'_>, ports: &Ports) -> Result<(Option<&'static str>, Option<String>), ReconcileError> {
+    let namespace = input.config.namespace().unwrap_or_default();
+    let named = match named(&ports.reader, input.config).await {
+        // The user of a command need not have this right of the operator.
+        Err(ClusterError::Forbidden { .. }) if input.mode == Mode::Command => return Ok((None, None)),
+        named => named?,
+    };
+    // A command decides with the matrix that was chosen for it.
+    if input.mode == Mode::Command {
+        return Ok((named.frozen_by(), None));
+    }
+    ports.repository.follow(settings(&named));
+    supply(&ports.repository, &ports.reader, &namespace).await?;
+    Ok((named.frozen_by(), named.unheard().filter(|_| !ports.repository.is_fixed())))
+}
 
 /// What the cluster says of the source of the matrix. `config` is the VDOConfig whose status says which one was in use.
 ///

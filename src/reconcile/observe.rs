@@ -68,11 +68,11 @@ pub async fn observe(reader: &Reader, config: &VDOConfig, version: KubernetesVer
     let openshift = openshift::openshift(reader).await?;
     let apply_set = cluster::apply_set(config);
     let expected = recover_inventory::is_expected(config);
-    let found = inventory::find(reader, config, Some(&cluster.uid), expected).await?;
+    let found = inventory::find(reader, config, &apply_set, Some(&cluster.uid), expected).await?;
     let (mut inventory, mut recovered) = match found {
         StoredInventory::Stored(found) => (found, None),
         StoredInventory::Nothing | StoredInventory::OfAnotherCluster if !expected => (Inventory::default(), None),
-        lost => recover_inventory::recover(reader, config, &lost).await?,
+        lost => recover_inventory::recover(reader, config, &apply_set, &lost).await?,
     };
     let ids = listed(&inventory);
     let live = Arc::new(reader.live(&ids, watches(&ids, &apply_set)).await?);

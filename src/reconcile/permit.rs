@@ -26,8 +26,8 @@ pub(super) async fn permit(
     runs: &mut DriverRuns,
 ) -> Phase<()> {
     let mut found = Report::default();
-    found.check(rights::permitted(ports, runs).await)?;
-    let missing = found.check(prerequisites::check(ports, runs).await)?;
+    found.or_stop(rights::permitted(ports, runs).await)?;
+    let missing = found.or_stop(prerequisites::check(ports, runs).await)?;
     found.failures.extend(missing);
     if let Some((wait, class)) = cluster_id_waits(input, state, site, runs) {
         found.failures.push(Failure::of_wait(&wait, class));
@@ -38,7 +38,7 @@ pub(super) async fn permit(
         }
     }
     found.newer = newer(choice, runs);
-    let alone = found.check(foreign_drivers(ports, state, runs, &site.namespace).await)?;
+    let alone = found.or_stop(foreign_drivers(ports, state, runs, &site.namespace).await)?;
     found.preconditions.push(alone);
     Ok(((), found))
 }

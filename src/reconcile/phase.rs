@@ -40,8 +40,8 @@ impl<E: Into<ReconcileError>> From<E> for Stopped {
 pub(super) trait Collect: Sized {
     /// The value of a phase, whose findings are joined to these.
     fn take<T>(&mut self, phase: Phase<T>) -> Result<T, Stopped>;
-    /// The value of a step without findings.
-    fn check<T, E: Into<ReconcileError>>(&mut self, step: Result<T, E>) -> Result<T, Stopped> {
+    /// The value of a step without findings. Its error stops the run.
+    fn or_stop<T, E: Into<ReconcileError>>(&mut self, step: Result<T, E>) -> Result<T, Stopped> {
         self.take(step.map(|value| (value, Report::default())).map_err(Stopped::from))
     }
 }

@@ -4,7 +4,7 @@
 use super::choose::Choice;
 use super::driver_run::{DriverFailure, DriverRuns, Source};
 use super::gates;
-use super::look::{remember_adopted, unlisted};
+use super::look::remember_adopted;
 use super::observe::ClusterState;
 use super::render::{RenderInput, last_configuration};
 use super::site::Site;
@@ -39,6 +39,8 @@ pub struct Planned {
     pub(super) approved: Option<String>,
     /// What the drivers that are not healthy wait for.
     pub(super) unhealthy: Vec<Wait>,
+    /// Whether the version of the CSI driver that was chosen knows the machine of a node by the cloud provider.
+    pub(super) is_after_nodes: bool,
     /// The drivers that are left at what was applied last, by name.
     pub(super) kept: BTreeSet<DriverName>,
 }
@@ -56,6 +58,7 @@ impl Planned {
         Self {
             desired: runs.iter().flat_map(|run| &run.objects).cloned().collect(),
             kept: runs.iter().filter(|run| run.is_kept()).map(|run| run.name.clone()).collect(),
+            is_after_nodes: choice.requires(&runs, STORAGE.name, CLOUD_PROVIDER.name),
             approved: approved.filter(|_| config.spec.approval == Approval::Manual),
             unhealthy: gates::unproven(&state.running),
             observed: Observed::default(),
@@ -85,11 +88,6 @@ impl Planned {
         let mut needs = self.choice.needs.clone();
         needs.extend(gates::needs(&self.desired, &state.running));
         needs
-    }
-
-    /// Whether the version of the CSI driver that was chosen knows the machine of a node by the cloud provider.
-    pub(super) fn is_after_nodes(&self) -> bool {
-        self.choice.requires(&self.runs, STORAGE.name, CLOUD_PROVIDER.name)
     }
 
     /// What may be written now.
@@ -165,7 +163,7 @@ impl Planned {
         found.drivers = self.reports(state);
         found.inventory = Some((
             STATE.to_owned(),
-            state.inventory.objects.len() + unlisted(state, &self.desired).count(),
+            state.inventory.objects.len() + state.inventory.unlisted(&self.desired).count(),
         ));
         found.unrequested = self.kept.iter().filter(|driver| !self.runs.wants(driver)).cloned().collect();
         let removed = self.runs.iter().filter(|run| run.is_removed());

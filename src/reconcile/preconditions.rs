@@ -9,7 +9,7 @@ pub mod snapshots;
 pub(super) mod upgrade;
 pub(super) mod volumes;
 
-pub(super) use matrix::matrix;
+pub(super) use matrix::{matrix, matrix_status};
 
 use std::sync::Arc;
 use vdo_api::api::{ConditionType, Reason};

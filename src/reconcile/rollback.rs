@@ -128,7 +128,7 @@ pub(super) async fn roll_back(
 ) -> Phase<()> {
     let mut found = Report::default();
     find(input.config, state, basis, runs); // pure
-    found.check(served::keep_served(ports, state, runs).await)?; // effect
+    found.or_stop(served::keep_served(ports, state, runs).await)?; // effect
     found.failures.extend(left_to_people(input.config, state)); // pure
     found.failures.extend(settle(state, runs)); // pure
     Ok(((), found))
@@ -361,7 +361,7 @@ pub(super) async fn give_up(
     let mut found = Report::default();
     let (mut all, look_again) = given_up(input.config, state, planned, tried, input.now); // pure
     found.look_again = look_again;
-    found.check(served::check(ports, &mut all).await)?; // effect: asks
+    found.or_stop(served::check(ports, &mut all).await)?; // effect: asks
     found.failures.extend(take_back(all, planned)); // pure
     Ok(((), found))
 }

@@ -37,9 +37,9 @@ pub(super) async fn site(input: &ReconcileInput<'_>, ports: &Ports, state: &Clus
     let config = input.config;
     let mut found = Report::default();
     let namespace = config.namespace().unwrap_or_default();
-    let objects = found.check(connections::connection_objects(&ports.reader, &namespace).await)?;
+    let objects = found.or_stop(connections::connection_objects(&ports.reader, &namespace).await)?;
     let names = objects.iter().map(ResourceExt::name_any).collect();
-    let (config, unread) = found.check(with_sources(ports, config, &namespace).await)?;
+    let (config, unread) = found.or_stop(with_sources(ports, config, &namespace).await)?;
     let config = config.as_ref();
     let mut runs = requests(&config.spec, &namespace, &names);
     for one in unread {
@@ -48,7 +48,7 @@ pub(super) async fn site(input: &ReconcileInput<'_>, ports: &Ports, state: &Clus
             problem: one.problem,
         });
     }
-    let connections = found.check(in_use(ports, &objects, &mut runs).await)?;
+    let connections = found.or_stop(in_use(ports, &objects, &mut runs).await)?;
     found.connections.clone_from(&connections);
     found.preconditions.push(preconditions::trust(&connections));
     found.preconditions.push(snapshots::check(&ports.reader, config).await);
@@ -56,7 +56,7 @@ pub(super) async fn site(input: &ReconcileInput<'_>, ports: &Ports, state: &Clus
     if input.mode == Mode::Operator {
         found.preconditions.push(volumes::check(&ports.reader, config, input.now).await);
     }
-    let cluster_id = found.check(cluster_id(input, ports, state, &objects, &runs).await)?;
+    let cluster_id = found.or_stop(cluster_id(input, ports, state, &objects, &runs).await)?;
     if let Err(error) = agreed(config, &cluster_id) {
         runs.of(STORAGE.name).fail(error);
     }
@@ -65,7 +65,7 @@ pub(super) async fn site(input: &ReconcileInput<'_>, ports: &Ports, state: &Clus
         objects,
         connections,
         cluster_id,
-        spec: found.check(specification(ports, config.spec.clone(), state).await)?,
+        spec: found.or_stop(specification(ports, config.spec.clone(), state).await)?,
     };
     Ok(((site, runs), found))
 }

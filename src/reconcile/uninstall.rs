@@ -39,11 +39,11 @@ pub(super) async fn uninstall(input: &ReconcileInput<'_>, ports: &Ports) -> Phas
         }
     }
     let none = BTreeSet::new();
-    let observed = found.check(observe_guards(input, ports, &state, &none).await)?;
+    let observed = found.or_stop(observe_guards(input, ports, &state, &none).await)?;
     let plan_input = plan_input(input, &state, &observed, &none);
     let plan = plan::plan(&plan_input);
     let steps = plan.run(&plan_input, &Last::new());
-    found.check(plan::check(&steps, &[], &state.inventory))?;
+    found.or_stop(plan::check(&steps, &[], &state.inventory))?;
     found.waiting.clone_from(&plan.waiting);
     found.waiting.extend(plan::deleting(&steps));
     found.skipped.clone_from(&plan.skipped);
@@ -54,7 +54,7 @@ pub(super) async fn uninstall(input: &ReconcileInput<'_>, ports: &Ports) -> Phas
     if steps.is_empty() {
         return Ok(((), found));
     }
-    if !found.check(is_current(config, ports).await)? {
+    if !found.or_stop(is_current(config, ports).await)? {
         found.waiting.push(outdated(config));
         return Ok(((), found));
     }
@@ -65,7 +65,7 @@ pub(super) async fn uninstall(input: &ReconcileInput<'_>, ports: &Ports) -> Phas
             "the drivers are kept, because deletionPolicy is Orphan"
         );
     } else if !finishes {
-        let missing = found.check(missing_rights(ports, &plan).await)?;
+        let missing = found.or_stop(missing_rights(ports, &plan).await)?;
         if !missing.is_empty() {
             found.failures.extend(missing);
             return Ok(((), found));

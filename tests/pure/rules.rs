@@ -127,7 +127,7 @@ fn rules_only_apply_writes_to_the_cluster() {
         "crates/vdoctl/src/selftest/home.rs",
         "crates/vdoctl/src/selftest/run.rs",
         // What OLM reads.
-        "src/controller/operator_condition.rs",
+        "src/controller/olm_condition.rs",
         "src/controller/vdoconfig.rs",
         "src/controller/vsphere_cloud_config.rs",
         "src/reconcile/apply.rs",

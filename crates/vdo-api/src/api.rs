@@ -17,6 +17,9 @@ mod vdoconfig;
 mod vdoconfig_status;
 mod volume_snapshot_class;
 
+use crate::types::ObjectId;
+use kube::ResourceExt as _;
+
 pub use compatibility::{CompatibilityConfig, CompatibilityConfigSpec};
 pub use condition::{ConditionType, Conditions};
 pub use conflict_rule::{ConflictPolicy, ConflictRule};
@@ -132,3 +135,11 @@ pub const VOLUME_SETTINGS_ANNOTATION: &str = "vdo.vmware.com/volume-settings";
 /// On workloads: a checksum of the ConfigMaps and Secrets with which their pods began. On pod templates: the checksum of now, once
 /// it is another, so that a changed configuration rolls the pods that consume it and no others.
 pub const CONFIG_CHECKSUM_ANNOTATION: &str = "vdo.vmware.com/config-checksum";
+
+impl VDOConfig {
+    /// The id of this object.
+    #[must_use]
+    pub fn id(&self) -> ObjectId {
+        ObjectId::new(GROUP, "VDOConfig", self.namespace().unwrap_or_default(), self.name_any())
+    }
+}

@@ -6,7 +6,6 @@ use super::context::{Context, id};
 use super::status::{Kind, handed, needed};
 use super::{Answer, CliError, Exit};
 use serde_json::json;
-use vdo::reconcile;
 use vdo_api::api::{API_VERSION, APPROVE, Approval};
 use vdo_api::types::count;
 
@@ -46,7 +45,7 @@ pub(super) async fn run(args: &Args, global: &Global) -> Result<Answer, CliError
         }
     }
     let change = json!({"metadata": {"annotations": {APPROVE: plan.hash}}});
-    let id = reconcile::id(&config);
+    let id = config.id();
     context.ports.writer.merge(API_VERSION, &id, &change, false).await?;
     let done = format!("plan {} of VDOConfig {name} is approved", plan.hash);
     Ok(handed(&done, needed(&context).await, &[Kind::Approval, Kind::Fault]))

@@ -191,7 +191,7 @@ impl Context {
 
     /// The same, as an object.
     pub(super) async fn acting_object(&self) -> Result<Object, CliError> {
-        let id = reconcile::id(&self.acting().await?);
+        let id = self.acting().await?.id();
         let found = get(&self.ports.client, API_VERSION, &id).await?;
         found.ok_or_else(|| CliError::new(Exit::NotFound, format!("{id} was deleted just now"), "Run vdoctl status."))
     }

@@ -53,7 +53,7 @@ impl Histories {
 
     pub(super) async fn annotate(&self, key: &str, value: Value) -> Result<(), CliError> {
         let change = json!({"metadata": {"annotations": {key: value}}});
-        let id = reconcile::id(&self.config);
+        let id = self.config.id();
         self.context.ports.writer.merge(API_VERSION, &id, &change, false).await?;
         Ok(())
     }

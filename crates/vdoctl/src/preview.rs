@@ -11,7 +11,6 @@ use super::driver_fields::{field, keeping_all};
 use super::{CliError, Exit};
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
-use vdo::reconcile;
 use vdo_api::types::DriverVersion;
 use vdo_core::drivers::{KNOWN, short};
 use vdo_core::install::FieldError;
@@ -62,12 +61,12 @@ pub(super) async fn suppose(context: &mut Context, args: &Args) -> Result<Vec<Ch
         let seen = with_status(context, &acting, supposed, &new).await?;
         context.suppose(seen);
     }
-    let other = |change: &&Change| change.after.kind() == "VDOConfig" && *change.after.identity() != reconcile::id(&acting);
+    let other = |change: &&Change| change.after.kind() == "VDOConfig" && *change.after.identity() != acting.id();
     match changes.iter().find(other) {
         Some(other) => Err(CliError::new(
             Exit::Refused,
             format!(
-                "{} would have no effect: VDOConfig {} is older and is the one in use",
+                "{} would have no effect: the operator uses the older VDOConfig {}",
                 other.after,
                 id(&acting)
             ),

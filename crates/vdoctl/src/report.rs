@@ -7,7 +7,7 @@ mod page;
 use super::args::{Global, Report as Args};
 use super::context::now;
 use super::fleet::{self, Asked};
-use super::status::row;
+use super::status::{attention, row};
 use super::support::{Facts, unwritable, word};
 use super::views::matrix::VersionView;
 use super::views::status_list::ClusterStatusView;
@@ -46,7 +46,7 @@ async fn of_several(args: &Args, global: &Global) -> Result<Answer, CliError> {
     let exit = |facts: &Facts| facts.about.exits.get("status").copied().unwrap_or_default();
     let item = |asked: &Asked<Facts>| ClusterStatusView::of(asked, |facts| (facts.status.clone(), exit(facts)));
     let mut all: Vec<(ClusterStatusView, Asked<Facts>)> = asked.into_iter().map(|asked| (item(&asked), asked)).collect();
-    all.sort_by_key(|(item, _)| item.attention());
+    all.sort_by_key(|(item, _)| attention(item));
     let rows = all.iter().map(|(item, _)| row(item, now())).collect();
     let facts: Vec<&Facts> = all.iter().filter_map(|(_, asked)| asked.answer.as_ref().ok()).collect();
     let file = args.html.clone().unwrap_or_else(|| PathBuf::from("vdo-report.html"));

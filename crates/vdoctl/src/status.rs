@@ -2,6 +2,7 @@
 //! `vdoctl status`: what runs, what is wrong, what to do next. From what the operator has written down, so that it needs few
 //! rights and tells the same as the operator knows.
 
+mod attention;
 mod clusters;
 mod judgement;
 mod matrix;
@@ -17,6 +18,7 @@ use super::printer::Printer;
 use super::views::status::StatusView;
 use super::wrap::columns_of;
 use super::{Answer, CliError, Exit};
+pub(super) use attention::attention;
 pub(super) use clusters::row;
 pub(super) use judgement::{Judgement, Kind, Need};
 use k8s_openapi::jiff::Timestamp;

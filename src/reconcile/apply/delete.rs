@@ -71,7 +71,7 @@ pub(in crate::reconcile) async fn delete_if(
 /// Whether the VDOConfig is still what this run was given. A watch may be behind, most of all after a restart; what it shows
 /// may be used to make things, but nothing is removed because of a specification that no one wants any more.
 pub(in crate::reconcile) async fn is_current(config: &VDOConfig, ports: &Ports) -> Result<bool, ClusterError> {
-    let live = fresh(ports, API_VERSION, &crate::reconcile::id(config)).await?;
+    let live = fresh(ports, API_VERSION, &config.id()).await?;
     let generation = |live: &Object| live.value().pointer("/metadata/generation").and_then(Value::as_i64);
     Ok(live.is_some_and(|live| config.uid().as_deref() == Some(live.uid()) && config.metadata.generation == generation(&live)))
 }

@@ -2,7 +2,7 @@
 //! The inventory where operators before this one kept it: in a ConfigMap, which more people may write than the Secret of now. It is read once,
 //! believed only as far as something else vouches for it, and deleted when the Secret is there (effect).
 
-use super::delete;
+use super::delete::delete_if;
 use super::inventory::APPLY_SET_LABEL;
 use crate::cluster::{ClusterError, Reader};
 use crate::reconcile::Ports;
@@ -87,7 +87,7 @@ pub(in crate::reconcile) fn proven(inventory: &mut Inventory, live: &ById<Object
 ///
 /// # Errors
 /// When the delete fails.
-pub(in crate::reconcile) async fn forget(ports: &Ports, config: &VDOConfig, apply_set: &str) -> Result<(), ClusterError> {
+pub(in crate::reconcile) async fn delete(ports: &Ports, config: &VDOConfig, apply_set: &str) -> Result<(), ClusterError> {
     let (name, namespace) = (former_inventory(config), config.namespace().unwrap_or_default());
     let is_former = |map: &Object| map.name() == name && map.label(APPLY_SET_LABEL) == Some(apply_set);
     let watch = config_maps_watch(&namespace);
@@ -95,6 +95,13 @@ pub(in crate::reconcile) async fn forget(ports: &Ports, config: &VDOConfig, appl
         return Ok(());
     }
     let id = ObjectId::new("", "ConfigMap", &*namespace, &*name);
-    delete::delete_if(ports, "v1", &id, false, is_former).await?;
+    delete_if(ports, "v1", &id, false, is_former).await?;
     Ok(())
+}
+
+/// The same where nothing waits for the deletion: that what nothing reads any more cannot be deleted keeps nothing back.
+pub(in crate::reconcile) async fn forget(ports: &Ports, config: &VDOConfig, apply_set: &str) {
+    if let Err(error) = delete(ports, config, apply_set).await {
+        tracing::warn!(error = %vdo_api::api::chain(&error), "the ConfigMap with the former inventory cannot be deleted");
+    }
 }

@@ -36,6 +36,7 @@ pub(in crate::reconcile) enum StoredInventory {
 pub(in crate::reconcile) async fn find(
     reader: &Reader,
     config: &VDOConfig,
+    apply_set: &str,
     cluster: Option<&str>,
     expected: bool,
 ) -> Result<StoredInventory, ReconcileError> {
@@ -45,8 +46,7 @@ pub(in crate::reconcile) async fn find(
         None if expected => reader.now(&watch).await?.pop(),
         found => found,
     };
-    let apply_set = apply_set(config);
-    let Some(found) = found.filter(|found| found.label(APPLY_SET_LABEL) == Some(&apply_set)) else {
+    let Some(found) = found.filter(|found| found.label(APPLY_SET_LABEL) == Some(apply_set)) else {
         return Ok(StoredInventory::Nothing);
     };
     let of = found.annotation(CLUSTER_ANNOTATION);
@@ -62,7 +62,7 @@ pub(in crate::reconcile) async fn find(
 /// # Errors
 /// When it cannot be read.
 pub async fn inventory(reader: &Reader, config: &VDOConfig) -> Result<Option<Inventory>, ReconcileError> {
-    Ok(match find(reader, config, None, false).await? {
+    Ok(match find(reader, config, &apply_set(config), None, false).await? {
         StoredInventory::Stored(inventory) => Some(inventory),
         StoredInventory::OfAnotherCluster | StoredInventory::Nothing => None,
     })
@@ -98,7 +98,7 @@ pub(in crate::reconcile) async fn forget(ports: &Ports, place: &StateLocation<'_
     let id = ObjectId::new("", "Secret", place.namespace, STATE);
     let is_ours = |live: &Object| live.label(APPLY_SET_LABEL) == Some(place.apply_set);
     delete::delete_if(ports, "v1", &id, false, is_ours).await?;
-    former::forget(ports, place.config, place.apply_set).await
+    former::delete(ports, place.config, place.apply_set).await
 }
 
 /// The Secret with the inventory, which is the parent of the apply set (KEP-3659).

@@ -98,8 +98,7 @@ pub(in crate::reconcile) fn doubtful(config: &VDOConfig, found: &ClusterId) -> O
             (
                 Reason::ClusterIdUnknown,
                 format!(
-                    "the CSI driver is not installed: the cluster has {} of this driver, but \
-                     neither an installation nor a vCenter shows their cluster id{hidden}",
+                    "the operator does not install the CSI driver: the cluster has {} of this driver, but neither the configuration of an installed driver nor a vCenter contains the cluster id of these volumes{hidden}",
                     count(*volumes, "PersistentVolume")
                 ),
                 format!(

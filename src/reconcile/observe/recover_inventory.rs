@@ -8,7 +8,6 @@ use crate::reconcile::apply::inventory::StoredInventory;
 use crate::reconcile::apply::{StateLocation, apply, former};
 use crate::reconcile::error::ReconcileError;
 use crate::reconcile::observe::ClusterState;
-use crate::reconcile::observe::cluster::apply_set;
 use crate::reconcile::phase::Phase;
 use futures::stream::{self, StreamExt, TryStreamExt};
 use kube::ResourceExt;
@@ -123,9 +122,10 @@ impl Recovered {
 pub(in crate::reconcile) async fn recover(
     reader: &Reader,
     config: &VDOConfig,
+    apply_set: &str,
     lost: &StoredInventory,
 ) -> Result<(Inventory, Option<Recovered>), ReconcileError> {
-    let found = scan(reader, config, &apply_set(config)).await?;
+    let found = scan(reader, config, apply_set).await?;
     let former = match lost {
         StoredInventory::OfAnotherCluster => None,
         _ => former::find(reader, config).await?,

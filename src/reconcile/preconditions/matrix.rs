@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Whether the matrix is the one that is wanted, signed, and not past its date (pure).
+//! The matrix in the status, and whether it is the one that is wanted, signed, and not past its date (pure).
 
 use crate::reconcile::matrix_fallback::Basis;
 use jiff::Timestamp;
-use vdo_api::api::{ConditionType, Reason};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
+use vdo_api::api::{ConditionType, MatrixStatus, Reason, VDOConfig};
 use vdo_core::matrix::{self, Index};
 use vdo_core::status::Precondition;
-use vdo_source::fetch::MatrixSource;
+use vdo_source::fetch::{ChartRepository, LoadedIndex, MatrixSource};
 
 /// Whether the matrix is the one that is wanted, and not past its date. `unheard` names another source that is not followed.
 pub(in crate::reconcile) fn matrix(basis: &Basis, source: &str, unheard: Option<String>, now: Timestamp) -> Precondition {
@@ -15,6 +16,27 @@ pub(in crate::reconcile) fn matrix(basis: &Basis, source: &str, unheard: Option<
         found.message = format!("{}; {unheard}", found.message);
     }
     found
+}
+
+/// The matrix for the status.
+pub(in crate::reconcile) fn matrix_status(loaded: &LoadedIndex, repository: &ChartRepository, config: &VDOConfig) -> MatrixStatus {
+    MatrixStatus {
+        source: loaded.source.clone(),
+        version: i64::try_from(loaded.index.version).unwrap_or(i64::MAX),
+        digest: loaded.digest.to_string(),
+        signer: loaded.signer.as_ref().map(ToString::to_string),
+        // Keys that cannot be read now are those of before: nothing new is used without them.
+        keys: repository.trusted().unwrap_or_else(|| keys_of(config)),
+        generated: loaded.index.generated.map(Time),
+        expires: loaded.index.expires.map(Time),
+        knows: matrix::knowledge(&loaded.index),
+    }
+}
+
+/// The keys that were trusted by the word of the status.
+fn keys_of(config: &VDOConfig) -> Vec<String> {
+    let matrix = config.status.as_ref().and_then(|status| status.matrix.as_ref());
+    matrix.map(|matrix| matrix.keys.clone()).unwrap_or_default()
 }
 
 fn judged(basis: &Basis, source: &str, now: Timestamp) -> Precondition {

@@ -2,7 +2,7 @@
 //! The inventory: every object that may exist because of the operator, as stored in a Secret, with its size limit.
 
 use super::stored_history::{first_revisions, history, history_text, part};
-use super::{PackedObjects, Revision};
+use super::{Desired, PackedObjects, Revision};
 use crate::manifest::Object;
 use crate::matrix::{EMBEDDED, StoredMatrix};
 use crate::rbac::is_prerequisite;
@@ -277,6 +277,12 @@ impl Inventory {
             &mut self.matrix
         };
         *place = Some(matrix);
+    }
+
+    /// The objects that should exist and are not in the inventory.
+    pub fn unlisted<'a>(&'a self, desired: &'a [Desired]) -> impl Iterator<Item = &'a Object> {
+        let objects = desired.iter().map(|desired| &desired.object);
+        objects.filter(|object| !self.objects.contains_key(object.identity()))
     }
 
     /// Whether the API server would take it.

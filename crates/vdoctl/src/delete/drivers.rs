@@ -110,7 +110,7 @@ async fn round(context: &Context, target: &Target, namespace: &str, plain: &Writ
 async fn delete(config: &Arc<VDOConfig>, scope: Scope, writer: &Writer) -> Result<(), CliError> {
     if scope == Scope::Operator && config.spec.deletion_policy != DeletionPolicy::Orphan {
         let keep = json!({"spec": {"deletionPolicy": "Orphan"}, "metadata": {"uid": config.uid()}});
-        writer.merge(API_VERSION, &reconcile::id(config), &keep, false).await?;
+        writer.merge(API_VERSION, &config.id(), &keep, false).await?;
         // The next round sees it with its new content, and deletes that.
         return Ok(());
     }

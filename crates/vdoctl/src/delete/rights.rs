@@ -6,7 +6,6 @@ use crate::context::Context;
 use crate::{CliError, Exit};
 use std::collections::BTreeMap;
 use vdo::cluster::{ClusterError, LEASE_NAME, LEASE_NAMESPACE, rights};
-use vdo::reconcile;
 use vdo_api::api::API_VERSION;
 use vdo_api::types::{ObjectId, count};
 use vdo_core::plan::{Plan, Step};
@@ -39,7 +38,7 @@ fn needs(target: &Target, plan: Option<&Plan>) -> Vec<Need> {
     let lease = || ObjectId::new("coordination.k8s.io", "Lease", LEASE_NAMESPACE, LEASE_NAME);
     let mut all: Vec<Need> = Vec::new();
     for config in &target.configs {
-        all.push((&["get", "list", "delete", "patch"], API_VERSION.into(), reconcile::id(config)));
+        all.push((&["get", "list", "delete", "patch"], API_VERSION.into(), config.id()));
     }
     if !target.configs.is_empty() {
         all.push((&["get", "create", "update"], "coordination.k8s.io/v1".into(), lease()));

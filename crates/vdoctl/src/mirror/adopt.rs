@@ -7,7 +7,6 @@ use super::super::change::Change;
 use super::super::context::Context;
 use super::Prefix;
 use serde_json::{Value, json};
-use vdo::reconcile;
 use vdo_api::api::API_VERSION;
 use vdo_core::install::{VDOCTL, matrix_source};
 
@@ -20,7 +19,7 @@ pub(super) async fn adopt(prefix: &Prefix, global: &Global) -> Result<String, Cl
     Change::apply(&context, &secret).await?.make(&context).await?;
     let writer = context.ports.writer.clone().named(VDOCTL);
     let change: Value = json!({"spec": {"images": {"registry": prefix.0}}});
-    writer.merge(API_VERSION, &reconcile::id(&config), &change, false).await?;
+    writer.merge(API_VERSION, &config.id(), &change, false).await?;
     Ok(format!(
         "cluster {}: {secret} now names the matrix {source}, and spec.images.registry is {}",
         context.name, prefix.0

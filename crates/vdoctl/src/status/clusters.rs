@@ -8,6 +8,7 @@ use super::super::views::status::StatusView;
 use super::super::views::status_list::{ClusterStatusView, StatusListView};
 use super::super::wrap::ROOM;
 use super::super::{Answer, CliError, Exit, fleet};
+use super::attention::attention;
 use super::view::{Layout, state, versions};
 use super::{layout, seen};
 use k8s_openapi::jiff::Timestamp;
@@ -28,7 +29,7 @@ pub(super) async fn run(args: &Args, global: &Global) -> Result<Answer, CliError
     let asked = fleet::ask(&args.contexts, global, global.timeout(), one).await?;
     let of = |asked| ClusterStatusView::of(asked, |seen: &super::Seen| (Some(seen.view.clone()), seen.exit as u8));
     let mut items: Vec<ClusterStatusView> = asked.iter().map(of).collect();
-    items.sort_by_key(ClusterStatusView::attention);
+    items.sort_by_key(attention);
     let list = StatusListView { items };
     let exit = list.items.first().and_then(|worst| Exit::of(worst.exit)).unwrap_or(Exit::Ok);
     let format = args.output.or_table();
@@ -190,7 +191,7 @@ mod tests {
             item("dead", Exit::Cluster, None),
             item("late", Exit::TimedOut, None),
         ];
-        items.sort_by_key(ClusterStatusView::attention);
+        items.sort_by_key(attention);
         StatusListView { items }
     }
 

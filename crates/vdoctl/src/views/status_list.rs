@@ -1,13 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The document of `vdoctl status` for several clusters.
 
-use super::super::Exit;
 use super::super::fleet::Asked;
 use super::super::output::View;
 use super::status::StatusView;
 use schemars::JsonSchema;
 use serde::Serialize;
-use vdo_api::api::Health;
 
 /// The status of several clusters.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
@@ -48,21 +46,6 @@ impl View for StatusListView {
     }
 }
 
-/// How much a cluster asks for attention, the most first.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum Attention {
-    /// Nothing is known of it.
-    NoAnswer,
-    /// Something is wrong.
-    Wrong,
-    /// VDO is not deployed.
-    NotDeployed,
-    /// Something is under way, or paused.
-    Changing,
-    /// All is well.
-    Well,
-}
-
 impl ClusterStatusView {
     /// From what came of asking, with the status and the exit code in an answer.
     pub(crate) fn of<T>(asked: &Asked<T>, seen: impl FnOnce(&T) -> (Option<StatusView>, u8)) -> Self {
@@ -86,18 +69,6 @@ impl ClusterStatusView {
             exit,
             status,
             error,
-        }
-    }
-
-    /// How much it asks for attention.
-    pub(crate) fn attention(&self) -> Attention {
-        let health = self.status.as_ref().and_then(|status| status.config.as_ref()?.health);
-        match (&self.status, Exit::of(self.exit)) {
-            (None, _) => Attention::NoAnswer,
-            (_, Some(Exit::NotFound)) => Attention::NotDeployed,
-            (_, Some(Exit::Ok)) if health == Some(Health::Healthy) => Attention::Well,
-            (_, Some(Exit::Ok)) => Attention::Changing,
-            _ => Attention::Wrong,
         }
     }
 }

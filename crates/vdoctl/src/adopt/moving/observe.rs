@@ -121,7 +121,7 @@ async fn asked(context: &Context, config: &VDOConfig, is_observed: bool) -> Resu
         .into_iter()
         .filter(|request| request.state == ManagementState::Managed);
     let drivers = managed.map(|request| request.driver).collect();
-    let found = get(&context.ports.client, API_VERSION, &vdo::reconcile::id(config)).await?;
+    let found = get(&context.ports.client, API_VERSION, &config.id()).await?;
     let managed = |object| Config::Managed {
         object,
         drivers,

@@ -50,7 +50,7 @@ impl Verdict {
         if let Some((name, (version, reason))) = next.forced.first_key_value() {
             return Self {
                 reason: Reason::IncompatiblePin,
-                why: format!("{} {version} stays, and it {reason}", short(name)),
+                why: format!("{} {version} stays installed, but it {reason}", short(name)),
             };
         }
         match &next.result {
@@ -139,7 +139,7 @@ mod tests {
         );
         assert_eq!(
             say("v1.34.4", None, UpdatePolicy::Disabled),
-            "false IncompatiblePin: Kubernetes 1.35 does not fit: CPI 1.34.0 stays, and it supports Kubernetes only 1.34, the cluster has 1.35"
+            "false IncompatiblePin: Kubernetes 1.35 does not fit: CPI 1.34.0 stays installed, but it supports Kubernetes only 1.34, the cluster has 1.35"
         );
     }
 }
