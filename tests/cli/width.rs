@@ -4,7 +4,8 @@
 use crate::matrix::EDGES;
 use crate::pty::{COMMANDS, screen_of, too_wide};
 use std::process::Command;
-use vdo_api::api::Reason;
+use strum::IntoEnumIterator as _;
+use vdo_api::api::{ConditionType, Reason};
 
 /// Tables without a cluster.
 const TABLES: [&str; 7] = [
@@ -234,4 +235,32 @@ fn help_of_every_verb_fits_the_terminal() {
         })
         .collect();
     assert!(bad.is_empty(), "{}", bad.join("\n"));
+}
+
+/// `-h` is a summary; `--help` has everything.
+#[test]
+fn short_help_of_every_verb_is_short() {
+    let mut all = Vec::new();
+    verbs(&vdoctl::args::command(), &[], &mut all);
+    for path in &all {
+        let lines = |flag: &str| {
+            let words = path.iter().map(String::as_str).chain([flag]);
+            screen_of(vdoctl(words), 80).lines().count()
+        };
+        let (short, long) = (lines("-h"), lines("--help"));
+        assert!(short <= 85, "{path:?}: {short} lines");
+        assert!(short <= long, "{path:?}: {short} and {long} lines");
+    }
+}
+
+/// A condition with many reasons names them; `vdoctl explain REASON` has the meaning of each.
+#[test]
+fn explanation_of_every_condition_fits_a_screen() {
+    let mut named = 0;
+    for condition in ConditionType::iter() {
+        let shown = screen_of(vdoctl(["explain", condition.as_str()].iter()), 80);
+        assert!(shown.lines().count() <= 40, "{shown}");
+        named += shown.matches("Ready").count();
+    }
+    assert!(named > 0, "no reason is named");
 }

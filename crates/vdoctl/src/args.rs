@@ -26,6 +26,7 @@ mod registry;
 mod release;
 mod rights;
 mod selftest;
+mod summary;
 mod support;
 mod trust;
 mod upgrade;
@@ -390,7 +391,7 @@ pub fn command() -> clap::Command {
     fn tidy(command: clap::Command, path: &str) -> clap::Command {
         let command = command.mut_args(|arg| {
             let hidden = arg.is_hide_set() || of_all(&arg);
-            arg.hide_env_values(true).hide(hidden)
+            summary::with_summary(arg.hide_env_values(true).hide(hidden))
         });
         let names: Vec<String> = command.get_subcommands().map(|verb| verb.get_name().to_owned()).collect();
         let command = match (path, examples::of(path)) {

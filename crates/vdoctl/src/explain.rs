@@ -11,6 +11,9 @@ use errors_md::Entry;
 use strum::IntoEnumIterator as _;
 use vdo_api::api::ConditionType;
 
+/// The reasons of a condition that are shown with their meaning: more of them do not fit on a screen.
+const ON_ONE_SCREEN: usize = 16;
+
 pub(super) fn run(args: &Args) -> Result<Answer, CliError> {
     let format = args.output.or_table();
     let entries = errors_md::entries();
@@ -111,11 +114,17 @@ fn condition_text(kind: ConditionType, entries: &[Entry]) -> String {
         None => kind.meaning(),
     };
     let section = format!("condition of a {}", objects(kind).join(" and of a "));
-    let rows: Vec<Vec<String>> = reasons(kind, entries)
-        .into_iter()
-        .map(|entry| vec![format!("  {}", entry.reason), first_sentence(entry.part("Cause"))])
-        .collect();
-    let text = entry_text(kind.as_str(), &section, &[("Meaning", meaning)]);
+    let reasons = reasons(kind, entries);
+    let names: Vec<&str> = reasons.iter().map(|entry| entry.reason).collect();
+    let mut parts = vec![("Meaning", meaning)];
+    if names.len() > ON_ONE_SCREEN {
+        parts.push(("Reasons", names.join(", ")));
+        parts.push(("Meaning of a reason", "    vdoctl explain REASON".to_owned()));
+        return entry_text(kind.as_str(), &section, &parts);
+    }
+    let text = entry_text(kind.as_str(), &section, &parts);
+    let row = |entry: &&Entry| vec![format!("  {}", entry.reason), first_sentence(entry.part("Cause"))];
+    let rows: Vec<Vec<String>> = reasons.iter().map(row).collect();
     match rows.is_empty() {
         true => text,
         false => format!("{text}Reasons:\n{}", style::columns(rows.iter())),

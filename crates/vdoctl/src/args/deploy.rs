@@ -24,10 +24,22 @@ pub struct Deploy {
     #[arg(help_heading = "Images", long, value_name = "REGISTRY")]
     pub image_registry: Option<String>,
     /// The image of the cloud provider; default: the image in its chart
-    #[arg(help_heading = "Images", long, value_name = "REFERENCE", conflicts_with = "values")]
+    #[arg(
+        hide_short_help = true,
+        help_heading = "Images",
+        long,
+        value_name = "REFERENCE",
+        conflicts_with = "values"
+    )]
     pub cpi_image: Option<String>,
     /// The image of the CSI driver; default: the image in its chart
-    #[arg(help_heading = "Images", long, value_name = "REFERENCE", conflicts_with = "values")]
+    #[arg(
+        hide_short_help = true,
+        help_heading = "Images",
+        long,
+        value_name = "REFERENCE",
+        conflicts_with = "values"
+    )]
     pub csi_image: Option<String>,
     /// When the operator updates installed drivers automatically: Compatible (only if a version no longer fits), Latest or Disabled
     #[arg(help_heading = "Drivers", long, value_name = "POLICY", value_parser = policy, conflicts_with = "values")]
@@ -67,10 +79,10 @@ pub struct Deploy {
     )]
     pub output: Option<super::Format>,
     /// Runs the operator in the host network of its node; default: only if no control-plane node has a pod network
-    #[arg(help_heading = "Operator", long)]
+    #[arg(hide_short_help = true, help_heading = "Operator", long)]
     pub host_network: bool,
     /// An additional taint of control-plane nodes that the operator's pod tolerates, in the notation of kubectl taint; may be repeated
-    #[arg(help_heading = "Operator", long, value_name = "KEY[=VALUE][:EFFECT]")]
+    #[arg(hide_short_help = true, help_heading = "Operator", long, value_name = "KEY[=VALUE][:EFFECT]")]
     pub toleration: Vec<Toleration>,
     /// Exits when all objects are applied, without waiting for the drivers
     #[arg(help_heading = "Writing", long)]
@@ -82,7 +94,7 @@ pub struct Deploy {
     #[arg(help_heading = "Writing", long)]
     pub ignore_checks: bool,
     /// Replaces an operator that is newer than this vdoctl
-    #[arg(help_heading = "Operator", long)]
+    #[arg(hide_short_help = true, help_heading = "Operator", long)]
     pub allow_downgrade: bool,
 }
 
@@ -100,7 +112,7 @@ pub struct DeployGitops {
     pub folder: Option<PathBuf>,
     /// With --gitops: encrypts Secrets with sops. sops takes the rules from .sops.yaml in the folder or a parent folder, or the keys from
     /// its environment variables
-    #[arg(help_heading = "Writing", long, requires = "folder")]
+    #[arg(hide_short_help = true, help_heading = "Writing", long, requires = "folder")]
     pub sops: bool,
 }
 
@@ -130,7 +142,7 @@ pub struct DeployVcenter {
     )]
     pub credentials_secret: Vec<super::parse::CredentialsSecret>,
     /// On OpenShift: takes the user and the password of each vCenter from OpenShift's Secret kube-system/vsphere-creds
-    #[arg(help_heading = "Account", long, group = "reached", conflicts_with_all = ["user", "password_file", "credentials_secret", "create_account", "values"])]
+    #[arg(hide_short_help = true, help_heading = "Account", long, group = "reached", conflicts_with_all = ["user", "password_file", "credentials_secret", "create_account", "values"])]
     pub credentials_from_openshift: bool,
     /// First creates an account for the drivers, as vdoctl users create --shared does; --password-file then contains the administrator's
     /// password
@@ -140,7 +152,7 @@ pub struct DeployVcenter {
     #[arg(help_heading = "Account", long, value_name = "NAME")]
     pub admin: Option<String>,
     /// The domain in which --create-account creates the user; default: vsphere.local
-    #[arg(help_heading = "Account", long, value_name = "NAME")]
+    #[arg(hide_short_help = true, help_heading = "Account", long, value_name = "NAME")]
     pub domain: Option<String>,
     /// A datacenter in which to search for virtual machines, by name or inventory path; may be repeated; default: all datacenters
     #[arg(help_heading = "vCenter", long, value_name = "NAME", requires = "vcenter")]

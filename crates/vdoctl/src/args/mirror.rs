@@ -181,7 +181,7 @@ pub struct MirrorCopy {
     /// A file with public keys (PEM), or a folder of such files; only a matrix that one of these keys has signed is accepted
     #[arg(long, env = "VDO_MATRIX_KEYS", value_name = "PATH")]
     pub matrix_keys: Option<PathBuf>,
-    /// A folder with the credentials for the address of the matrix, in files with these names: username and password, bearerToken, tls.crt
+    /// A folder with the credentials for the address of the matrix: one or more of the files username and password, bearerToken, tls.crt
     /// and tls.key, ca.crt, or .dockerconfigjson
     #[arg(long, env = "VDO_MATRIX_CREDENTIALS", value_name = "FOLDER")]
     pub matrix_credentials: Option<PathBuf>,
