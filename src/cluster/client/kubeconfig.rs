@@ -238,6 +238,22 @@ mod tests {
                         contexts: [{name: one, context: {cluster: a, user: u}}, {name: two, context: {cluster: b, user: u}}]}";
 
     #[test]
+    fn message_of_a_parser_is_repeated_without_values() {
+        for (said, repeated) in [
+            ("missing field `server`", "missing field ``"),
+            (
+                r#"invalid type: string "s3cret", expected a map"#,
+                r#"invalid type: string "", expected a map"#,
+            ),
+            (r#"unknown "a `b" and `c "d`"#, r#"unknown "" and ``"#),
+            (r#"cut off "s3cr"#, r#"cut off ""#),
+            ("no value at line 1 column 2", "no value at line 1 column 2"),
+        ] {
+            assert_eq!(unquoted(said), repeated);
+        }
+    }
+
+    #[test]
     fn entries_are_those_that_are_named_else_of_the_context() {
         let given = |context: &str, cluster: &str, user: &str| {
             let some = |text: &str| Some(text.to_owned()).filter(|text| !text.is_empty());

@@ -38,6 +38,27 @@ struct Refusals {
     answer: Option<(Instant, Option<String>)>,
 }
 
+impl Refusals {
+    /// Whether it is time to ask. Before anyone is asked the pods are missing for a moment, as after every change.
+    fn is_due(&self, now: Instant) -> bool {
+        match &self.answer {
+            Some((at, why)) => now.duration_since(*at) >= why.as_ref().map_or(PATIENCE, |_| LASTS),
+            None => now.duration_since(self.since) >= PATIENCE,
+        }
+    }
+
+    /// The words of the newest event, as far as they are known.
+    fn words(&self) -> Option<String> {
+        self.answer.as_ref()?.1.clone()
+    }
+
+    /// Notes an answer. Without one the words of before are kept: a condition does not change to and fro with them.
+    fn heard<E>(&mut self, now: Instant, answer: Result<Option<String>, E>) -> Result<(), E> {
+        self.answer = Some((now, answer?));
+        Ok(())
+    }
+}
+
 /// The report, with the last words of the container that fails in what it says of its driver.
 pub(in crate::reconcile) async fn added(ports: &Ports, mut report: Report) -> Report {
     let secrets: Vec<String> = report
@@ -75,27 +96,21 @@ pub(in crate::reconcile) async fn added(ports: &Ports, mut report: Report) -> Re
 async fn refusal(ports: &Ports, health: &DriverHealth) -> Option<String> {
     let unmade = health.unmade.as_ref()?;
     let now = Instant::now();
-    let before = {
-        let mut known = lock(&ports.evidence.unmade);
+    let known = || lock(&ports.evidence.unmade);
+    {
+        let mut known = known();
         let known = known.entry(unmade.uid.clone()).or_insert(Refusals { since: now, answer: None });
-        match &known.answer {
-            Some((at, why)) if now.duration_since(*at) < why.as_ref().map_or(PATIENCE, |_| LASTS) => return why.clone(),
-            _ if now.duration_since(known.since) < PATIENCE => return None,
-            answer => answer.as_ref().and_then(|(_, why)| why.clone()),
-        }
-    };
-    match refused_pods(&ports.client, &unmade.workload, &unmade.uid).await {
-        Ok(why) => {
-            if let Some(known) = lock(&ports.evidence.unmade).get_mut(&unmade.uid) {
-                known.answer = Some((now, why.clone()));
-            }
-            why
-        }
-        Err(error) => {
-            tracing::warn!(object = %unmade.workload, error = %vdo_api::api::chain(&error), "it is not known why its pods are not created");
-            before
+        if !known.is_due(now) {
+            return known.words();
         }
     }
+    let answer = refused_pods(&ports.client, &unmade.workload, &unmade.uid).await;
+    let mut known = known();
+    let known = known.get_mut(&unmade.uid)?;
+    if let Err(error) = known.heard(now, answer) {
+        tracing::warn!(object = %unmade.workload, error = %vdo_api::api::chain(&error), "it is not known why its pods are not created");
+    }
+    known.words()
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
@@ -136,4 +151,35 @@ async fn last_line(ports: &Ports, failure: &PodFailure, secrets: &[&str]) -> Opt
     }
     known.insert(end, words.clone());
     words
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn words_of_a_refusal_are_asked_for_again_and_kept_without_an_answer() {
+        let since = Instant::now();
+        let at = |seconds: u64| since + Duration::from_secs(seconds);
+        let mut known = Refusals { since, answer: None };
+        let words = Some("exceeded quota".to_owned());
+        for (second, due, answer, said) in [
+            (0, false, None, None),
+            (4, false, None, None),
+            (5, true, Some(Err(())), None),
+            (6, true, Some(Ok(None)), None),
+            (10, false, None, None),
+            (11, true, Some(Ok(words.clone())), words.clone()),
+            (70, false, None, words.clone()),
+            (71, true, Some(Err(())), words.clone()),
+            (72, true, Some(Ok(None)), None),
+        ] {
+            assert_eq!(known.is_due(at(second)), due, "{second} s");
+            if let Some(answer) = answer {
+                let failed = answer.is_err();
+                assert_eq!(known.heard(at(second), answer).is_err(), failed, "{second} s");
+            }
+            assert_eq!(known.words(), said, "{second} s");
+        }
+    }
 }

@@ -189,10 +189,10 @@ pub fn union<'a>(objects: impl IntoIterator<Item = &'a Object>) -> Result<Vec<Va
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use super::*;
 
-    fn object(value: Value) -> Object {
+    pub fn object(value: Value) -> Object {
         Object::new(value).expect("an object")
     }
 
@@ -200,7 +200,7 @@ mod tests {
         object(json!({"apiVersion": VERSION, "kind": "ClusterRole", "metadata": {"name": "r"}, "rules": rules}))
     }
 
-    fn binding(role: &str, accounts: &[&str]) -> Object {
+    pub fn binding(role: &str, accounts: &[&str]) -> Object {
         let subjects: Vec<Value> = accounts
             .iter()
             .map(|name| json!({"kind": "ServiceAccount", "name": name, "namespace": "n"}))

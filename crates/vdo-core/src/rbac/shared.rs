@@ -110,22 +110,8 @@ pub fn shares_a_subject(binding: &Object, ours: &[Object]) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::rbac::{GROUP, VERSION, lacking};
-
-    fn object(value: Value) -> Object {
-        Object::new(value).expect("an object")
-    }
-
-    fn binding(role: &str, accounts: &[&str]) -> Object {
-        let subjects: Vec<Value> = accounts
-            .iter()
-            .map(|name| json!({"kind": "ServiceAccount", "name": name, "namespace": "n"}))
-            .collect();
-        object(
-            json!({"apiVersion": VERSION, "kind": "RoleBinding", "metadata": {"name": "b", "namespace": "n"},
-            "roleRef": {"apiGroup": GROUP, "kind": "Role", "name": role}, "subjects": subjects}),
-        )
-    }
+    use crate::rbac::prerequisite::tests::{binding, object};
+    use crate::rbac::{VERSION, lacking};
 
     fn rule(resource: &str, verbs: &[&str]) -> Value {
         json!({"apiGroups": [""], "resources": [resource], "verbs": verbs})
