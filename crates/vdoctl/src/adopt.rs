@@ -75,7 +75,7 @@ async fn adopt(args: &Args, global: &Global, progress: &mut Progress) -> Result<
         progress.step(Mark::Done, &format!("{} was created", change.after));
     }
     let said = match new.len() {
-        0 => "Everything is as it should be already.".to_owned(),
+        0 => "All objects are in sync already.".to_owned(),
         made => format!(
             "{} created; the operator goes on by itself, vdoctl status --watch shows how far it is.",
             count(made, "object")

@@ -51,7 +51,7 @@ pub(super) async fn write(context: &Context, changes: &[Change], writing: Writin
     }
     let said = match (writing.dry_run, changes.iter().all(Change::is_none)) {
         (true, _) => vec!["Nothing was written.".to_owned()],
-        (false, true) => vec!["Everything is as it should be already.".to_owned()],
+        (false, true) => vec!["Everything is in sync already.".to_owned()],
         (false, false) => goes_on(context).await,
     };
     if progress.is_data() {
@@ -77,7 +77,7 @@ async fn goes_on(context: &Context) -> Vec<String> {
 /// What becomes, or became, of an object, with its fields.
 fn line(change: &Change, dry_run: bool) -> String {
     let word = match (&change.before, change.is_none(), dry_run) {
-        (_, true, _) => "is as it should be",
+        (_, true, _) => "is in sync",
         (None, _, true) => "would be created",
         (None, _, false) => "was created",
         (Some(_), _, true) if change.recreates() => "would be deleted and created again",

@@ -151,8 +151,8 @@ mod tests {
             ("the next attempt is at 2026-01-01T01:14:00Z.", "the next attempt is in 14m."),
             ("it was tried at 2026-01-01T00:55:00Z", "it was tried 5m ago"),
             (
-                "Pod n/p is being deleted since 2026-01-01T00:30:00Z: its pods have to end",
-                "Pod n/p is being deleted for 30m: its pods have to end",
+                "Pod n/p is being deleted since 2026-01-01T00:30:00Z: its pods must terminate first",
+                "Pod n/p is being deleted for 30m: its pods must terminate first",
             ),
             (
                 "the login at vc was refused since Zoe came",

@@ -43,7 +43,7 @@ pub fn verify(certificate: &str, authorities: &str, name: &str, now: Timestamp) 
     let verifier = WebPkiServerVerifier::builder_with_provider(Arc::new(roots), Arc::new(ring::default_provider()))
         .build()
         .map_err(|error| format!("cannot be checked: {error}"))?;
-    let name_of = ServerName::try_from(name.to_owned()).map_err(|_| format!("cannot be for {name:?}, which is not a host name"))?;
+    let name_of = ServerName::try_from(name.to_owned()).map_err(|_| format!("cannot be checked: {name:?} is not a host name"))?;
     let seconds = u64::try_from(now.as_second()).unwrap_or(0);
     let at = UnixTime::since_unix_epoch(Duration::from_secs(seconds));
     match verifier.verify_server_cert(&leaf, &[], &name_of, &[], at) {

@@ -98,7 +98,7 @@ pub enum Rejection {
         from: DriverVersion,
     },
     /// Something that must hold before the upgrade does not, or is not known to.
-    #[error("cannot be upgraded to yet: {name}: {what}")]
+    #[error("cannot be installed yet: precondition {name}: {what}")]
     Unmet {
         /// The precondition.
         name: String,

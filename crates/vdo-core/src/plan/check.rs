@@ -112,7 +112,7 @@ impl<'a> Walk<'a> {
         self.applied.insert(driver);
         if !self.wanted.contains(id) || !self.recorded.contains(id) {
             return Err(format!(
-                "{id} would be replaced although it is not wanted, or not in the operator's inventory"
+                "{id} would be replaced although it is not desired, or not in the operator's inventory"
             ));
         }
         if !replaceable(id) {
@@ -134,7 +134,7 @@ impl<'a> Walk<'a> {
             ));
         }
         if self.wanted.contains(id) {
-            return Err(format!("{id} is wanted and would be deleted"));
+            return Err(format!("{id} is desired and would be deleted"));
         }
         if !self.inventory.objects.contains_key(id) {
             return Err(format!("{id} is not in the operator's inventory and would be deleted"));
@@ -156,7 +156,7 @@ impl<'a> Walk<'a> {
     fn release(&mut self, id: &ObjectId, uid: &str, driver: &'a str) -> Broken {
         if self.wanted.contains(id) || !self.inventory.objects.contains_key(id) || uid.is_empty() {
             return Err(format!(
-                "{id} would be released although it is wanted, or not in the operator's inventory"
+                "{id} would be released although it is desired, or not in the operator's inventory"
             ));
         }
         self.deleted.insert(driver);
@@ -170,7 +170,7 @@ impl<'a> Walk<'a> {
         }
         let mut recorded = self.wanted.iter().filter(|id| self.recorded.contains(*id));
         match recorded.find(|id| !new.objects.contains_key(*id)) {
-            Some(lost) => Err(format!("{lost} is wanted and would be dropped from the operator's inventory")),
+            Some(lost) => Err(format!("{lost} is desired and would be removed from the operator's inventory")),
             None => Ok(()),
         }
     }
@@ -178,7 +178,7 @@ impl<'a> Walk<'a> {
     fn finish(&mut self) -> Broken {
         self.committed = true;
         match self.wanted.first() {
-            Some(left) => Err(format!("{left} is wanted, and the operator's inventory would be deleted")),
+            Some(left) => Err(format!("{left} is desired, and the operator's inventory would be deleted")),
             None => Ok(()),
         }
     }

@@ -167,7 +167,7 @@ impl Plan {
             driver: desired.driver.to_string(),
             reason: Reason::Progressing,
             message: format!(
-                "{} is being deleted by another user; it is recreated when it is gone",
+                "{} is being deleted by another user; the operator recreates the object after the deletion",
                 desired.object
             ),
         };

@@ -30,7 +30,7 @@ pub fn blocker(live: &Object) -> String {
         ));
     }
     if dependents {
-        why.push("its pods have to end; look for pods that stay Terminating, mostly on a node that is lost".into());
+        why.push("its pods must terminate first; look for pods that stay Terminating, mostly on a node that does not answer".into());
     }
     let conditions = live.value().pointer("/status/conditions").and_then(serde_json::Value::as_array);
     let speaks = |c: &&serde_json::Value| c["status"] == "True" && c["type"].as_str().is_some_and(|t| t.starts_with("Namespace"));
@@ -87,7 +87,7 @@ mod tests {
                 "its pods",
                 say(time, json!(["foregroundDeletion"]), json!([])),
                 format!(
-                    "is being deleted since {time}: its pods have to end; look for pods that stay Terminating, mostly on a node that is lost"
+                    "is being deleted since {time}: its pods must terminate first; look for pods that stay Terminating, mostly on a node that does not answer"
                 ),
             ),
             (

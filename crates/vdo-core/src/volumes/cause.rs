@@ -133,7 +133,7 @@ pub const ABOUT: [About; 55] = [
     fault(Cause::PolicyNotFound, "the vCenter has no storage policy with the name that the class contains",
         "Create the policy in vSphere, or create a class that names an existing policy; names are case-sensitive.", DESCRIBE_CLASS),
     fault(Cause::NoCompatibleDatastore, "no datastore that all nodes reach is compatible with the storage policy",
-        "Add a datastore that all nodes reach to the policy, or use a class with another policy.", DESCRIBE_CLASS),
+        "Add to the policy a datastore that all nodes reach, or use a class with another policy.", DESCRIBE_CLASS),
     fault(Cause::DatastoreNotFound, "the datastore that the class names does not exist in the datacenters of the connection",
         "Create a class with the right datastoreurl, or add the datacenter to the connection.", DESCRIBE_CLASS),
     fault(Cause::DatastoreNotShared, "the datastore is not reached by the hosts of all nodes, or no datastore has the URL that the class names",

@@ -159,7 +159,7 @@ async fn kept_binding(context: &Context, binding: &Object, desired: &[Object]) -
         let writer = &context.ports.writer;
         writer.merge(binding.api_version(), &binding.id(), &change, false).await?;
     }
-    Ok(Some(format!("{first} has its rights from it")))
+    Ok(Some(format!("{first} gets its rights from this binding")))
 }
 
 /// Why a role stays: a binding refers to it that is not removed. Rules that were added for our drivers are taken out, unless an account of theirs
@@ -181,7 +181,7 @@ async fn kept_role(context: &Context, role: &Object, target: &Target, stays: &St
     {
         context.ports.writer.merge(version, &role.id(), &change, false).await?;
     }
-    Ok(Some(format!("{} refers to it", first.id())))
+    Ok(Some(format!("{} refers to this role", first.id())))
 }
 
 /// The bindings that refer to a role and stay.

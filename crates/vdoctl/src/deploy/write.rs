@@ -385,8 +385,8 @@ fn would(objects: &[Object], fates: &[Fate]) -> Vec<String> {
 /// Objects of which nothing is written.
 pub(crate) fn kept(number: usize) -> String {
     match number {
-        1 => "1 object is as it should be".to_owned(),
-        number => format!("{number} objects are as they should be"),
+        1 => "1 object is in sync".to_owned(),
+        number => format!("{number} objects are in sync"),
     }
 }
 
@@ -415,6 +415,6 @@ mod tests {
         fates[0] = Fate::Unchanged;
         let lines = would(&objects, &fates);
         assert_eq!((lines.len(), lines[0].as_str()), (13, "ConfigMap n/x1 would be created"));
-        assert_eq!(lines[12], "1 object is as it should be");
+        assert_eq!(lines[12], "1 object is in sync");
     }
 }

@@ -402,6 +402,35 @@ mod tests {
         );
     }
 
+    /// Of what the specification does not ask for, nothing has to be done.
+    #[test]
+    fn doctor_text_check_that_was_not_requested_is_one_line() {
+        let shown = |reason| {
+            let check = Check::new("Snapshots", None, reason, "not asked for", "Install the definitions.");
+            let found = DoctorView {
+                subjects: vec![Subject {
+                    subject: Topic::Connection,
+                    name: "vc1".into(),
+                    about: vec![],
+                    checks: vec![check],
+                }],
+                ..DoctorView::default()
+            };
+            anstream::adapter::strip_str(&checks(&found.counted(Exit::Ok), false)).to_string()
+        };
+        let unrequested = shown(Reason::NotRequested);
+        let others = |text: &str| text.lines().filter(|line| line.starts_with("   ")).count();
+        assert!(
+            unrequested.contains("  - Snapshots  not asked for\n") && others(&unrequested) == 0,
+            "{unrequested}"
+        );
+        let forbidden = shown(Reason::Forbidden);
+        assert!(
+            forbidden.contains("Install the definitions.") && others(&forbidden) > 0,
+            "{forbidden}"
+        );
+    }
+
     #[test]
     fn doctor_text_default_layout_marks_warning_and_failure() {
         let text = anstream::adapter::strip_str(&checks(&sick(), false)).to_string();

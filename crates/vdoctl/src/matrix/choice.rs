@@ -183,7 +183,7 @@ async fn kept(context: &Context, config: &VDOConfig, reported: &MatrixStatus) ->
         Ok(found) => found,
         Err(error) => return Err(advised(&CliError::from(error))),
     };
-    let inventory = found.ok_or("the cluster keeps nothing of it yet")?;
+    let inventory = found.ok_or("the cluster does not store this matrix yet")?;
     kept_in(&inventory, reported)
 }
 
@@ -193,7 +193,7 @@ fn kept_in(inventory: &Inventory, reported: &MatrixStatus) -> Result<Kept, Strin
         // The inventory is written before the status.
         kept.digest.to_string() == reported.digest || i64::try_from(kept.version).is_ok_and(|version| version > reported.version)
     });
-    let stored = stored.ok_or("the cluster keeps no copy of it")?;
+    let stored = stored.ok_or("the cluster stores no copy of this matrix")?;
     Kept::of(Arc::clone(stored)).ok_or_else(|| "it is too large for the cluster to keep a copy".into())
 }
 

@@ -53,7 +53,7 @@ impl Question {
     pub(super) fn title(&self) -> String {
         let title = title(&self.kubernetes, &self.vcenters);
         match &self.cluster {
-            Some(cluster) => format!("{title} (with what is installed in cluster {cluster})"),
+            Some(cluster) => format!("{title} (with the versions that are installed in cluster {cluster})"),
             None => title,
         }
     }

@@ -451,6 +451,7 @@ mod tests {
             "/DC0/vm/w-3",
             "esx-02 (ESXi 8.0.3)",
             "Cns.Searchable",
+            ">granted<",
             "CSI 3.7.0–3.7.3",
             "CPI 1.34.0 → 1.35.1 right after it",
             "no version of vsphere-csi fits",

@@ -10,7 +10,11 @@ use serde_json::Value;
 
 pub(super) fn check(index: &Value, report: &mut Report) {
     let Ok(validator) = jsonschema::validator_for(schema::published()) else {
-        report.add(&IndexPath::default(), "", "the schema of this build is broken");
+        report.add(
+            &IndexPath::default(),
+            "",
+            "the schema for an index in this vdoctl is not valid, so the index was not checked; report this error",
+        );
         return;
     };
     for unknown in schema::unknown(index) {

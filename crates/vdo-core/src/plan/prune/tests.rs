@@ -167,8 +167,8 @@ fn uninstall_stuck_finalizer_is_reported_and_rest_goes_on() {
     assert_eq!(
         stuck.plan(),
         "delete csi | DeletionBlocked: Deployment slow is being deleted since 2026-01-01T00:01:00Z: the manager of its finalizers \
-         example.com/keep must remove them; if that manager no longer exists, remove them by hand; its pods have to end; look for \
-         pods that stay Terminating, mostly on a node that is lost"
+         example.com/keep must remove them; if that manager no longer exists, remove them by hand; its pods must terminate first; \
+         look for pods that stay Terminating, mostly on a node that does not answer"
     );
 }
 
