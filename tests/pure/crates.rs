@@ -74,7 +74,7 @@ fn crates_operator_is_built_without_administration_authoring_and_command_line() 
 #[test]
 fn crates_architecture_page_shows_the_lists_of_dependencies() {
     let page = fs::read_to_string(root().join("docs/architecture.md")).expect("the page");
-    let section = page.split("### Who may use whom").nth(1).expect("the section");
+    let section = page.split("### Which crate may use which crate").nth(1).expect("the section");
     let section = section.split("\n## ").next().unwrap_or_default();
     let names = |cell: &str| cell.split('`').skip(1).step_by(2).map(str::to_owned).collect::<BTreeSet<String>>();
     let rows = section.lines().filter_map(|line| line.strip_prefix("| `")?.split_once("` |"));
