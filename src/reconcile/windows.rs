@@ -18,7 +18,7 @@ use vdo_core::drivers::short;
 use vdo_core::matrix::{self, DriverRequest, Held, Index, Pick, Query, Rejected, Rejection};
 use vdo_core::plan::{Inventory, Revision, Wait};
 use vdo_core::status::{Precondition, Report};
-use vdo_core::windows::{Standing, standing};
+use vdo_core::window_schedule::{Standing, standing};
 use vdo_source::fetch::ChartRepository;
 
 /// No window is open, or one of them cannot be read.

@@ -33,4 +33,4 @@ pub mod plan;
 pub mod rbac;
 pub mod status;
 pub mod volumes;
-pub mod windows;
+pub mod window_schedule;

@@ -5,14 +5,15 @@
 //! gives what may be carried out now. Everything here is a function of its arguments, so a plan can be printed, tested and compared.
 
 mod adopted;
-mod approval;
+mod approval_target;
+mod changed_by_others;
 mod check;
 mod conflict;
 mod data;
 mod dependencies;
-mod drift;
+
 mod foreign;
-mod gates;
+
 mod inventory;
 mod last_applied;
 mod managed_fields;
@@ -27,6 +28,7 @@ mod revision;
 mod rollback;
 mod run;
 mod schedule;
+mod step_gates;
 mod stored_history;
 mod termination;
 mod users;
@@ -34,13 +36,12 @@ mod volumes;
 mod waves;
 
 pub use adopted::{OWN_ANNOTATIONS, OWN_LABELS, adopted_from, left_running, remember_adoption, unmarked};
-pub use approval::{RandomContent, hash, target};
+pub use approval_target::{RandomContent, hash, target};
+pub use changed_by_others::{Contention, Drift, RepairHistory, attribute};
 pub use check::{PlanRejected, check};
 pub use data::StorageData;
 pub use dependencies::dependencies;
-pub use drift::{Contention, Drift, RepairHistory, attribute};
 pub use foreign::{Claim, Foreigner, ORIGINAL_OPERATOR, foreigners, moved, rivals};
-pub use gates::{Closed, Extent, Gate, Needs};
 pub use inventory::{Entry, Inventory, InventoryError, InventoryTooLarge, Stored, applied};
 pub use managed_fields::is_own_spelling;
 pub use outline::{Action, Because, Item, masked, outline};
@@ -54,6 +55,7 @@ pub use revision::{About, Failed, Outcome, Revision, RevisionFailure, Rollback};
 pub use rollback::{Sight, brought_back, given_up_at, reopens, verdict, way_back};
 pub use run::Last;
 pub use schedule::Schedule;
+pub use step_gates::{Closed, Extent, Gate, Needs};
 pub use termination::blocker;
 pub use users::users;
 pub use volumes::{REMOVE_DESPITE_VOLUMES, Volumes};

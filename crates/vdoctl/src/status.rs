@@ -5,6 +5,7 @@
 mod attention;
 mod clusters;
 mod judgement;
+mod last_drift;
 mod matrix;
 mod model;
 mod next;

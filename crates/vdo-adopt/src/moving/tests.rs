@@ -3,8 +3,9 @@ use super::ideal::wants;
 use super::*;
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};
-use vdo_core::drivers::{CLOUD_PROVIDER, KNOWN, STORAGE};
-use vdo_core::installed::MOVED;
+use vdo_core::drivers::{CLOUD_PROVIDER, Driver, KNOWN, STORAGE};
+use vdo_core::installed::{MOVED, Moving, Phase};
+use vdo_core::manifest::Object;
 
 fn object(value: Value) -> Object {
     Object::new(value).expect("an object")

@@ -1,31 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The last lines of `status`: what comes next.
 
-use super::super::style::ago;
 use super::super::views::status::StatusView;
 use super::judgement::{Judgement, Kind};
+use super::last_drift::last_drift;
 use super::model::{Config, Picture};
 use crate::error::capital;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use k8s_openapi::jiff::Timestamp;
-use vdo_api::api::{ConditionType, Conditions, DriftStatus, Health, Reason};
+use vdo_api::api::{ConditionType, Conditions, Health, Reason};
 use vdo_core::drivers::short;
-
-/// How long a repair is shown, in seconds.
-const RECENT: i64 = 24 * 3600;
-
-/// What was repaired last, if that is not long ago.
-fn last_drift(drift: &DriftStatus, now: Timestamp) -> Option<String> {
-    if now.as_second() - drift.repaired.0.as_second() > RECENT {
-        return None;
-    }
-    let what = match (drift.path.as_str(), drift.by.as_str()) {
-        ("", _) => format!("{} was deleted", drift.object),
-        (path, "") => format!("{}: {path} was changed", drift.object),
-        (path, by) => format!("{}: {path} was changed by {by}", drift.object),
-    };
-    Some(format!("Last drift: {what}, and repaired {} ago.", ago(drift.repaired.0, now)))
-}
 
 const PAUSED: &str = "Management is paused: nothing is written or repaired until spec.managementState is Managed.";
 

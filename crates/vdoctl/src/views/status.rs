@@ -14,7 +14,7 @@ use std::collections::BTreeMap;
 use vdo_api::api::{
     ConditionType, Conditions, DriftStatus, GROUP, Health, MaintenanceWindow, MatrixStatus, NextAttempt, NodesStatus, VsphereCloudConfig,
 };
-use vdo_core::windows::{Standing, standing};
+use vdo_core::window_schedule::{Standing, standing};
 
 /// The state of VDO in a cluster, with the problems and the next steps.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]

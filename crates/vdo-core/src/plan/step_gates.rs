@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Whether a step may start, and what it waits for. A gate never adds a step or changes one.
 
-use super::drift::contended;
+use super::changed_by_others::contended;
 use super::{Contention, Plan, PlannedStep, RepairHistory, Step, Wait};
 use k8s_openapi::jiff::Timestamp;
 use std::collections::{BTreeMap, BTreeSet};
