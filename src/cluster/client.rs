@@ -98,7 +98,7 @@ impl KubeOptions {
         let (mut config, context, proxy) = found.ok_or_else(|| ClientError::TimedOut {
             what: "the kubeconfig".into(),
             after,
-            remedy: "Check that its file can be read.",
+            remedy: "Check that the kubeconfig file can be read.",
         })??;
         self.identify(&mut config.auth_info)?;
         if let Some(unfit) = CredentialsError::of_token(&config.auth_info) {

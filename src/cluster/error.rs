@@ -393,7 +393,8 @@ fn of_admission(id: &ObjectId, message: &str) -> String {
 fn of_immutable(id: &ObjectId) -> Cow<'static, str> {
     match id.kind() {
         "StorageClass" => {
-            "Give the StorageClass another name in the VDOConfig, or delete it to have it recreated: volumes that exist do not need it."
+            "Give the StorageClass another name in the VDOConfig, or delete the StorageClass to have it recreated: existing volumes do \
+             not need their StorageClass."
                 .into()
         }
         "PersistentVolume" | "PersistentVolumeClaim" => "Restore the old value: an object that holds data is never recreated.".into(),

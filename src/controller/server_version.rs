@@ -88,7 +88,7 @@ impl ServerVersion {
             match judged {
                 Answer::Same => self.learn(answer),
                 Answer::Older => {
-                    tracing::info!(before, %answer, "an API server reports an older version; the operator uses it when it is reported again");
+                    tracing::info!(before, %answer, "an API server reports an older version; the operator uses this version if an API server reports it again");
                     older = Some(answer);
                 }
                 Answer::New => {

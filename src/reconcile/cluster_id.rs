@@ -217,7 +217,7 @@ pub(super) fn hold<'a>(id: &str, connections: impl IntoIterator<Item = &'a Vsphe
             Some(volumes) if volumes.foreign > 0 => {
                 let evidence = foreign_volumes(&connection.spec.vc_ip, volumes);
                 let what = format!(
-                    "the CSI driver is not installed: {evidence} (vSphere connection {})",
+                    "the operator does not install the CSI driver: {evidence} (vSphere connection {})",
                     connection.name_any()
                 );
                 let message = with_remedy(&what, &foreign_volumes_remedy(id));

@@ -158,7 +158,7 @@ pub enum ReconcileError {
         problem: String,
     },
     /// Another manager runs a driver, or an operator of drivers.
-    #[error("not installing: another manager runs a vSphere driver here: {message}")]
+    #[error("the operator does not install the drivers: another manager runs a vSphere driver in this cluster: {message}")]
     ForeignDriver {
         /// Whose it is and what to do.
         message: String,

@@ -379,7 +379,7 @@ fn take_back(all: Vec<GivenUp<'_>>, planned: &mut Planned) -> Vec<Failure> {
             continue;
         }
         let message = format!(
-            "the change of {} has failed ({}): {}; revision {} is installed again next",
+            "the change of {} has failed ({}): {}; the next step of the operator is to install revision {} again",
             short(&one.driver),
             one.reason,
             one.message,

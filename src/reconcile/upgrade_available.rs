@@ -83,7 +83,7 @@ fn why(run: &DriverRun, policy: Policy) -> Option<Why<'_>> {
             Reason::VersionPinned,
             format!("{field}.version pins version {pin}; change or remove this field"),
         ),
-        (Some(_), None, UpdatePolicy::Frozen) => (Reason::MatrixExpired, "the matrix has expired; bring a newer one".to_owned()),
+        (Some(_), None, UpdatePolicy::Frozen) => (Reason::MatrixExpired, "the matrix has expired; use a newer matrix".to_owned()),
         (Some(newest), None, UpdatePolicy::Compatible | UpdatePolicy::Disabled) => {
             let by = match policy.by {
                 Some(map) => format!("auto-upgrade is disabled in ConfigMap {map}; remove this key from the ConfigMap"),
@@ -241,7 +241,7 @@ mod tests {
             ),
             (
                 Case::new(Frozen),
-                Some("MatrixExpired: the matrix has expired; bring a newer one".into()),
+                Some("MatrixExpired: the matrix has expired; use a newer matrix".into()),
             ),
             (
                 Case::new(Latest).with(|case| case.run.asked.as_mut().into_iter().for_each(|asked| asked.question.pin = Some(version("3.7.3")))),

@@ -169,7 +169,7 @@ impl Metrics {
             lease_failures: Counter::default(),
             registry: Registry::default(),
         };
-        registry.register("reconcile", "Reconciles by how they ended", metrics.reconciles.clone());
+        registry.register("reconcile", "Reconciles by result", metrics.reconciles.clone());
         registry.register(
             "reconcile_duration_seconds",
             "How long each stage of a reconcile took",
@@ -191,7 +191,7 @@ impl Metrics {
             metrics.checks.clone(),
         );
         registry.register_collector(Box::new(metrics.vcenters.clone()));
-        registry.register("vcenter_sessions", "Sessions with vCenters that are open", metrics.sessions.clone());
+        registry.register("vcenter_sessions", "Open sessions with vCenters", metrics.sessions.clone());
         registry.register("writes", "Writes to the cluster by verb and kind", metrics.writes.clone());
         registry.register("condition", "1 for the status that each condition has", metrics.conditions.clone());
         registry.register(

@@ -42,7 +42,7 @@ fn contexts_that_are_wrong_are_refused_before_any_cluster_is_asked() {
             (
                 &["--all-contexts", "--kube-cluster", "east"],
                 2,
-                "error: --kube-cluster (VDO_KUBE_CLUSTER) names one cluster, \"east\", but the command asks for several\n",
+                "error: --kube-cluster (VDO_KUBE_CLUSTER) names one cluster, \"east\", but the command asks for several clusters\n",
             ),
         ] {
             let line = [verb, &["--kubeconfig", &path, "--timeout", "5m", "--request-timeout", "5m"], more].concat();

@@ -377,7 +377,7 @@ fn api_server_out_of_reach_and_with_a_wrong_certificate_have_their_own_remedies(
         ),
         (
             wrong,
-            "cannot be reached: its certificate is that of an authority",
+            "cannot be reached: its certificate is a certificate of an authority",
             "certificate-authority-data",
         ),
     ] {

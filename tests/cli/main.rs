@@ -268,6 +268,37 @@ fn output_of_names_is_refused_where_there_are_none() {
     assert!(seen(vdoctl(&["explain", "-o", "name"])).contains("\nPasswordExpired\n"));
 }
 
+/// Like `support-bundle` it chooses the name of its file: what it lacks here is a cluster.
+#[test]
+fn report_without_a_name_for_its_file_is_no_wrong_usage() {
+    let said = seen(vdoctl(&["report"]));
+    assert!(said.starts_with("exit 5\n") && said.contains("no cluster is configured"), "{said}");
+}
+
+/// A digest that is not known takes no room: there is no column of dashes.
+#[test]
+fn matrix_show_lists_only_digests_that_are_known() {
+    let mut index = vdo_api::yaml::load_value(&std::fs::read_to_string(FROZEN).expect("the matrix")).expect("YAML");
+    let versions = index["drivers"]["vsphere-csi"]["versions"].as_array_mut().expect("versions");
+    let entry = versions.iter_mut().find(|entry| entry["version"] == "3.5.1").expect("the version");
+    let images = entry["images"].as_array_mut().expect("images");
+    let known = images.iter().filter(|image| image["digest"].is_string()).count();
+    assert!(known > 0 && known < images.len(), "{known} of {}", images.len());
+    images.iter_mut().for_each(|image| image["digest"] = serde_json::Value::Null);
+    let folder = tempfile::tempdir().expect("a folder");
+    let none = folder.path().join("index.yaml").display().to_string();
+    std::fs::write(&none, vdo_api::yaml::dump(&index).expect("YAML")).expect("written");
+    for (matrix, expected) in [(FROZEN, known), (&none, 0)] {
+        let said = seen(vdoctl(&["matrix", "show", "csi", "3.5.1", "--matrix", matrix]));
+        let (_, images) = said.split_once("\nImages\n").unwrap_or_else(|| panic!("{said}"));
+        let digests = images
+            .split_once("\nDigests\n")
+            .map_or(0, |(_, digests)| digests.lines().take_while(|line| line.starts_with("  ")).count());
+        assert_eq!(digests, expected, "{said}");
+        assert!(!images.split_whitespace().any(|cell| cell == "-"), "{said}");
+    }
+}
+
 /// docs/cli.md speaks of every variable there is, and of no other; every verb is in a page that a person wrote. The flags are in the generated
 /// reference.
 #[test]

@@ -355,6 +355,9 @@ fn matrix_verbs_that_lack_something_say_what_to_type() {
     let first = newest.split(',').next().unwrap_or_default();
     let example = seen(vdoctl(&["matrix", "show", "csi", first, "--matrix", FROZEN]));
     assert!(example.starts_with("exit 0\n"), "{example}");
+    let said = seen(vdoctl(&["matrix", "show", "csi", "3.7"]));
+    let nearest = said.contains("\n  The nearest: 3.7.3, 3.7.2, ") && !said.contains(" and 3.7");
+    assert!(said.starts_with("exit 3\n") && nearest, "{said}");
 }
 
 #[test]
@@ -406,6 +409,8 @@ fn matrix_on_a_server_is_asked_for_through_the_proxy_of_the_environment() {
         reported.contains("Connection refused") && !reported.contains("dns") && !reported.contains("p4ss"),
         "{reported}"
     );
+    let leak = crate::width::LEAKS.iter().find(|leak| reported.contains(**leak));
+    assert_eq!(leak, None, "{reported}");
     // As curl reads it: names with everything below them, addresses and networks, and all.
     for (address, passed_by, direct) in [
         ("https://matrix.invalid/i.yaml", "a.test,matrix.invalid", true),

@@ -163,6 +163,8 @@ fn demo_installs_then_writes_nothing_and_down_ends_every_process() -> Result<()>
                 "CPI 1.34.0 and CSI 3.8.0 installed and healthy",
                 "persistentvolumeclaim/demo created",
                 "export KUBECONFIG=",
+                "vdoctl doctor nodes",
+                "vdoctl upgrade apply --to csi=",
                 "writes: ",
             ],
         );
@@ -181,7 +183,7 @@ fn demo_installs_then_writes_nothing_and_down_ends_every_process() -> Result<()>
             &second,
             &[
                 "test bed found",
-                "objects are as they should be",
+                "objects are in sync",
                 "CPI 1.34.0 and CSI 3.8.0 installed and healthy",
                 "persistentvolumeclaim/demo unchanged",
                 "$ vdoctl doctor connection vc1",

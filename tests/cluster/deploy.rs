@@ -224,7 +224,7 @@ fn deploy_into_empty_cluster_is_ready_and_again_changes_nothing() -> Result<()> 
         let before = versions(bed).await?;
         let again = deploy.run(bed, &["-o", "json"])?;
         ensure!(again.status.success(), "{}", err(&again));
-        ensure!(out(&again).contains("objects are as they should be"), "{}", out(&again));
+        ensure!(out(&again).contains("objects are in sync"), "{}", out(&again));
         for line in out(&again).lines() {
             let event: Value = serde_json::from_str(line).with_context(|| line.to_owned())?;
             ensure!(event["apiVersion"] == "vdoctl/v1" && event["kind"] == "Progress", "{event}");

@@ -151,6 +151,11 @@ fn status_with_no_eligible_node_asks_for_something_and_exits_with_1() -> Result<
         bed.delete("apps/v1", "Deployment", CSI, CONTROLLER).await?;
         let shown = until_shown(bed, 1, &["✗", "NoEligibleNode", "Fix the lines marked ✗"]).await?;
         ensure!(!shown.contains("Nothing to do"), "{shown}");
+        // A sentence has no columns, below which a terminal would go on with it.
+        let (_, _, err) = bed.vdoctl(&["wait", "--timeout", "2s"])?;
+        let said = err.lines().find(|line| line.starts_with("error: ")).unwrap_or_default();
+        println!("{said}");
+        ensure!(said.contains("CSI 3.8.0") && !said.contains("  "), "{err}");
         for (node, _) in NODES {
             bed.merge("v1", "Node", "", node, json!({"spec": {"unschedulable": null}})).await?;
         }
@@ -169,7 +174,7 @@ fn status_of_node_without_machine_names_it_and_exits_with_1() -> Result<()> {
             bed,
             1,
             &[
-                "✗ vSphere connection vc1: 4 of 5 nodes are virtual machines here; node w-77: no virtual machine",
+                "✗ vSphere connection vc1: 4 of 5 nodes are virtual machines in this vCenter; node w-77: no virtual machine",
                 "(NodeNotFound)",
             ],
         )

@@ -26,6 +26,9 @@ fn says(bed: &Bed, code: i32, args: &[&str], words: &[&str]) -> Result<String> {
     if code != 0 {
         ensure!(!text.contains("goes on by itself"), "vdoctl {args:?}:\n{text}");
     }
+    for twice in ["CPI 1.34.0: CPI", "CSI 3.8.0: CSI", "vsphere-csi: vsphere-csi", "CSI: CSI"] {
+        ensure!(!text.contains(twice), "vdoctl {args:?}: {twice:?} is in\n{text}");
+    }
     Ok(text)
 }
 
@@ -88,7 +91,7 @@ fn verbs_without_an_operator_say_so_and_how_to_start_it() -> Result<()> {
             bed,
             0,
             &["configure", "drivers", "--set", "updatePolicy=Disabled", "--ignore-checks"],
-            &["was changed", "It has no effect yet", START],
+            &["was changed", "The change has no effect yet", START],
         )?;
         let (_, out, _) = bed.vdoctl(&["status", "-o", "json"])?;
         let status: Value = serde_json::from_str(&out)?;
@@ -196,6 +199,7 @@ fn waits_end_early_where_a_pin_does_not_fit() -> Result<()> {
             let why = format!("vdoctl matrix why-not csi {version}");
             ends_early(bed, &["wait"], &[version, lift, &why])?;
             says(bed, 1, &["status"], &[lift, &why])?;
+            says(bed, 4, &["plan"], &[version, "CSI cannot be planned"])?;
         }
         // What it names does it.
         says(

@@ -99,6 +99,47 @@ async fn in_reach(bed: &Bed, work: impl AsyncFnOnce() -> Result<()>) -> Result<(
     Ok(())
 }
 
+/// Whether a text has a time with a fraction of a second, such as 07:52:58.43Z.
+fn has_fraction(text: &str) -> bool {
+    text.split(':').any(|part| {
+        let after = part.get(2..).unwrap_or_default();
+        let is_second = part.len() > 3 && part[..2].bytes().all(|byte| byte.is_ascii_digit());
+        is_second && after.starts_with('.') && after[1..].starts_with(|digit: char| digit.is_ascii_digit())
+    })
+}
+
+/// Of one revision, of a support bundle and in the report; programs get all that is known.
+#[test]
+fn times_that_people_read_have_no_fraction_of_a_second() -> Result<()> {
+    INSTALLED.run(async |bed| {
+        ensure!(has_fraction("at 2026-11-25T07:52:58.43357148Z") && !has_fraction("at 2026-11-25T07:52:58Z, 10.0.0.1:22"));
+        until_at_rest(bed).await?;
+        let folder = tempfile::tempdir()?;
+        let bundle = folder.path().join("bundle.tgz").display().to_string();
+        let (code, _, err) = bed.vdoctl(&["support-bundle", "-o", &bundle])?;
+        ensure!(code == 0, "{code}\n{err}");
+        let (_, history, _) = bed.vdoctl(&["history", "csi", "-o", "json"])?;
+        let history: Value = serde_json::from_str(&history)?;
+        let revision = history["drivers"][0]["revisions"][0]["number"].to_string();
+        for args in [
+            &["history"][..],
+            &["history", "csi", &revision],
+            &["status"],
+            &["status", "--from", &bundle],
+            &["doctor", "--from", &bundle],
+            &["events"],
+            &["report", "--html", "-"],
+            &["report", "--html", "-", "--from", &bundle],
+        ] {
+            let (code, out, err) = bed.vdoctl(args)?;
+            ensure!(code <= 1 && !out.is_empty(), "{args:?}: {code}\n{out}{err}");
+            let fraction = out.lines().chain(err.lines()).find(|line| has_fraction(line));
+            ensure!(fraction.is_none(), "{args:?}: {fraction:?}");
+        }
+        Ok(())
+    })
+}
+
 /// Lines come as they are logged, and an interrupted command ends.
 #[test]
 fn logs_that_are_followed_show_lines_as_they_come() -> Result<()> {

@@ -108,7 +108,7 @@ fn install_beside_a_node_that_is_not_ready_is_ready_and_names_it() -> Result<()>
         bed.apply(&bed.config(json!({"progressDeadline": "20s", "cloudProvider": {}, "storageProvider": {}})))
             .await?;
         let found = until_apart(bed, dead, "is not ready", |config| driver(config, "vsphere-csi")["nodes"] == "4/4").await?;
-        says(&found, "StorageReady", &format!("; {dead} is not ready and follows later"))?;
+        says(&found, "StorageReady", &format!("; {dead} is not ready and is set up later"))?;
         let (code, shown, err) = bed.vdoctl(&["status"])?;
         ensure!(
             code == 0 && shown.contains("4/4") && shown.contains(&format!("{dead} is not ready")),
@@ -135,7 +135,7 @@ fn upgrade_beside_nodes_that_are_not_alive_is_not_rolled_back() -> Result<()> {
             driver(config, "vsphere-csi")["running"] == "3.7.3"
         })
         .await?;
-        says(&found, "StorageReady", &format!("{dead} is not ready and follows later"))?;
+        says(&found, "StorageReady", &format!("{dead} is not ready and is set up later"))?;
         let revisions = crate::rollback::history(bed)?;
         let (_, newest, outcome) = revisions.last().context("a revision")?;
         ensure!((newest.as_str(), outcome.as_str()) == ("3.7.3", "Deployed"), "{revisions:?}");

@@ -150,7 +150,10 @@ fn openshift_storage_driver_is_left_alone_until_it_is_removed_and_gone() -> Resu
         // As the message says, and no other way.
         let found = condition(&bed.get(VDO, "VDOConfig", NS, "vdo").await?, "NoForeignDriver");
         let message = found["message"].as_str().unwrap_or_default();
-        let command = message.split("to switch it off: ").nth(1).and_then(|rest| rest.split(';').next());
+        let command = message
+            .split("to switch off the installed driver: ")
+            .nth(1)
+            .and_then(|rest| rest.split(';').next());
         crate::page::run(&bed, command.context("no command")?)?;
         until_refused(
             &bed,

@@ -119,7 +119,13 @@ fn preview_of_a_change_shows_its_plan_and_writes_nothing() -> Result<()> {
         has(&out, &["managementState", "would be removed"])?;
         has(&err, &["The drivers are uninstalled"])?;
         let (_, err) = ends(bed, 2, &["plan", "--set", "storageProvidr.version=1"])?;
-        has(&err, &["storageProvidr"])?;
+        has(
+            &err,
+            &["a VDOConfig has no field spec.storageProvidr", "Did you mean storageProvider?"],
+        )?;
+        let (_, err) = ends(bed, 2, &["configure", "drivers", "--set", "storageProvider.versoin=3.6.3"])?;
+        has(&err, &["has no field spec.storageProvider.versoin", "Did you mean version?"])?;
+        ensure!(err.lines().count() < 8 && !err.contains("apiVersion"), "{err}");
         let (_, err) = ends(
             bed,
             2,
@@ -186,7 +192,7 @@ fn configure_and_secrets_write_only_what_was_checked() -> Result<()> {
             0,
             &["configure", "connection", "vc1", "--fetch-certificate", "--yes", "--dry-run"],
         )?;
-        has(&format!("{out}{err}"), &["vc1 is as it should be", "Nothing was written."])?;
+        has(&format!("{out}{err}"), &["vc1 is in sync", "Nothing was written."])?;
         let (out, err) = ends(bed, 0, &["configure", "drivers", "--set", "updatePolicy=Disabled", "--dry-run"])?;
         has(
             &format!("{out}{err}"),
@@ -238,7 +244,7 @@ fn configure_and_secrets_write_only_what_was_checked() -> Result<()> {
 
         // The password is accepted, and is what the Secret has already.
         let (out, err) = ends(bed, 0, &["secrets", "set", "vc1", "--password-file", &right])?;
-        has(&format!("{out}{err}"), &["Everything is as it should be already."])?;
+        has(&format!("{out}{err}"), &["Everything is in sync already."])?;
         let (out, _) = ends(bed, 0, &["secrets", "list"])?;
         has(&out, &["vc1", "vc1-credentials", bed.vcenter.user(), "accepted"])?;
         ensure!(!out.contains(bed.vcenter.password()));
@@ -280,7 +286,14 @@ fn upgrade_apply_reaches_the_newest_version_and_lifts_its_pin() -> Result<()> {
 
         ends(bed, 0, &["wait", "--for", "UpgradeAvailable", "--timeout", "1m"])?;
         let (out, err) = ends(bed, 1, &["upgrade", "plan"])?;
-        has(&out, &["CSI 3.6.3 → 3.8.0 (upgrade)", "pods restart:", "CPI 1.34.0 stays"])?;
+        has(
+            &out,
+            &[
+                "CSI 3.6.3 → 3.8.0 (upgrade): newest that supports Kubernetes 1.34 and vCenter 8.0.3",
+                "pods restart:",
+                "CPI 1.34.0 stays",
+            ],
+        )?;
         has(&err, &["vdoctl upgrade apply"])?;
         let (_, err) = ends(bed, 4, &["upgrade", "apply"])?;
         has(&err, &["--yes"])?;

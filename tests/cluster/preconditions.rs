@@ -118,7 +118,7 @@ fn snapshots_requested_condition_names_what_is_missing() -> Result<()> {
             found["message"]
                 .as_str()
                 .unwrap_or_default()
-                .contains("the definitions are not served"),
+                .contains("the API server does not serve their definitions"),
             "{found}"
         );
         bed.apply(&bed.config(json!({"cloudProvider": {}, "storageProvider": {"snapshots": {"maxPerVolume": 4}}})))
@@ -207,7 +207,10 @@ fn snapshots_command_of_the_condition_installs_definitions_and_controller() -> R
             .await?;
         let found = bed.until_reason("SnapshotsSupported", "SnapshotDefinitionsMissing").await?;
         let message = found["message"].as_str().unwrap_or_default();
-        let command = message.split("to install both: ").nth(1).and_then(|rest| rest.split_once("'; "));
+        let command = message
+            .split("to install the definitions and the controller: ")
+            .nth(1)
+            .and_then(|rest| rest.split_once("'; "));
         let (command, _) = command.with_context(|| format!("no command in {message}"))?;
         // Learning the content of all charts takes a debug build half of the usual limit, beside other tests more.
         run(bed, &format!("export VDO_TIMEOUT=3m\n{command}'"))?;
@@ -269,7 +272,7 @@ fn upgrade_waits_for_csi_node_ids_also_with_pin() -> Result<()> {
         let because = until("the upgrade to wait", PATIENCE, async || {
             let driver = csi(bed).await?;
             let because = driver["because"].as_str().unwrap_or_default().to_owned();
-            Ok(if because.contains("cannot be upgraded to yet") {
+            Ok(if because.contains("cannot be installed yet") {
                 Probe::Ready(because)
             } else {
                 Probe::not_yet(driver)
@@ -277,7 +280,7 @@ fn upgrade_waits_for_csi_node_ids_also_with_pin() -> Result<()> {
         })
         .await?;
         assert!(
-            because.contains("3.8.0 cannot be upgraded to yet: CsiNodeIds: CSINode w-3 has the node ID \"w-3\""),
+            because.contains("3.8.0 cannot be installed yet: precondition CsiNodeIds: CSINode w-3 has the node ID \"w-3\""),
             "{because}"
         );
         assert_eq!(csi(bed).await?["version"], OLD);

@@ -147,7 +147,10 @@ fn change_that_never_becomes_healthy_is_rolled_back_once_and_retried_when_asked(
         assert_eq!(history(bed)?, all);
         // Someone who asks is heard.
         let (code, text, err) = bed.vdoctl(&["upgrade", "retry"])?;
-        ensure!(code == 0 && err.contains("vsphere-csi 3.6.3 is tried again"), "{code} {text}{err}");
+        ensure!(
+            code == 0 && err.contains("the operator retries vsphere-csi 3.6.3"),
+            "{code} {text}{err}"
+        );
         until("another attempt", PATIENCE, async || {
             let newer = history(bed)?;
             Ok(Probe::when(newer.last() > all.last(), format!("{newer:?}")))

@@ -161,7 +161,7 @@ fn configure_connection_asks_for_each_value_on_a_terminal() -> Result<()> {
         let address = format!("[{}:{}]:", bed.vcenter.host(), bed.vcenter.port());
         for (datacenters, expected, words) in [
             ("DC9 - Rhein, Hessen\n\n", 1, &["DC9", "Hessen", "so nothing was written"][..]),
-            ("\n", 0, &["Everything is as it should be already."]),
+            ("\n", 0, &["Everything is in sync already."]),
         ] {
             let mut screen = Screen::start(vdoctl(bed, "configure connection --interactive")?)?;
             screen.until(&address).await?;
@@ -206,7 +206,7 @@ fn configure_matrix_writes_a_source_only_after_it_was_read() -> Result<()> {
         ensure!(code == 0 && out.contains("was created"), "{code} {out}{err}");
         ensure!(source().await? == "ZW1iZWRkZWQ=");
         let (code, out, err) = bed.vdoctl(&["configure", "matrix", "embedded"])?;
-        ensure!(code == 0 && out.contains("is as it should be"), "{code} {out}{err}");
+        ensure!(code == 0 && out.contains("is in sync"), "{code} {out}{err}");
         let (_, out, _) = bed.vdoctl(&["matrix", "source"])?;
         ensure!(out.contains("embedded") && out.contains("vdo-matrix"), "{out}");
         bed.until_ready().await?;

@@ -49,6 +49,23 @@ fn read(file: &Path) -> Vec<Value> {
     vdo_api::yaml::load_all(&text).expect("YAML")
 }
 
+/// What is copied from the samples is no administrator's account, and says how the vCenter is trusted.
+#[test]
+fn samples_name_no_administrator_and_a_way_of_trust() {
+    let samples = Path::new(env!("CARGO_MANIFEST_DIR")).join("deploy/samples");
+    let secret = read(&samples.join("secret.yaml")).remove(0);
+    let user = secret["stringData"]["username"].as_str().expect("a user");
+    assert!(user.contains('@') && !user.to_lowercase().contains("admin"), "{user}");
+    let connection = read(&samples.join("connection.yaml")).remove(0);
+    let trust = ["thumbprint", "caBundle"].map(|field| connection["spec"][field].is_null());
+    assert_eq!(trust.iter().filter(|is_absent| !**is_absent).count(), 1, "{connection}");
+    let servers = &secret["metadata"]["annotations"]["vdo.vmware.com/servers"];
+    assert_eq!(
+        *servers, connection["spec"]["vcIp"],
+        "the Secret may be sent to the server of the connection"
+    );
+}
+
 /// A reader who cannot pull the project's image finds on the spot how to get it.
 #[test]
 fn image_is_named_with_the_way_to_it() {

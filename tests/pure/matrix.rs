@@ -128,7 +128,7 @@ fn resolve_stale_matrix_keeps_installed_versions() {
     assert_eq!(versions(&frozen(&[], None).unwrap()), ["1.34.0", "3.8.0"]);
     let kept = frozen(&[(CSI, "3.6.0")], None).unwrap();
     assert_eq!(versions(&kept), ["1.34.0", "3.6.0"]);
-    assert_eq!(kept.picks[CSI].because, "installed, and an expired matrix changes nothing");
+    assert_eq!(kept.picks[CSI].because, "installed, and the matrix has expired");
     assert_eq!(
         (
             kept.picks[CSI].overridden.as_deref(),

@@ -199,18 +199,19 @@ fn health_of_odd_nodes_reads_as_sentences() {
         (
             vec![Fine, Fine, Fine, Fine, dead],
             vec![],
-            "Healthy: 4 of 4 pods are ready; w-4 is not ready and follows later",
+            "Healthy: 4 of 4 pods are ready; w-4 is not ready and is set up later",
         ),
         (
             vec![Fine, Older, dead],
             vec![],
-            "Healthy: 2 of 2 pods are ready; w-2 is not ready and follows later; DaemonSet vmware-system-csi/node replaces 1 other pod only \
+            "Healthy: 2 of 2 pods are ready; w-2 is not ready and is set up \
+             later; DaemonSet vmware-system-csi/node replaces 1 other pod only \
              when these nodes are back, uncordoned or deleted",
         ),
         (
             vec![Fine, Cordoned, CordonedNew],
             vec![],
-            "Healthy: 1 of 1 pods are ready; w-1 is cordoned; w-2 is cordoned and follows later",
+            "Healthy: 1 of 1 pods are ready; w-1 is cordoned; w-2 is cordoned and is set up later",
         ),
         (
             vec![Fine, Other, Unselected],
@@ -220,7 +221,7 @@ fn health_of_odd_nodes_reads_as_sentences() {
         (
             vec![Fine, Fine, dead],
             vec![1],
-            "WaitingForPods: DaemonSet vmware-system-csi/node has 1 of 2 pods ready; w-2 is not ready and follows later",
+            "WaitingForPods: DaemonSet vmware-system-csi/node has 1 of 2 pods ready; w-2 is not ready and is set up later",
         ),
         // Where nothing is alive, the rest of the status says what is wrong.
         (

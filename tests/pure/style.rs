@@ -52,3 +52,65 @@ fn style_words_in_bold_are_used_nowhere() {
         found.join("\n")
     );
 }
+
+/// Sentences that stopped a reader, each with what is written today. None of them comes back.
+const STOPPED_A_READER: [(&str, &str); 26] = [
+    ("talk to stderr", "messages to stderr"),
+    ("do what they look like", "the name of each flag in a table"),
+    ("reading those is all the rights", "needs only the right to read …"),
+    (
+        "of which something is refused",
+        "a driver of which an object is refused does not change",
+    ),
+    ("comes from the look", "from the operator's inspection"),
+    ("has something to say", "a warning"),
+    (", and the drivers are.", "the drivers have been removed"),
+    ("no pod more was ready", "no other pod became ready"),
+    ("is against an object", "refuses an object"),
+    ("A node is no virtual machine", "there is no virtual machine for the node"),
+    ("is taken by its word", "is not checked"),
+    ("Asks nothing that a flag", "answers every question with yes"),
+    ("it is not said what to mirror", "nothing is selected"),
+    ("does not come to {", "cannot be upgraded to {version}"),
+    ("the operator to look at", "the operator has not checked …"),
+    ("to have the new account", "waits for Secret …"),
+    ("the drivers to be ready", "not ready"),
+    ("} asks for it", "was changed"),
+    ("nothing new of it", "nothing was written"),
+    ("cannot be had", "cannot read the matrix index"),
+    ("SUPPOSED", "PREVIEW"),
+    ("is not moved twice", "only what is missing is transferred"),
+    (", as spec.datacenters says", "spec.datacenters names {name}, which does not exist"),
+    ("someone is in between", "the connection may be intercepted"),
+    ("goes on believing", "still accepts only …"),
+    ("not the truth any more", "no longer authoritative"),
+];
+
+/// Whether people read this line. Of comments these are the ones of arguments, which are the help.
+fn is_read(path: &std::path::Path, line: &str) -> bool {
+    let line = line.trim_start();
+    let is_help = line.starts_with("/// ") && path.components().any(|part| part.as_os_str().to_string_lossy().starts_with("args"));
+    is_help || !line.starts_with("//")
+}
+
+#[test]
+fn style_sentences_that_stopped_a_reader_are_in_no_text() {
+    let mut found = Vec::new();
+    let mut read = 0;
+    for folder in ["src", "crates", "docs", "deploy", "tests/cli/snapshots"] {
+        for (path, text) in texts_of(folder, &EXTENSIONS) {
+            if path.ends_with("style.md") || path.starts_with("target") || path.starts_with("decisions") {
+                continue;
+            }
+            for (number, line) in text.lines().enumerate().filter(|(_, line)| is_read(&path, line)) {
+                read += 1;
+                let here = STOPPED_A_READER.iter().filter(|(sentence, _)| line.contains(sentence));
+                found.extend(
+                    here.map(|(sentence, today)| format!("{folder}/{}:{}: {sentence:?}; write: {today}", path.display(), number + 1)),
+                );
+            }
+        }
+    }
+    assert!(read > 50_000, "only {read} lines were read");
+    assert!(found.is_empty(), "{}", found.join("\n"));
+}

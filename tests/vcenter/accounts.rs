@@ -108,7 +108,7 @@ async fn account_review_names_single_changes() -> Result<()> {
     let found = lab.review(&k8s, &features).await?;
     ensure!(found.missing.is_empty() && found.surplus.len() == NODES.len(), "{found:?}");
     ensure!(
-        found.surplus[0].via.to_string() == format!("role {} there", disks.name),
+        found.surplus[0].via.to_string() == format!("role {} on this object", disks.name),
         "{found:?}"
     );
     let grants = lab.needs(&features)?.1;

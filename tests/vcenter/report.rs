@@ -12,7 +12,7 @@ use vdo::reconcile::connection::examine;
 use vdo_api::api::ConditionType::{self, NodesFound, StorageFound, TopologyConsistent};
 use vdo_api::api::Reason;
 use vdo_api::facts::{Credentials, Node};
-use vdo_api::types::{Secret, Trust};
+use vdo_api::types::{Secret, Thumbprint, Trust};
 use vdo_core::drivers::{CPI, CSI};
 use vdo_testbed::{Vcenter, VcenterOptions};
 use vdo_vsphere::vcenter::{Budget, Endpoint, Session};
@@ -426,5 +426,26 @@ async fn connection_report_wrong_password_leaves_later_stages_unknown() -> Resul
             "TopologyConsistent None NotChecked"
         ]
     );
+    Ok(())
+}
+
+/// A stage that was passed says what was found there, whether or not a later one fails.
+#[tokio::test(flavor = "multi_thread")]
+async fn connection_report_passed_stages_say_the_same_below_a_failure() -> Result<()> {
+    let bed = Bed::start().await?;
+    let untrusted = Endpoint {
+        trust: Trust::Thumbprint(Thumbprint::sha256(b"another")),
+        ..bed.endpoint()
+    };
+    let passed = async |endpoint: &Endpoint| -> Vec<(ConditionType, String)> {
+        let report = examine(endpoint, &bed.credentials(), bed.question.clone(), now(), &Budget::default()).await;
+        let passed = report.checks.into_iter().filter(|stage| stage.status == Some(true));
+        passed.map(|stage| (stage.kind, stage.message)).collect()
+    };
+    let (whole, begun) = (passed(&bed.endpoint()).await, passed(&untrusted).await);
+    ensure!(whole.len() > begun.len() && begun.len() == 2, "{whole:?} {begun:?}");
+    ensure!(whole[..2] == begun[..], "{whole:?} {begun:?}");
+    let (_, resolved) = &begun[0];
+    ensure!(resolved == "the name resolves", "{resolved}");
     Ok(())
 }

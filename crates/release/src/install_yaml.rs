@@ -66,7 +66,7 @@ fn resources(folder: &Path, files: &mut Vec<PathBuf>) -> Result<()> {
         .find(|key| !["apiVersion", "kind", "resources"].contains(&key.as_str()))
     {
         bail!(
-            "{} has the field {other}, which install.yaml would lose; only resources are understood",
+            "{} has the field {other}, which install.yaml cannot contain; only the field resources is supported",
             path.display()
         );
     }

@@ -126,7 +126,7 @@ pub fn run(args: &Args) -> Result<()> {
                 // Another publisher may have been there in the same moment.
                 match look(&registry, item, keys.as_ref()).await? {
                     State::There => Ok(()),
-                    other => bail!("it is {} now: another publisher writes there as well", other.word()),
+                    other => bail!("the artifact is {} now: another publisher writes to the same place", other.word()),
                 }
             };
             let published = published.await;
@@ -140,7 +140,7 @@ pub fn run(args: &Args) -> Result<()> {
             sent += 1;
         }
         output::line(&match sent {
-            0 => "everything is there; nothing was sent".to_owned(),
+            0 => "the registry has all artifacts already; nothing was sent".to_owned(),
             sent => format!("{sent} of {} published", items.len()),
         })
     })?;

@@ -125,7 +125,7 @@ fn of_cloud_provider(config: &mut Draft, file: &CpiFile, losses: &mut Vec<Loss>)
             lost.add(
                 "labels",
                 only.origin.clone(),
-                "the cloud provider uses zone and region together only",
+                "the cloud provider uses zone and region only if both are set",
             );
             losses.append(&mut lost.all);
         }

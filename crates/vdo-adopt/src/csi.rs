@@ -175,7 +175,8 @@ impl Reading<'_> {
             ("snapshot", None) => self.snapshot(entry, text, origin),
             ("topologycategory", Some(category)) => {
                 if entry.key != "label" || text != format!("topology.csi.vmware.com/{category}") {
-                    let because = "no field sets another label for a category, and volumes have this label in their node affinity";
+                    let because = "no field sets a label other than the default label of a category; the node affinity of existing \
+                                   volumes contains this label";
                     self.lose(entry, origin, because);
                 }
                 Ok(())
@@ -287,7 +288,7 @@ impl Reading<'_> {
         match entry.key.as_str() {
             "topology-categories" => self.found.topology_categories = Some(Said::new(list(text), origin.clone())),
             "zone" | "region" => {
-                let because = "topologyCategories replaces it, with other labels on nodes and volumes";
+                let because = "the field topologyCategories replaces this setting; nodes and volumes then get other labels";
                 self.lose(entry, origin, because);
             }
             _ => self.lose(entry, origin, UNKNOWN),

@@ -50,7 +50,7 @@ pub fn lost(installation: &Installation<'_>, after: &Objects) -> Result<Vec<Loss
 }
 
 fn loss(key: String, origin: &Origin) -> Loss {
-    let because = "the new objects do not have it".to_owned();
+    let because = "the new objects do not have this setting".to_owned();
     let origin = origin.clone();
     Loss { key, origin, because }
 }

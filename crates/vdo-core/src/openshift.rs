@@ -135,7 +135,8 @@ impl OpenShift {
                 self.rest()
             )),
             Some(state) => Some(format!(
-                "{name} runs the storage driver itself (ClusterCSIDriver {CSI_DRIVER}: {state}); with a second one, OpenShift would refuse every \
+                "{name} runs the storage driver itself (ClusterCSIDriver {CSI_DRIVER}: {state}); with a second storage driver, \
+                 OpenShift would refuse every \
                  upgrade; {}",
                 self.switch()
             )),
@@ -175,10 +176,11 @@ impl OpenShift {
                 )
             }
             Some(minor) if minor < REMOVES => format!(
-                "to switch it off: {command}; OpenShift before 4.{REMOVES} does not delete its objects, so delete them by hand; {meanwhile}"
+                "to switch off the installed \
+                 driver: {command}; OpenShift before 4.{REMOVES} does not delete its objects, so delete them by hand; {meanwhile}"
             ),
-            Some(_) => format!("to switch it off: {command}; {meanwhile}"),
-            None => format!("from OpenShift 4.{REMOVES} on, to switch it off: {command}; {meanwhile}"),
+            Some(_) => format!("to switch off the installed driver: {command}; {meanwhile}"),
+            None => format!("from OpenShift 4.{REMOVES} on, to switch off the installed driver: {command}; {meanwhile}"),
         }
     }
 
@@ -279,7 +281,7 @@ mod tests {
                 "",
                 Some("Managed"),
                 &left,
-                Some("from OpenShift 4.17 on, to switch it off"),
+                Some("from OpenShift 4.17 on, to switch off the installed driver"),
                 "by hand",
             ),
             ("5.0.1", Some("Managed"), &left, Some(patch), "by hand"),

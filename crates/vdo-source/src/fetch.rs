@@ -46,7 +46,7 @@ use vdo_oci::registry::{Fault, RegistryError};
 #[derive(Debug, thiserror::Error)]
 pub enum FetchError {
     /// No location of the chart leads to a chart in this store.
-    #[error("the chart cannot be found: none of {locations} is {store}")]
+    #[error("the chart cannot be found: none of its locations ({locations}) is {store}")]
     NotFound {
         /// Where was looked.
         store: String,

@@ -113,8 +113,12 @@ async fn images(args: &ChartRender, global: &Global) -> Result<Answer, CliError>
 /// What to do about images that cannot be pulled.
 fn warning(gone: &chart::Unavailable) -> String {
     let what = match gone.images.as_slice() {
-        [one] => format!("{one} cannot be pulled: {} was shut down.", gone.registry),
-        all => format!("{} images cannot be pulled: {} was shut down.", all.len(), gone.registry),
+        [one] => format!("{one} cannot be pulled: the registry {} was shut down.", gone.registry),
+        all => format!(
+            "{} images cannot be pulled: the registry {} was shut down.",
+            all.len(),
+            gone.registry
+        ),
     };
     let remedy = if gone.republished {
         "Use the copies that were published elsewhere: --set images.useRepublished=true. Or use your own copies: --set images.registry=REGISTRY."

@@ -70,7 +70,7 @@ async fn goes_on(context: &Context) -> Vec<String> {
         .filter(|need| matches!(need.kind, Kind::Operator | Kind::Paused))
     {
         None => vec!["The operator goes on by itself; vdoctl status --watch shows how far it is.".to_owned()],
-        Some(need) => vec![format!("It has no effect yet: {}.", need.what), need.remedy],
+        Some(need) => vec![format!("The change has no effect yet: {}.", need.what), need.remedy],
     }
 }
 

@@ -129,7 +129,7 @@ impl Context {
 
     /// Decides with the matrix of this vdoctl, as an operator of this build is going to.
     pub(super) async fn like_this_build(self) -> Result<Deciding, CliError> {
-        let why = "the operator of the same version as this vdoctl has this matrix built in, too";
+        let why = "an operator of this version contains the same matrix";
         let choice = Choice::own(why.into(), None).await?;
         Ok(self.deciding_with(choice))
     }

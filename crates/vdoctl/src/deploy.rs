@@ -140,7 +140,7 @@ async fn deploy(args: &Args, global: &Global, format: Format, progress: &mut Pro
     let replaced = written(&context, &all, &fates, matrix.place.as_ref(), configured, progress).await?;
     stopping::when_stopped("everything is written, and the operator continues without vdoctl", WATCH);
     if args.no_wait {
-        return Ok(Answer::text("").note("vdoctl status --watch shows how far it is."));
+        return Ok(Answer::text("").note("vdoctl status --watch shows the progress."));
     }
     let summary = ready(&context, global.timeout_with_drivers(), replaced && configured, progress).await?;
     progress.step(Mark::Done, &summary);

@@ -86,7 +86,7 @@ pub(super) fn typed(spec: &Value, word: &str) -> Result<String, CliError> {
 fn not_asked_for(spec: &Value, word: &str) -> CliError {
     let all = asked_for(spec);
     let names: Vec<&str> = all.iter().map(String::as_str).collect();
-    unknown("driver that the VDOConfig requests called", word, &names)
+    unknown("driver in the VDOConfig with the name", word, &names)
 }
 
 /// A field of a driver in a specification; null where it is not set.

@@ -49,7 +49,7 @@ fn named(contexts: &Contexts, global: &Global) -> Result<Vec<(String, Vec<String
     if let Some(cluster) = &global.kube_cluster {
         return Err(CliError::new(
             Exit::Usage,
-            format!("--kube-cluster (VDO_KUBE_CLUSTER) names one cluster, {cluster:?}, but the command asks for several"),
+            format!("--kube-cluster (VDO_KUBE_CLUSTER) names one cluster, {cluster:?}, but the command asks for several clusters"),
             "Leave out --kube-cluster, or leave out --contexts and --all-contexts.",
         ));
     }

@@ -188,11 +188,9 @@ pub(super) async fn retry(global: &Global) -> Result<Answer, CliError> {
     });
     let failed: Vec<String> = failed.collect();
     if failed.is_empty() || all.config.spec.rollback == RollbackPolicy::Disabled {
-        return Ok(Answer::text("").note(format!(
-            "VDOConfig {config}: no change has failed, so there is nothing to try again"
-        )));
+        return Ok(Answer::text("").note(format!("VDOConfig {config}: no change has failed, so there is nothing to retry")));
     }
     all.annotate(RETRY_AT, now().to_string().into()).await?;
-    let done = format!("VDOConfig {config}: {} is tried again", failed.join(" and "));
+    let done = format!("VDOConfig {config}: the operator retries {}", failed.join(" and "));
     Ok(handed(&done, needed(&all.context).await, &[Kind::Fault]))
 }

@@ -168,7 +168,7 @@ impl Loaded {
         if let Some(expires) = self.index.expires.filter(|_| self.index.is_stale(self.now)) {
             let what = format!("the matrix ({source}, version {}) expired at {expires}", self.index.version);
             let line = format!(
-                "{} {what}: an expired matrix upgrades nothing. Use a newer matrix, or a newer vdoctl.",
+                "{} {what}: the operator upgrades nothing with an expired matrix. Use a newer matrix, or a newer vdoctl.",
                 style::warn("warning:")
             );
             answer = answer.note(line);

@@ -290,7 +290,7 @@ impl Presence {
         } else {
             ", or apply the operator's manifests again"
         };
-        Some((what, format!("Run vdoctl delete, which finishes it without an operator{again}.")))
+        Some((what, format!("Run vdoctl delete, which needs no operator{again}.")))
     }
 }
 

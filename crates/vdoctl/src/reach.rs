@@ -18,7 +18,7 @@ const CHECK: &str =
 
 /// What to do where the API server answers, and its certificate is not accepted.
 const CERTIFICATE: &str = "Check certificate-authority-data and the address of this cluster in the kubeconfig: `kubectl config view --minify` shows them. \
-                           Or choose another with --kubeconfig or --context.";
+                           Or choose another cluster with --kubeconfig or --context.";
 
 /// What to do where something answers that is no API server.
 const ANOTHER: &str = "A proxy or a login page may answer in its place. Check the address of this cluster in the kubeconfig: \

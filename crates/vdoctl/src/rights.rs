@@ -71,7 +71,7 @@ pub(super) async fn run(args: &Args, global: &Global) -> Result<Answer, CliError
     let answer = with_matrix(objects_answer(args.output.or_yaml(), &objects)?);
     let answer = reasons.into_iter().fold(answer, Answer::note);
     Ok(match objects.len() {
-        0 => answer.note(format!("Cluster {} lacks none of the required rights.", context.name)),
+        0 => answer.note(format!("Cluster {} has all required rights.", context.name)),
         _ => answer,
     })
 }

@@ -121,7 +121,7 @@ fn goal(word: &str) -> Result<Goal, CliError> {
         .ok_or_else(|| {
             CliError::new(
                 Exit::Usage,
-                format!("a condition is never {status:?}"),
+                format!("{status:?} is not a status of a condition"),
                 format!("Write {name}=True, {name}=False or {name}=Unknown."),
             )
         })?;

@@ -66,7 +66,7 @@ impl CredentialsError {
                 "gave no credentials".into(),
                 "Most kinds of auth-provider are no longer supported: name the command under exec of the user in the kubeconfig.",
             ),
-            AuthError::MalformedTokenExpirationDate(_) => own("gave a token that expires at no date".into(), BY_HAND),
+            AuthError::MalformedTokenExpirationDate(_) => own("gave a token whose expiry date is not valid".into(), BY_HAND),
             AuthError::UnrefreshableTokenResponse => own("gave a token that cannot be renewed".into(), BY_HAND),
             AuthError::MissingCommand => Self {
                 who: "the user of the kubeconfig".into(),

@@ -60,7 +60,8 @@ pub(in crate::reconcile) fn doubtful(config: &VDOConfig, found: &ClusterId) -> O
         Doubt::Stored(stored) => (
             Reason::ClusterIdChanged,
             format!(
-                "the CSI driver is left as it is: Secret {STATE} has cluster id {stored}, as after a change by hand or a backup of another \
+                "the operator does not change the CSI driver: \
+                 Secret {STATE} has cluster id {stored}, for example after a manual change or the restore of a backup of another \
                  cluster, and the id of this cluster is {now}"
             ),
             format!("To keep {now}: {}. To change it to {stored}: {}.", annotate(now), annotate(stored)),
@@ -70,7 +71,7 @@ pub(in crate::reconcile) fn doubtful(config: &VDOConfig, found: &ClusterId) -> O
             (
                 Reason::ClusterIdAmbiguous,
                 format!(
-                    "the CSI driver is not installed: this cluster has several cluster ids: {}",
+                    "the operator does not install the CSI driver: this cluster has several cluster ids: {}",
                     each.join(", ")
                 ),
                 format!(
@@ -103,7 +104,7 @@ pub(in crate::reconcile) fn doubtful(config: &VDOConfig, found: &ClusterId) -> O
                 ),
                 format!(
                     "The id is in the configuration of the driver that made the volumes (csi-vsphere.conf, cluster-id), or in vCenter (govc \
-                     volume.ls -json). Set it: {}. If no volume is registered under any id, as after a restore: {}.{more}",
+                     volume.ls -json). Set it: {}. If no volume is registered under any id, for example after a restore: {}.{more}",
                     set("ID"),
                     set(now)
                 ),

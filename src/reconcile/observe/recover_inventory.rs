@@ -105,7 +105,7 @@ impl Recovered {
         match self {
             Self::Lost => format!("Secret {STATE} was lost; {rebuilt}"),
             Self::OfAnotherCluster => {
-                format!("Secret {STATE} is of another cluster and is not used, as after the restore of a backup; {rebuilt}")
+                format!("Secret {STATE} belongs to another cluster and is not used, for example after the restore of a backup; {rebuilt}")
             }
             Self::Former => format!(
                 "the inventory of {objects} objects moves from a ConfigMap to Secret {STATE}; only the newest revisions of the history are kept"

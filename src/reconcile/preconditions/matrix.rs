@@ -74,8 +74,8 @@ fn judged(basis: &Basis, source: &str, now: Timestamp) -> Precondition {
             kind,
             Reason::MatrixExpired,
             format!(
-                "the matrix ({source}, version {}) expired at {expires}; the installed versions stay, and newer versions are not known: bring a \
-                 newer matrix, or update the operator",
+                "the matrix ({source}, version {}) expired at {expires}; the installed versions stay, and newer versions are not \
+                 known: use a newer matrix, or update the operator",
                 index.version
             ),
         ),

@@ -149,7 +149,8 @@ fn remedy(config: &VDOConfig) -> String {
     };
     let patch = json!([{"op": "add", "path": path, "value": value}]);
     format!(
-        "to install both: {} && kubectl patch vdoconfig {} --namespace {} --type=json --patch '{patch}'; if you do not use snapshots, set \
+        "to install the definitions and the \
+         controller: {} && kubectl patch vdoconfig {} --namespace {} --type=json --patch '{patch}'; if you do not use snapshots, set \
          spec.storageProvider.values.snapshots.enabled to false",
         add_missing(&format!(" --driver {SNAPSHOT_CONTROLLER}")),
         config.name_any(),
@@ -160,10 +161,16 @@ fn remedy(config: &VDOConfig) -> String {
 /// The precondition, from what was found or why nothing could be. What no one asked for is reported and is no fault.
 fn precondition(wish: Requested, found: &Result<SnapshotSupport, ReconcileError>, remedy: &str) -> Precondition {
     match (wish, found) {
-        (Requested::Shipped, Ok(found)) if found.missing.is_empty() => {
-            Precondition::unknown(KIND, Reason::NotRequested, "not requested; the definitions are served")
-        }
-        (Requested::Shipped, Ok(_)) => Precondition::unknown(KIND, Reason::NotRequested, "not requested; the definitions are not served"),
+        (Requested::Shipped, Ok(found)) if found.missing.is_empty() => Precondition::unknown(
+            KIND,
+            Reason::NotRequested,
+            "snapshots are not requested; the API server serves their definitions",
+        ),
+        (Requested::Shipped, Ok(_)) => Precondition::unknown(
+            KIND,
+            Reason::NotRequested,
+            "snapshots are not requested; the API server does not serve their definitions",
+        ),
         _ => judge(found, remedy),
     }
 }
@@ -304,16 +311,23 @@ mod tests {
         let quiet = precondition(Requested::Shipped, &missing, "");
         assert_eq!(reported(&quiet), "None NotRequested");
         assert_eq!(
-            quiet.message, "not requested; the definitions are served",
+            quiet.message, "snapshots are not requested; the API server serves their definitions",
             "and no controller was looked for"
         );
         let undefined = Ok(SnapshotSupport {
             missing: vec!["volumesnapshots.".into()],
             ..SnapshotSupport::default()
         });
-        let quiet = precondition(Requested::Shipped, &undefined, "to install both: a long command");
+        let quiet = precondition(
+            Requested::Shipped,
+            &undefined,
+            "to install the definitions and the controller: a long command",
+        );
         assert_eq!(reported(&quiet), "None NotRequested");
-        assert_eq!(quiet.message, "not requested; the definitions are not served", "one line");
+        assert_eq!(
+            quiet.message, "snapshots are not requested; the API server does not serve their definitions",
+            "one line"
+        );
     }
 
     #[test]

@@ -161,7 +161,7 @@ fn machines_found(known: &UpgradeFacts<'_>) -> Checked {
             "whether node {node} is a virtual machine is not known: the vCenter of {connection} has not been asked yet"
         )),
         (Some(node), None) => Err(format!(
-            "whether node {node} is a virtual machine is not known yet; it is checked again"
+            "whether node {node} is a virtual machine is not known yet; the operator checks the node again"
         )),
     }
 }

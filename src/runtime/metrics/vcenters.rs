@@ -59,7 +59,7 @@ const SERIES: [Series; 8] = [
     }),
     (
         "vcenter_certificate_not_after_timestamp_seconds",
-        "When the certificate of the vCenter ends",
+        "The time at which the certificate of the vCenter expires",
         |known| known.certificate_ends.iter().map(|ends| (vec![], *ends)).collect(),
     ),
     ("nodes", "Nodes by the state of their machine in the vCenter", |known| {

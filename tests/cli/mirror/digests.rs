@@ -84,6 +84,11 @@ async fn resolve_names_what_is_missing() -> Result<()> {
         let missing = done.json()["missing"].as_array().cloned().unwrap_or_default();
         assert_eq!((done.code, missing.len()), (1, 4), "{from}: {}{}", done.out, done.err);
         assert!(missing.iter().all(|line| line.to_string().contains(said)), "{from}: {missing:?}");
+        let names_twice = |line: &&Value| {
+            let words: Vec<&str> = line.as_str().unwrap_or_default().split_whitespace().collect();
+            words.windows(2).any(|pair| pair[0].strip_suffix(':') == Some(pair[1]))
+        };
+        assert_eq!(missing.iter().find(names_twice), None, "{from}");
     }
     assert_eq!(site.publisher.files(), before, "something was written");
     Ok(())

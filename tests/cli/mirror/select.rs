@@ -81,6 +81,27 @@ async fn selection_dry_run_lists_images_and_sizes_and_writes_nothing() -> Result
     Ok(())
 }
 
+/// On a terminal of 80 columns each image is one row, with its size before its name.
+#[tokio::test]
+async fn selection_dry_run_on_a_terminal_has_a_row_for_each_image() -> Result<()> {
+    let site = Site::start().await?;
+    let (bundle, flags) = (site.path("bundle"), site.flags());
+    let mut command = std::process::Command::new(vdo_testbed::vdoctl());
+    command.env_clear().env("TERM", "xterm").env("HOME", site.home.path());
+    command.args(["mirror", "pull", &bundle, "--all", "--dry-run"]).args(flags);
+    let shown = crate::pty::screen_of(command, 80);
+    let rows: Vec<&str> = shown.lines().filter(|line| line.contains("registry.example/")).collect();
+    assert!(rows.len() >= 4, "{shown}");
+    for row in rows {
+        let (size, image) = (row.find("iB "), row.find("registry.example/"));
+        assert!(
+            size.is_some() && size < image && row.trim_end().chars().count() <= 80,
+            "{row:?} of\n{shown}"
+        );
+    }
+    Ok(())
+}
+
 #[test]
 fn verify_of_a_cluster_takes_no_password_for_every_registry() {
     let said = crate::seen(crate::vdoctl(&[

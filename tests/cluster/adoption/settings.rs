@@ -163,7 +163,7 @@ fn vdoctl_adopt_shows_settings_and_losses_and_creates_what_was_confirmed() -> Re
         let live = bed.get(VDO, "VDOConfig", NS, "vdo").await?;
         ensure!(live["spec"]["storageProvider"]["clusterId"] == "prod-1", "{live:#}");
         let (code, _, err) = bed.vdoctl(&line)?;
-        ensure!(code == 0 && err.contains("as it should be already"), "{code} {err}");
+        ensure!(code == 0 && err.contains("in sync already"), "{code} {err}");
 
         // What is there already is left as it is.
         let other = json!({"spec": {"vcIp": "other.example.com"}});

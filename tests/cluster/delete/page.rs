@@ -86,7 +86,7 @@ fn uninstall_page_commands_after_the_wrong_way_leave_nothing() -> Result<()> {
         install(bed).await?;
         bed.kill_operator();
         run(bed, "kubectl delete --ignore-not-found --wait=false -k deploy")?;
-        for command in commands("uninstall.md", "After the wrong way")? {
+        for command in commands("uninstall.md", "If the operator was deleted first")? {
             run(bed, &command)?;
         }
         ensure!(

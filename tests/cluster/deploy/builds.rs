@@ -140,7 +140,7 @@ fn builds_with_different_matrices_upgrade_in_order_and_go_back_without_loss() ->
         )?;
         let unknown = format!("vsphere-csi {newest} is installed, and the matrix does not list that version");
         let output = older.run(bed, &words(&["deploy", "--allow-downgrade", "--timeout", "2m"])).await?;
-        ensure_ended(&output, 7, &[&unknown, &format!("Bring a matrix that lists {newest}")])?;
+        ensure_ended(&output, 7, &[&unknown, &format!("Use a matrix that lists {newest}")])?;
         until_runs(bed, &older.reference).await?;
         // Every verb says the same.
         for verb in ["status", "plan"] {

@@ -27,6 +27,10 @@ fn deploy_with_unavailable_image_shows_it_then_installs_and_delete_leaves_nothin
         })
         .await??;
         ensure!(shown.contains("ImagePull") && shown.contains(&reference), "{shown}");
+        // Who looks at the cluster instead sees the same.
+        let (code, status, _) = bed.vdoctl(&["status"])?;
+        let named = |line: &str| line.trim_start().starts_with('✗') && line.contains("ImagePull") && line.contains(&reference);
+        ensure!(code == 1 && status.lines().any(named), "{code}\n{status}");
 
         bed.agent.serve_image(&reference, &image::layout()?).await?;
         let text = tokio::task::spawn_blocking(move || {

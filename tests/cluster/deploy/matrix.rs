@@ -82,7 +82,7 @@ fn deploy_with_a_signed_folder_decides_with_it_and_later_deployments_keep_it() -
         // An upgrade of the operator that does not name it.
         let again = deploy.run(bed, &["--no-wait"])?;
         ensure!(
-            again.status.success() && out(&again).contains("as they should be"),
+            again.status.success() && out(&again).contains("in sync"),
             "{}{}",
             out(&again),
             err(&again)

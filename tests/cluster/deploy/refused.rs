@@ -131,7 +131,11 @@ pub(super) async fn in_an_empty_cluster(bed: &Bed, deploy: &Deploy) -> Result<()
             "wrong password",
             run(deploy.without(&["--password-file"]), &["--password-file", &wrong]),
             6,
-            &["does not accept the user name or the password", "nothing was written"],
+            &[
+                "does not accept the user name or the password",
+                "Run the command again with the right user name and password",
+                "nothing was written",
+            ],
         )?,
         case(
             "wrong datacenter",

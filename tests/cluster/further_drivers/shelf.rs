@@ -187,7 +187,7 @@ pub async fn grant(bed: &Bed, message: &str) -> Result<()> {
         bed.apply(&object).await?;
     }
     let (_, text, talk) = bed.vdoctl(&args)?;
-    ensure!(text.trim().is_empty() && talk.contains("lacks none"), "{text} {talk}");
+    ensure!(text.trim().is_empty() && talk.contains("has all required rights"), "{text} {talk}");
     Ok(())
 }
 

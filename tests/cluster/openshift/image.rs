@@ -93,7 +93,7 @@ fn operator_image_runs_as_any_user_with_any_account_and_trusts_the_injected_auth
         bed.apply_samples().await?;
         bed.until_ready().await?;
         let (code, lacking, said) = bed.vdoctl(&["rights", "--missing"])?;
-        ensure!(code == 0 && said.contains("lacks none"), "{code}: {lacking}{said}");
+        ensure!(code == 0 && said.contains("has all required rights"), "{code}: {lacking}{said}");
         let (code, lacking, _) = bed.vdoctl(&["rights", "--missing", "--service-account", "vdo-operator"])?;
         ensure!(
             code == 0 && lacking.contains("kind: RoleBinding") && lacking.contains("name: vdo-operator"),

@@ -72,7 +72,10 @@ fn install_without_a_drivers_role_names_it_and_goes_on_once_it_is_there() -> Res
         );
         open(bed, "rights.md")?.set("VDO_TIMEOUT", "3m").run(COMMAND)?;
         let (_, none, reported) = bed.vdoctl(&MISSING)?;
-        ensure!(none.trim().is_empty() && reported.contains("lacks none"), "{none} {reported}");
+        ensure!(
+            none.trim().is_empty() && reported.contains("has all required rights"),
+            "{none} {reported}"
+        );
         bed.until_ready().await?;
         ensure_nothing_was_forbidden(bed, mark).await
     })

@@ -35,14 +35,14 @@ fn remedy_names_what_would_have_to_be_different() {
                 connection: "vc1".into(),
                 actual: version_of("7.0.2"),
             },
-            Some("vc1 at version 7.0.3, or doing without spec.snapshots"),
+            Some("vc1 at version 7.0.3, or removing spec.snapshots"),
         ),
         (
             Rejection::Feature {
                 feature: "snapshots".into(),
                 by: "spec.snapshots".into(),
             },
-            Some("doing without spec.snapshots"),
+            Some("removing spec.snapshots"),
         ),
         (Rejection::OneVcenter { connections: 2 }, Some("one vSphere connection")),
         (
@@ -113,7 +113,7 @@ fn advice_feature_of_no_version_is_to_be_done_without() {
 fn advice_newer_installed_version_needs_pin_to_go_back() {
     let index = toy(&[("2.0.0", "1.35", "1.36", json!({})), ("1.0.0", "1.30", "1.34", json!({}))]);
     let error = ask(&index, "v1.33.0", &[]).installed(&[("toy", "3.0.0")]).of(&index).unwrap_err();
-    let advice = "Bring a matrix that lists 3.0.0, or pin 1.0.0 to go back to it";
+    let advice = "Use a matrix that lists 3.0.0, or pin 1.0.0 for a downgrade";
     assert_eq!(error.advice.as_deref(), Some(advice));
 }
 

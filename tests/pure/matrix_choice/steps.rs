@@ -39,7 +39,7 @@ fn upgrade_unmet_precondition_waits() {
         }
     };
     let (latest, compatible) = (UpdatePolicy::Latest, UpdatePolicy::Compatible);
-    let waits = "3.0.0 cannot be upgraded to yet: Backup: none is there; make one";
+    let waits = "3.0.0 cannot be installed yet: precondition Backup: none is there; make one";
     // no one has checked: the choice says what to check
     assert_eq!(say("2.0.0", "v1.34.0", latest, None, None), "3.0.0 [\"Backup\"]");
     assert_eq!(say("2.0.0", "v1.34.0", latest, Some(&[]), None), "3.0.0 []");
@@ -65,7 +65,7 @@ fn upgrade_unmet_precondition_waits() {
     // neither a pin nor a platform that has moved on goes round it; insisting does
     let pinned = say("2.0.0", "v1.34.0", latest, Some(&["Backup"]), Some(("3.0.0", false)));
     assert!(
-        pinned.starts_with("toy is pinned to 3.0.0, which cannot be upgraded to yet: Backup: none is there"),
+        pinned.starts_with("toy is pinned to 3.0.0, which cannot be installed yet: precondition Backup: none is there"),
         "{pinned}"
     );
     assert_eq!(

@@ -285,3 +285,88 @@ fn messages_have_verbs_and_flags_of_vdoctl_that_exist() {
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
     assert!(seen > 100, "only {seen} commands were read");
 }
+
+/// How many checks passed and how many objects there are, as the screens of a deployment on this page have it.
+fn deployment_of(page: &str) -> (BTreeSet<u32>, BTreeSet<u32>) {
+    let (mut checks, mut objects) = (BTreeSet::new(), BTreeSet::new());
+    let text = read(page);
+    for line in text.lines().filter_map(|line| line.trim_start().strip_prefix("✓ ")) {
+        let line = line.split(';').next().unwrap_or_default();
+        if line.contains(" objects applied") || line.contains(" objects are in sync") {
+            objects.insert(line.split_whitespace().filter_map(|word| word.parse::<u32>().ok()).sum());
+        } else if let Some(count) = line.strip_suffix(" checks passed") {
+            checks.insert(count.parse().expect("a number"));
+        }
+    }
+    (checks, objects)
+}
+
+/// docs/install.md has the screens of a real terminal; those of docs/cli.md are examples, and have the same numbers.
+#[test]
+fn pages_show_the_same_numbers_of_checks_and_objects_of_a_deployment() {
+    let (recorded_checks, recorded_objects) = deployment_of("docs/install.md");
+    assert_eq!(
+        recorded_objects.len(),
+        1,
+        "an installation has one number of objects: {recorded_objects:?}"
+    );
+    let (_, objects) = deployment_of("docs/cli.md");
+    assert_eq!(objects, recorded_objects);
+    let cli = read("docs/cli.md");
+    let (_, screen) = cli.split_once("$ vdoctl deploy --vcenter").expect("a screen of deploy");
+    let checks = screen
+        .lines()
+        .find_map(|line| line.trim().strip_prefix("✓ ")?.strip_suffix(" checks passed"));
+    let checks: u32 = checks.and_then(|count| count.parse().ok()).expect("a number of checks");
+    assert_eq!(Some(&checks), recorded_checks.last(), "a first deployment makes every check");
+}
+
+/// What a reader copies to begin with is accepted by the operator: the Secret names its server, and the connection how it is trusted.
+#[test]
+fn pages_of_an_installation_have_no_connection_without_trust() {
+    let mut seen = 0;
+    for page in ["README.md", "docs/install.md"] {
+        let text = read(page);
+        let blocks = text.split("```yaml\n").skip(1).filter_map(|rest| rest.split("```").next());
+        for block in blocks.filter(|block| block.contains("kind: VsphereCloudConfig")) {
+            seen += 1;
+            for field in ["thumbprint:", "vdo.vmware.com/servers:"] {
+                assert!(block.contains(field), "{page}: {field} is not in\n{block}");
+            }
+        }
+    }
+    assert!(seen > 0, "no page has a connection");
+}
+
+/// The flags are in the generated reference, and a second table of them would become old. Decisions are no pages of the site.
+#[test]
+fn pages_for_users_repeat_no_table_of_flags_and_list_no_decision() {
+    let cli = read("docs/cli.md");
+    let flags: Vec<&str> = cli.lines().filter(|line| line.starts_with("| `-")).collect();
+    assert!(flags.is_empty(), "docs/reference/vdoctl.md has the flags: {flags:?}");
+    let listed = super::links(&read("docs/SUMMARY.md"));
+    let decisions: Vec<&String> = listed.iter().filter(|link| link.contains("decisions/")).collect();
+    assert!(listed.len() > 30 && decisions.is_empty(), "{decisions:?}");
+}
+
+/// What a stranger asks in the first minute.
+#[test]
+fn page_readme_answers_why_where_from_and_which_certificate() {
+    let readme = read("README.md");
+    for (question, answer) in [
+        ("why not manifests or Helm", "| | manifests, Helm | VDO |"),
+        ("where vdoctl is from", "`make build` builds `vdoctl`"),
+        ("where the image is from", "`make deploy` builds the image"),
+        (
+            "what about the certificate",
+            "the first two commands show the certificate and ask you to confirm it",
+        ),
+        ("how long the demonstration takes", "| `make demo` | about "),
+        ("what is not proven", "not yet against a real vSphere installation"),
+    ] {
+        assert!(
+            readme.replace('\n', " ").contains(answer),
+            "{question}: {answer:?} is not in README.md"
+        );
+    }
+}

@@ -89,7 +89,7 @@ fn plan_check_each_broken_rule_is_rejected() {
         ),
         (
             refused(|plan, _, _| *plan = vec![delete(node, "start")]),
-            "is wanted and would be deleted",
+            "is desired and would be deleted",
         ),
         (
             refused(|plan, desired, _| (*plan, *desired) = (vec![delete(node, "start")], Vec::new())),
@@ -136,11 +136,11 @@ fn plan_check_each_broken_rule_is_rejected() {
                 inventory.objects.insert(object(node, 0, true).id(), entry(node));
                 *plan = vec![Step::Commit(Inventory::default())];
             }),
-            "is wanted and would be dropped from the operator's inventory",
+            "is desired and would be removed from the operator's inventory",
         ),
         (
             refused(|plan, desired, _| (*plan, *desired) = (vec![replace(map, "start")], Vec::new())),
-            "would be replaced although it is not wanted",
+            "would be replaced although it is not desired",
         ),
         (
             refused(|plan, _, inventory| {
@@ -171,7 +171,7 @@ fn plan_check_each_broken_rule_is_rejected() {
         ),
         (
             refused(|plan, _, _| *plan = vec![Step::Finish]),
-            "is wanted, and the operator's inventory would be deleted",
+            "is desired, and the operator's inventory would be deleted",
         ),
     ];
     for (message, expected) in cases {
@@ -204,8 +204,8 @@ fn listed(i: usize, uid: Option<&str>) -> (vdo_api::types::ObjectId, Entry) {
 #[test]
 fn plan_check_each_reason_alone_is_enough() {
     let (map, node, secret) = (at("ConfigMap", "cpi"), at("DaemonSet", "node"), at("Secret", "config"));
-    let let_go = "would be released although it is wanted, or not in the operator's inventory";
-    let replaced = "would be replaced although it is not wanted, or not in the operator's inventory";
+    let let_go = "would be released although it is desired, or not in the operator's inventory";
+    let replaced = "would be replaced although it is not desired, or not in the operator's inventory";
     let instance = "would be replaced, and its UID is not the UID in the operator's inventory";
     let unproven = "was deleted, so the old version would be removed before the new one works";
     let cases = [

@@ -47,7 +47,7 @@ fn apply_instance_of_terminating_definition_waits() {
     assert_eq!(written, ["ConfigMap kube-system/cpi"], "{}", text(&plan));
     assert_eq!(
         plan.waiting[0].message,
-        "CustomResourceDefinition crd is being deleted by another user; it is recreated when it is gone"
+        "CustomResourceDefinition crd is being deleted by another user; the operator recreates the object after the deletion"
     );
     assert_eq!(case.converge(None).0.live.len(), 3);
 }

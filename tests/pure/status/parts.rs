@@ -65,7 +65,7 @@ fn status_nodes_that_are_apart_are_named_and_not_waited_for() {
     let status = fold(&new(), &report, &at(0));
     assert_eq!(
         condition(&status, ConditionType::NodesInitialized),
-        "True Healthy: all 2 nodes are initialised; w-2 is not ready and follows later, m-1 is of another provider (metal3://)"
+        "True Healthy: all 2 nodes are initialised; w-2 is not ready and is set up later, m-1 is of another provider (metal3://)"
     );
     let nodes = status.nodes.expect("nodes");
     let apart: Vec<String> = nodes.apart.iter().map(|node| format!("{} {}", node.name, node.because)).collect();

@@ -34,7 +34,9 @@ pub(super) fn oldest_kubernetes(index: &Index) -> Result<String> {
 pub(super) fn newest_openshift(index: &Index) -> Result<String> {
     let minors = minors(index);
     let newest = minors.last().context("the matrix supports no Kubernetes")?;
-    let minor = newest.checked_sub(openshift::FIRST).context("the matrix ends before OpenShift 4")?;
+    let minor = newest
+        .checked_sub(openshift::FIRST)
+        .context("the matrix supports no Kubernetes version of OpenShift 4")?;
     Ok(format!("4.{minor}"))
 }
 

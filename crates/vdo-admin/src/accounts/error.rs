@@ -117,7 +117,8 @@ impl Remedy for ChangeError {
         let remedy = match self {
             Self::Session(SessionError::Lost { .. }) => "Run the same command again.",
             Self::Session(SessionError::InvalidLogin { .. }) => {
-                "Run it again with the right user name and password; the user name needs its domain, for example administrator@vsphere.local. The password was sent once."
+                "Run the command again with the right user name and \
+                 password; the user name needs its domain, for example administrator@vsphere.local. The password was sent once."
             }
             Self::Session(error) => return error.remedy(),
             Self::NotPermitted { privilege, object, .. } => {
@@ -131,7 +132,8 @@ impl Remedy for ChangeError {
             Self::TokenRefused { .. } => "Check whether this user may log in to the vSphere Client; nothing was changed.",
             Self::Unfinished { .. } => "Check the task in the vSphere Client: it may still finish.",
             Self::Refused { kind, .. } if kind == "UserNotFound" => {
-                "There is no such user or group in the identity sources of the vCenter: correct its name and domain. vdoctl users delete with the same name deletes the roles that were made for it."
+                "There is no such user or group in the identity sources of the vCenter: correct its name and domain. If vdoctl has \
+                 already created roles for this name, vdoctl users delete with the same name deletes these roles."
             }
             Self::Refused { .. } if self.is_gone() => "The object was deleted meanwhile.",
             Self::Refused { .. } if self.is_already_there() => "Another administrator runs this command at the same time.",

@@ -59,7 +59,8 @@ impl Remedy for Conflict {
                 format!("Unlock or enable {user} in vCenter under Administration, Single Sign On, Users, or delete it there.").into()
             }
             Self::ChangedRole { .. } => {
-                "vdoctl users verify shows who uses the role, and vdoctl users shrink removes the surplus. A role of your own needs another name."
+                "vdoctl users verify shows who uses the role, and vdoctl users shrink removes the surplus privileges. A \
+                 role of your own needs another name."
                     .into()
             }
             Self::ForeignPermission { role, lacks, .. } if lacks.is_empty() => {

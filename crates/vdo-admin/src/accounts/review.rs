@@ -70,7 +70,7 @@ pub enum Via {
 impl fmt::Display for Via {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Own { role } => write!(f, "role {role} there"),
+            Self::Own { role } => write!(f, "role {role} on this object"),
             Self::Inherited { role, path } => write!(f, "role {role} on {path}, inherited"),
             Self::Elsewhere { groups } if groups.is_empty() => f.write_str("a global permission"),
             Self::Elsewhere { groups } => write!(f, "one of the groups {}, or a global permission", groups.join(", ")),
@@ -282,7 +282,10 @@ mod tests {
             found.surplus[0].via.to_string()
         };
         let user = "VSPHERE.LOCAL\\k8s";
-        assert_eq!(has("VApp.Import", 1, machine.clone(), user, false, false), "role Import there");
+        assert_eq!(
+            has("VApp.Import", 1, machine.clone(), user, false, false),
+            "role Import on this object"
+        );
         assert_eq!(
             has("VApp.Import", 1, object("Datacenter", "dc"), user, false, true),
             "role Import on /DC0, inherited"

@@ -123,13 +123,13 @@ impl State {
                     };
                     return blocked(
                         format!("{object} was stopped for the move, but {who} started it again"),
-                        format!("Make {who} stop managing it, then repeat: {GO_ON}\nTo undo the move: {GO_ON} --undo"),
+                        format!("Make {who} stop managing the object, then repeat: {GO_ON}\nTo undo the move: {GO_ON} --undo"),
                     );
                 }
                 (None, Some(who)) => {
                     return blocked(
                         format!("{object} belongs to {who}, which would undo the move"),
-                        format!("Make {who} stop managing it, or remove the driver there, then repeat: {GO_ON}"),
+                        format!("Make {who} stop managing the object, or remove the driver there, then repeat: {GO_ON}"),
                     );
                 }
                 _ => {}
@@ -138,7 +138,7 @@ impl State {
         match &self.config {
             Config::Missing => blocked(
                 "no VDOConfig requests a driver, so nothing would replace the old driver".to_owned(),
-                "Adopt its settings first: vdoctl adopt --write".to_owned(),
+                "Adopt the settings of the old driver first: vdoctl adopt --write".to_owned(),
             ),
             Config::Paused { .. } => blocked(
                 "the VDOConfig is paused, so nothing would be installed".to_owned(),
@@ -158,7 +158,7 @@ impl State {
         let (driver, why) = untouched.iter().find_map(obstacle)?;
         Some(Next::Blocked {
             what: format!(
-                "the operator could not install {} after the old driver is stopped: {why}",
+                "the operator would not be able to install {} after the old driver is stopped: {why}",
                 driver.name
             ),
             remedy: format!("See the problem: vdoctl status\nThen repeat: {GO_ON}"),

@@ -142,7 +142,7 @@ impl fmt::Display for Step {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let object = self.object();
         match self {
-            Self::Save(_) => write!(f, "{object}: kept as {}", copied_name(object)),
+            Self::Save(_) => write!(f, "{object}: copied to {}", copied_name(object)),
             Self::Stop(_) if object.kind() == "DaemonSet" => write!(f, "{object}: its pods no longer run on any node"),
             Self::Stop(_) => {
                 let replicas = object.number("/spec/replicas").unwrap_or(1);
@@ -168,7 +168,7 @@ impl fmt::Display for Wait {
             Self::Installed(driver, why) if why.is_empty() => write!(f, "the operator to install {}", driver.name),
             Self::Installed(driver, why) => write!(f, "the operator to install {}: {why}", driver.name),
             Self::Node(node, what) => write!(f, "Node {node}: {what}"),
-            Self::Observed => f.write_str("the operator to see the VDOConfig as it is now"),
+            Self::Observed => f.write_str("the operator to read the current VDOConfig"),
             Self::Left(pod) => write!(f, "pod {pod} to end"),
         }
     }

@@ -124,7 +124,7 @@ fn move_of_both_drivers_is_in_order() {
     assert_eq!(
         outline(rancher(), State::next),
         [
-            "ConfigMap kube-system/vsphere-cloud-config: kept as vsphere-cloud-config.moved",
+            "ConfigMap kube-system/vsphere-cloud-config: copied to vsphere-cloud-config.moved",
             "Deployment kube-system/vsphere-csi-controller: scaled from 3 to 0 replicas",
             "DaemonSet kube-system/rancher-cpi: its pods no longer run on any node",
             "DaemonSet kube-system/vsphere-csi-node: its pods stay until their nodes are moved",
@@ -214,7 +214,8 @@ fn move_is_blocked_by_what_only_a_person_can_do() {
         .insert(CLOUD_PROVIDER.name, "the matrix does not list 1.37.0-rc.0".to_owned());
     assert_eq!(
         said(&state.next()),
-        "blocked: the operator could not install vsphere-cpi after the old driver is stopped: the matrix does not list 1.37.0-rc.0"
+        "blocked: the operator would not be able to install vsphere-cpi after the old driver is \
+         stopped: the matrix does not list 1.37.0-rc.0"
     );
     for old in &mut state.old {
         old.object = object(Moving::changed(&old.object, Phase::Stopping));
@@ -226,7 +227,7 @@ fn move_is_blocked_by_what_only_a_person_can_do() {
         *is_observed = false;
     }
     let lines = outline(state, State::next);
-    assert_eq!(lines[0], "… the operator to see the VDOConfig as it is now");
+    assert_eq!(lines[0], "… the operator to read the current VDOConfig");
     assert_eq!(lines.last().map(String::as_str), Some("done"));
     // A driver that the VDOConfig does not ask for stays on purpose.
     let mut state = rancher();

@@ -62,7 +62,7 @@ fn certificate(cause: &str) -> String {
     let inner = cause.rsplit('(').next().unwrap_or_default().trim_end_matches(')');
     match inner {
         "UnknownIssuer" => "no authority that is trusted here has signed its certificate".to_owned(),
-        "CaUsedAsEndEntity" => "its certificate is that of an authority, which is not accepted as one of a server".to_owned(),
+        "CaUsedAsEndEntity" => "its certificate is a certificate of an authority, which is not accepted as a server certificate".to_owned(),
         "Expired" => "its certificate has expired".to_owned(),
         "NotValidYet" => "its certificate is not valid yet".to_owned(),
         "NotValidForName" => "its certificate is for another name".to_owned(),
@@ -102,7 +102,7 @@ mod tests {
             ),
             (
                 "invalid peer certificate: Other(OtherError(CaUsedAsEndEntity))",
-                "its certificate is that of an authority, which is not accepted as one of a server",
+                "its certificate is a certificate of an authority, which is not accepted as a server certificate",
             ),
             (
                 "invalid peer certificate: UnknownIssuer",

@@ -72,7 +72,7 @@ impl Remedy for AddError {
         match self {
             Self::Listed { .. } => Some("Remove that entry first to have it written again.".into()),
             Self::Nothing => Some("Write the first release file by hand.".into()),
-            Self::Text { .. } => Some("Correct it in the source of the chart.".into()),
+            Self::Text { .. } => Some("Correct the mistake in the source of the chart.".into()),
             Self::Document(_) => Some("Give the manifests as the driver's project publishes them.".into()),
             Self::Package(error) => error.remedy(),
             Self::Open(error) => error.remedy(),

@@ -59,7 +59,7 @@ impl Remedy for ArchiveError {
         match self {
             Self::TooLarge { .. } => Some("Package fewer or smaller files.".into()),
             Self::Unreadable(_) | Self::Empty => Some("Give a chart package as vdoctl chart package writes it.".into()),
-            Self::Damaged(_) => Some("Fetch or build it again.".into()),
+            Self::Damaged(_) => Some("Fetch or build the package again.".into()),
             Self::Refused { .. } => Some("Build the package again with vdoctl chart package.".into()),
             Self::Chart(error) => error.remedy(),
         }

@@ -122,7 +122,7 @@ impl Remedy for ChartError {
             Self::Missing { .. } => Some("Add the file, and package the chart again.".into()),
             Self::NotText { .. } => Some("Save it as UTF-8, and package the chart again.".into()),
             Self::Yaml { .. } | Self::Metadata(_) | Self::Release { .. } | Self::Language { .. } | Self::Lint { .. } => {
-                Some("Correct it in the source of the chart, and package the chart again.".into())
+                Some("Correct the mistake in the source of the chart, and package the chart again.".into())
             }
             Self::VersionMismatch { .. } => Some("Package the chart again.".into()),
         }

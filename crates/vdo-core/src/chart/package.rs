@@ -51,7 +51,9 @@ impl Remedy for PackageError {
     fn remedy(&self) -> Option<Cow<'static, str>> {
         match self {
             Self::NoRelease { .. } => Some("Name one of these releases, or add the release with vdoctl chart add-release.".into()),
-            Self::Yaml { .. } | Self::Invalid { .. } | Self::Refused { .. } => Some("Correct it in the source of the chart.".into()),
+            Self::Yaml { .. } | Self::Invalid { .. } | Self::Refused { .. } => {
+                Some("Correct the mistake in the source of the chart.".into())
+            }
         }
     }
 }

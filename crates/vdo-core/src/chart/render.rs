@@ -111,7 +111,7 @@ impl Remedy for RenderError {
             // Its author says what to do.
             Self::Refused { .. } => None,
             Self::Template { .. } | Self::TooLarge { .. } | Self::Yaml { .. } | Self::Document { .. } | Self::Twice { .. } => {
-                Some("Correct it in the source of the chart, or use another release.".into())
+                Some("Correct the mistake in the source of the chart, or use another release.".into())
             }
         }
     }

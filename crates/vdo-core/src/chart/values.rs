@@ -25,7 +25,7 @@ impl Remedy for ValuesError {
     fn remedy(&self) -> Option<Cow<'static, str>> {
         match self {
             Self::NotAMap => Some("Write key: value.".into()),
-            Self::Schema(_) => Some("Correct it in the source of the chart.".into()),
+            Self::Schema(_) => Some("Correct the mistake in the source of the chart.".into()),
             // Each problem says what is allowed in its place.
             Self::Invalid(_) => None,
         }

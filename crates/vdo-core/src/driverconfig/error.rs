@@ -224,7 +224,7 @@ impl Remedy for ConfigError {
             }
             Self::OneTrustForAll { .. } => "Use CSI 3.3.0 or later, or give all connections the same CA bundle.".into(),
             Self::OneVcenterOnly { .. } => "Use CSI 3.0.0 or later, or one connection.".into(),
-            Self::TopologyNeeded { .. } => "Set topologyCategories and tag every vCenter with them.".into(),
+            Self::TopologyNeeded { .. } => "Set topologyCategories, and attach tags of these categories in every vCenter.".into(),
             Self::Topology { .. } => format!("Name at most {max} tag categories of vCenter.", max = super::csi::MAX_CATEGORIES).into(),
             Self::ClusterId { .. } => format!(
                 "Use 1 to {max} printable characters, unique in every vCenter.",

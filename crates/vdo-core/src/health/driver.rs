@@ -162,7 +162,9 @@ fn on_nodes(rule: &OnNodes, objects: &[&Object], nodes: &[Arc<Node>], found: &mu
             true => drop(apart.entry(node.name.clone()).or_insert_with(|| node.apart().unwrap_or_default())),
             false if lacks => {
                 let why = node.apart().unwrap_or_default();
-                apart.entry(node.name.clone()).or_insert_with(|| format!("{why} and follows later"));
+                apart
+                    .entry(node.name.clone())
+                    .or_insert_with(|| format!("{why} and is set up later"));
             }
             false => {}
         }

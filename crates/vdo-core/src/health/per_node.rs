@@ -146,7 +146,11 @@ fn daemon_set(object: &Object, own: &Own<'_>, (due, apart): Crowd<'_>, judged: &
         .map(|(node, _)| *node)
         .collect();
     for (node, (why, waits)) in apart {
-        let later = if done.contains(node) || !waits { "" } else { " and follows later" };
+        let later = if done.contains(node) || !waits {
+            ""
+        } else {
+            " and is set up later"
+        };
         judged.apart.insert((*node).to_owned(), format!("{why}{later}"));
     }
     judged.ill = due

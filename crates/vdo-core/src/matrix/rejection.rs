@@ -115,7 +115,7 @@ pub enum Rejection {
     #[error("is a pre-release, which is chosen only when pinned")]
     Prerelease,
     /// Something newer is installed, and going back is a decision for people.
-    #[error("is older than the installed {installed}; going back needs a pin")]
+    #[error("is older than the installed {installed}; a downgrade needs a pin")]
     Downgrade {
         /// What is installed.
         installed: DriverVersion,

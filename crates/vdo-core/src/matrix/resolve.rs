@@ -309,7 +309,7 @@ fn unpinned<'a>(
     }
     match (query.policy, known) {
         (UpdatePolicy::Disabled, Some((_, Some(entry)))) => Ok(vec![stays(entry, "installed, and updates are disabled")]),
-        (UpdatePolicy::Frozen, Some((_, Some(entry)))) => Ok(vec![stays(entry, "installed, and an expired matrix changes nothing")]),
+        (UpdatePolicy::Frozen, Some((_, Some(entry)))) => Ok(vec![stays(entry, "installed, and the matrix has expired")]),
         (UpdatePolicy::Disabled | UpdatePolicy::Frozen, Some((version, None))) => Err(unknown(version)),
         (UpdatePolicy::Compatible, Some((_, Some(entry)))) if misfit(entry).is_none() => {
             let stays = Choice::fixed(entry, request, "installed and still fits".to_owned());

@@ -53,11 +53,11 @@ pub(super) fn suggestion(
                 Some(Rejected { version, .. }) => {
                     let command = drivers::known(name).map(|_| drivers::set_version(name, &version.to_string()));
                     let command = command.map(|command| format!(": `{command}`")).unwrap_or_default();
-                    format!("{version} to go back to it{command}")
+                    format!("{version} for a downgrade{command}")
                 }
                 None => "a listed version to change to it".to_owned(),
             };
-            Some(format!("Bring a matrix that lists {installed}, or pin {pin}"))
+            Some(format!("Use a matrix that lists {installed}, or pin {pin}"))
         }
         Cause::NothingFits => nothing_fits(driver, query, request?, (rejected, not_yet)),
     }
@@ -128,7 +128,7 @@ fn change(driver: &Driver, entry: &Entry, reason: &Rejection, constraints: &Cons
         Rejection::Vsphere { .. } => format!("{} would let {version} be installed", upgrade(&entry.vsphere.range, constraints)?),
         Rejection::Requires { driver, .. } => format!("Installing {driver} too would let {version} be installed"),
         Rejection::RequiresVersion { needs, .. } => format!("With {needs}, {version} could be installed"),
-        Rejection::Downgrade { .. } => format!("Pin {version} to go back to it"),
+        Rejection::Downgrade { .. } => format!("For a downgrade, pin {version}"),
         Rejection::Unmet { what, .. } => format!("{version} can be installed when this is done: {what}"),
         Rejection::NotMirrored => format!("{version} can be installed when the mirror has it: vdoctl mirror pull"),
         Rejection::NoPath { installed, from } => {
@@ -153,7 +153,7 @@ impl Rejection {
             Self::Requires { driver, .. } => Some(format!("{driver} as well")),
             Self::RequiresVersion { needs, .. } => Some(needs.clone()),
             Self::OneVcenter { .. } => Some("one vSphere connection".to_owned()),
-            Self::Feature { by, .. } => Some(format!("doing without {by}")),
+            Self::Feature { by, .. } => Some(format!("removing {by}")),
             Self::FeatureVsphere {
                 by,
                 supported,
@@ -162,7 +162,7 @@ impl Rejection {
                 ..
             } => {
                 let end = end(supported, actual.numbers())?;
-                Some(format!("{connection} at version {end}, or doing without {by}"))
+                Some(format!("{connection} at version {end}, or removing {by}"))
             }
             Self::NoPath { from, .. } => Some(format!("installing {from} or a newer version first")),
             Self::Prerelease | Self::Downgrade { .. } | Self::Held { .. } => Some("a pin".to_owned()),

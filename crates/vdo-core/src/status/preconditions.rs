@@ -73,7 +73,7 @@ fn initialized(cluster: &Cluster) -> Precondition {
             let later = if node.other_provider().is_some() {
                 ""
             } else {
-                " and follows later"
+                " and is set up later"
             };
             format!("{} {why}{later}", node.name)
         })

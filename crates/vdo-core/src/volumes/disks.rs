@@ -103,7 +103,7 @@ fn not_in_vcenter(observed: &Observed, volume: &Volume, handle: &str) -> String 
         .clone()
         .find(|(_, listed)| listed.persistent_volumes.contains(&volume.metadata.name));
     let vcenter = match other {
-        Some((id, listed)) => format!("for this PersistentVolume it has {}", in_vcenter(id, listed)),
+        Some((id, listed)) => format!("for this PersistentVolume, the vCenter has {}", in_vcenter(id, listed)),
         None => format!(
             "{} registered for cluster id {}, none with this handle or for this PersistentVolume",
             count(registered.count(), "volume"),

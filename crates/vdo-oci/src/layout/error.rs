@@ -78,7 +78,7 @@ pub enum LayoutError {
 impl Remedy for LayoutError {
     fn remedy(&self) -> Option<Cow<'static, str>> {
         match self {
-            Self::Exists { .. } => Some("Name an empty folder, or remove this one.".into()),
+            Self::Exists { .. } => Some("Name an empty folder, or remove this folder.".into()),
             Self::None { .. } | Self::Version { .. } => Some("Name a folder that holds oci-layout, index.json and blobs.".into()),
             Self::Io { source, .. } => Some(match source.kind() {
                 std::io::ErrorKind::StorageFull | std::io::ErrorKind::QuotaExceeded => {

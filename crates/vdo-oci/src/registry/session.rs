@@ -98,7 +98,7 @@ impl Registry {
             });
         }
         let (registry, realm) = (&self.0.host, web::shown(realm));
-        tracing::info!("the credentials for the registry {registry} go to its service for tokens, {realm}");
+        tracing::info!("the credentials for the registry {registry} are sent to the token service of this registry, {realm}");
         Ok(())
     }
 

@@ -169,13 +169,13 @@ pub enum ConfigMapsError {
 impl Remedy for ConfigMapsError {
     fn remedy(&self) -> Option<Cow<'static, str>> {
         match self {
-            Self::Missing(place) | Self::Unproven(place) => Some(format!("Run vdoctl matrix load FOLDER {place} to load it.").into()),
+            Self::Missing(place) | Self::Unproven(place) => Some(format!("Load a matrix with vdoctl matrix load FOLDER {place}.").into()),
             Self::Elsewhere { place, namespace } => {
                 let place = ConfigMaps {
                     namespace: namespace.clone(),
                     name: place.name.clone(),
                 };
-                Some(format!("Run vdoctl matrix load FOLDER {place} to load it there.").into())
+                Some(format!("Load the matrix into that namespace with vdoctl matrix load FOLDER {place}.").into())
             }
             Self::NotRead => Some("Name a folder instead.".into()),
             Self::Parts(error) => error.remedy(),
@@ -260,7 +260,7 @@ mod tests {
             (wanted("charts/a-1.0.0.tgz", b"another"), "was changed after it was published"),
             (
                 wanted("charts/b-1.0.0.tgz", &chart),
-                "none of charts/b-1.0.0.tgz is a file in configmap://",
+                "none of its locations (charts/b-1.0.0.tgz) is a file in configmap://",
             ),
             (wanted("../a-1.0.0.tgz", &chart), "none of"),
         ] {
@@ -279,7 +279,7 @@ mod tests {
             let remedy = error.remedy().expect("a remedy");
             assert_eq!(
                 remedy,
-                "Run vdoctl matrix load FOLDER configmap://vmware-system-vdo/matrix to load it."
+                "Load a matrix with vdoctl matrix load FOLDER configmap://vmware-system-vdo/matrix."
             );
         }
         let elsewhere = place().elsewhere("vdo");

@@ -54,7 +54,7 @@ pub enum RepositoryError {
     #[error("the source of the matrix is not valid")]
     Misnamed(#[from] SettingsError),
     /// The source was not asked yet.
-    #[error("the matrix was not read from {0} yet; the operator reads it once it is the leader")]
+    #[error("the operator has not read the matrix from {0} yet; the operator reads the matrix when it becomes the leader")]
     NotYet(String),
 }
 

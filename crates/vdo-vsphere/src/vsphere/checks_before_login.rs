@@ -86,7 +86,10 @@ fn is_vcenter(facts: &VcenterFacts, index: Option<&Index>) -> Check {
         kind,
         Some(true),
         Reason::VersionNotInMatrix,
-        format!("{}: no driver in the compatibility matrix knows vCenter {version}", facts.full_name),
+        format!(
+            "{}: no driver in the compatibility matrix supports vCenter {version}",
+            facts.full_name
+        ),
         "Use a newer matrix, or a vCenter that vdoctl matrix show lists; installed drivers keep running.",
     )
 }

@@ -212,7 +212,10 @@ pub fn no_shared_datastore(shared: &[SharedDatastores]) -> Option<Finding> {
         segment => format!(" of {segment}"),
     };
     let culprit = match empty.emptied_by.as_str() {
-        "" => format!("also without any single one of these hosts: {}", name_list(&empty.hosts)),
+        "" => format!(
+            "the result is the same if any one of these hosts is left out: {}",
+            name_list(&empty.hosts)
+        ),
         host => format!("without host {host} the other hosts would share datastores"),
     };
     Some(Finding::new(
@@ -450,7 +453,7 @@ mod tests {
         assert_eq!(apart[0].emptied_by, "");
         assert!(no_shared_datastore(&apart).is_some_and(|f| {
             f.message
-                .ends_with("also without any single one of these hosts: esx-1, esx-2, esx-3")
+                .ends_with("the result is the same if any one of these hosts is left out: esx-1, esx-2, esx-3")
         }));
     }
 

@@ -15,7 +15,10 @@ pub fn kubelet_check(nodes: &[Arc<Node>]) -> Check {
     let alone: Vec<&str> = left.iter().map(|node| node.name.as_str()).collect();
     let passed = match nodes.len() {
         0 => "there are no nodes yet".to_owned(),
-        n => format!("every kubelet of {} waits for a cloud provider or has one", count(n, "node")),
+        n => format!(
+            "{} checked: each node has a provider ID or waits for a cloud provider",
+            count(n, "node")
+        ),
     };
     let findings = left.first().map(|first| {
         let (kind, first) = (first.distribution(), &first.name);

@@ -261,7 +261,7 @@ mod tests {
         let machines = [machine("m", "", "", "other", "10.0.0.1")];
         assert_eq!(reported(&one, &machines, &[]), ["n1 /DC0/vm/m by address: "]);
         assert_eq!(reported(&one, &machines, &["DC0"]), ["n1 /DC0/vm/m by address: "]);
-        let none = ["n1  by : NodeNotFound node n1: no virtual machine that can be seen has its UUID, name or address"];
+        let none = ["n1  by : NodeNotFound node n1: no virtual machine that the user can see has the UUID, name or address of the node"];
         assert_eq!(reported(&one, &machines, &["/Europe/DC0"]), none);
         assert_eq!(reported(&one, &[], &[]), none);
         let mut other = node("n1", UUID, "10.0.0.1");

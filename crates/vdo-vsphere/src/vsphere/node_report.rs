@@ -95,7 +95,7 @@ impl NodeReport {
 #[must_use]
 pub fn nodes_check(reports: &[NodeReport], alone: bool) -> Check {
     let found = reports.iter().filter(|report| report.is_found()).count();
-    let count = format!("{found} of {} nodes are virtual machines here", reports.len());
+    let count = format!("{found} of {} nodes are virtual machines in this vCenter", reports.len());
     let mut groups: BTreeMap<Reason, (Finding, Vec<&str>)> = BTreeMap::new();
     let reported = reports
         .iter()
@@ -178,12 +178,15 @@ mod tests {
         assert_eq!((check.status, check.reason), (Some(false), Reason::NodeNotFound));
         assert_eq!(
             check.text(),
-            "3 of 4 nodes are virtual machines here; node c: NodeNotFound (and 2 more). Fix it."
+            "3 of 4 nodes are virtual machines in this vCenter; node c: NodeNotFound (and 2 more). Fix it."
         );
         assert_eq!(check.findings[1].message, "node a: DiskUuidDisabled; the same applies to b");
         let elsewhere = nodes_check(&reports, false);
         assert_eq!((elsewhere.reason, elsewhere.findings.len()), (Reason::DiskUuidDisabled, 2));
-        assert_eq!(nodes_check(&reports[3..], true).text(), "1 of 1 nodes are virtual machines here");
+        assert_eq!(
+            nodes_check(&reports[3..], true).text(),
+            "1 of 1 nodes are virtual machines in this vCenter"
+        );
     }
 
     /// Problems come first, and a status has an end.

@@ -105,7 +105,7 @@ fn judge(line: &mut NodeTopology, report: &NodeReport, inventory: &Inventory, ta
     let found = find_tag(&way, category, inventory, tagging);
     let Some((_, tag)) = found.nearest else {
         let more = on_machine.map(|tag| format!("; no driver reads tag {tag:?} on the machine itself"));
-        let text = format!("no tag on its host or above{}", more.unwrap_or_default());
+        let text = format!("no tag on its host or an object above the host{}", more.unwrap_or_default());
         return Some((Reason::TopologyTagMissing, text));
     };
     line.tag = tag.to_owned();
@@ -182,7 +182,8 @@ mod tests {
                 &[("vm-1", "a")],
                 both,
                 &[],
-                " [a on VirtualMachine /DC0/vm/n1] TopologyTagMissing no tag on its host or above; no driver reads tag \"a\" on the machine itself",
+                " [a on VirtualMachine /DC0/vm/n1] TopologyTagMissing no tag on its host or an object above the \
+                 host; no driver reads tag \"a\" on the machine itself",
             ),
             (
                 &[("host-1", "a"), ("dc", "b")],

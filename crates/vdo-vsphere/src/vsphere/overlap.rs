@@ -111,7 +111,7 @@ fn distinct_check(own: &Coverage, others: &[impl AsRef<Coverage>]) -> Check {
                 Finding::new(
                     Reason::DuplicateVcenter,
                     format!("vSphere connection {name} uses the same vCenter, and both connections are used by {drivers}"),
-                    "Keep one connection, and write the datacenters of both into it.",
+                    "Keep one connection, and write the datacenters of both connections into it.",
                 )
             } else {
                 Finding::new(
@@ -133,7 +133,7 @@ fn distinct_check(own: &Coverage, others: &[impl AsRef<Coverage>]) -> Check {
             .collect();
         let twice: Vec<String> = both
             .iter()
-            .map(|(node, path, _, (there, _))| format!("{node} ({path} here, {there} there)"))
+            .map(|(node, path, _, (there, _))| format!("{node} ({path} in this vCenter, {there} in the other vCenter)"))
             .collect();
         if let Some((_, _, by, (_, by_there))) = both.first() {
             let text = AdviceLine::Text("Name the right datacenters in each connection.".into());
@@ -268,7 +268,7 @@ mod tests {
                     coverage("b", "u1", &["csi"], &["/DC1"], &[]),
                     coverage("c", "u2", &["csi"], &[], &["n2"]),
                 ],
-                "MachineInSeveralVcenters vSphere connection c, which uses another vCenter, has machines of the same nodes: n2 (/u1/vm/n2 here, /u2/vm/n2 there) (and 1 more)",
+                "MachineInSeveralVcenters vSphere connection c, which uses another vCenter, has machines of the same nodes: n2 (/u1/vm/n2 in this vCenter, /u2/vm/n2 in the other vCenter) (and 1 more)",
             ),
         ] {
             let others: Vec<std::sync::Arc<Coverage>> = others.into_iter().map(std::sync::Arc::new).collect();

@@ -321,14 +321,17 @@ impl Remedy for ProbeError {
             }
             Self::UnknownIssuer { .. } => {
                 "Give the vCenter's CA certificate as the CA bundle (https://<vcenter>/certs/download.zip), or \
-                 compare the thumbprint with the thumbprint that vCenter shows and set it."
+                 compare the thumbprint with the thumbprint that vCenter shows, and set the thumbprint."
             }
             Self::Expired { .. } => "Renew the certificate of the vCenter; the drivers refuse it as well.",
             Self::NotYetValid { .. } => "Check the clocks of the cluster's nodes and of the vCenter.",
-            Self::WrongName { .. } => "Use one of the names the certificate is for, renew it with this name, or give its thumbprint.",
+            Self::WrongName { .. } => {
+                "Use one of the names in the certificate, renew the certificate with this name, or give the \
+                                       thumbprint of the certificate."
+            }
             Self::ThumbprintMismatch { .. } => {
-                "If the certificate was renewed, compare the presented thumbprint with the thumbprint that vCenter shows and set it; \
-                 if it was not renewed, the connection may be intercepted."
+                "If the certificate was renewed, compare the presented thumbprint with the thumbprint that vCenter shows, and set the \
+                 thumbprint; if the certificate was not renewed, the connection may be intercepted."
             }
             Self::BadCertificate { .. } => "Give the vCenter a certificate that can be checked, or give its thumbprint.",
             Self::Broken { .. } => {

@@ -165,7 +165,7 @@ fn says(way: &[&str], categories: &[&str], inventory: &Inventory, tagging: &Tagg
         }
         if let Some(reported) = found.ambiguous {
             let remedy = Advice::run(
-                "Leave one tag of the category between host and root:",
+                "Keep only one tag of the category on the host and on the objects above the host:",
                 "govc tags.detach -c CATEGORY TAG PATH",
             );
             says.findings.push(Finding::new(Reason::TopologyTagAmbiguous, reported, remedy));

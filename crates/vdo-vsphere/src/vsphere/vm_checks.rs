@@ -19,7 +19,7 @@ pub(super) fn no_vm(node: &Node) -> Finding {
     Finding::new(
         Reason::NodeNotFound,
         format!(
-            "node {}: no virtual machine that can be seen has its UUID, name or address",
+            "node {}: no virtual machine that the user can see has the UUID, name or address of the node",
             node.name
         ),
         "Give the user the role Read-only on the machine's folder, or add its datacenter to spec.datacenters.",
@@ -103,8 +103,8 @@ impl NodeMachine<'_> {
         }
         if !self.machine.tools_running {
             let what = format!("VMware Tools do not run in machine {}", self.path);
-            let remedy =
-                "Install open-vm-tools in the guest and start its service vmtoolsd; the cloud provider learns the addresses from it.";
+            let remedy = "Install open-vm-tools in the guest and start its service vmtoolsd; the cloud provider gets the addresses from VMware \
+                 Tools.";
             return vec![self.finding(Reason::ToolsNotRunning, what, remedy)];
         }
         [self.guest_name(), self.guest_address(requirements)]
@@ -125,7 +125,7 @@ impl NodeMachine<'_> {
         }
         let what = format!("machine {path} has the host name {name:?}; the cloud provider needs exactly the name of the node");
         let remedy = format!(
-            "Set the guest's host name to {:?}, or the kubelet's --hostname-override to the guest's.",
+            "Set the guest's host name to {:?}, or the kubelet's --hostname-override to the guest's host name.",
             node.name
         );
         Some(self.finding(Reason::GuestNameDiffers, what, remedy))
@@ -203,7 +203,7 @@ impl NodeMachine<'_> {
             "machine {} runs on host {} with ESXi {}; the drivers need {}.{}",
             self.path, report.host, report.host_version, ESXI[0], ESXI[1]
         );
-        let remedy = "Upgrade the host, or move the machine to a newer one.";
+        let remedy = "Upgrade the host, or move the machine to a newer host.";
         Some(self.finding(Reason::HostVersionTooOld, what, remedy))
     }
 
@@ -232,7 +232,7 @@ impl NodeMachine<'_> {
             return None;
         }
         let what = format!(
-            "machine {} has no paravirtual SCSI controller; volumes cannot be attached to another kind",
+            "machine {} has no paravirtual SCSI controller; volumes cannot be attached to another kind of controller",
             self.path
         );
         let remedy = "Power the machine off and add a SCSI controller of type VMware Paravirtual.";

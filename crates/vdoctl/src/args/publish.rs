@@ -156,9 +156,9 @@ pub(super) fn range(text: &str) -> Result<VersionRange, String> {
 fn target(text: &str) -> Result<MatrixSource, String> {
     match text.parse()? {
         source @ MatrixSource::Local(_) => Ok(source),
-        MatrixSource::Registry(source) if source.reference().digest.is_some() => {
-            Err(format!("{text} names a digest, and what has a digest cannot change; name a tag"))
-        }
+        MatrixSource::Registry(source) if source.reference().digest.is_some() => Err(format!(
+            "{text} names a digest, and the content of a digest cannot change; name a tag"
+        )),
         source @ MatrixSource::Registry(_) => Ok(source),
         MatrixSource::ConfigMaps(place) => Err(format!(
             "a matrix is published to a folder and loaded from there into ConfigMaps: vdoctl matrix publish CHART --to FOLDER, then vdoctl \

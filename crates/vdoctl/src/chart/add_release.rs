@@ -163,7 +163,7 @@ fn left_to_do(args: &ChartAddRelease, added: &Added, found: &DeviationReport, fa
     if !found.is_intended() {
         let left = count(found.unexpected() + found.stale.len(), "difference");
         steps.push(format!(
-            "{left} above: change a template or {}, or list each as intended: --intended \"why it differs\"",
+            "{left} above: change a template or {}, or list each difference as intended: --intended \"why it differs\"",
             added.file
         ));
     }

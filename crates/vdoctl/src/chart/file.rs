@@ -26,15 +26,15 @@ pub(in super::super) fn bytes(what: &str, path: &Path) -> Result<Vec<u8>, CliErr
         std::fs::File::open(path).and_then(|file| file.take(LIMIT + 1).read_to_end(&mut bytes))
     };
     match read {
-        Ok(_) if bytes.len() as u64 > LIMIT => wrong(Exit::Refused, "is larger than 16 MiB", "Name a smaller one."),
+        Ok(_) if bytes.len() as u64 > LIMIT => wrong(Exit::Refused, "is larger than 16 MiB", "Name a smaller file."),
         Ok(_) => Ok(bytes),
         Err(error) if error.kind() == ErrorKind::NotFound => wrong(
             Exit::NotFound,
             "does not exist",
-            "Check the path; it is taken from the folder you are in.",
+            "Check the path; a relative path starts at the current folder.",
         ),
         // Windows says of a folder that the access is denied.
-        Err(_) if path.is_dir() => wrong(Exit::Refused, "is a folder", "Name a file in it."),
+        Err(_) if path.is_dir() => wrong(Exit::Refused, "is a folder", "Name a file in this folder."),
         Err(error) => wrong(Exit::Refused, &format!("cannot be read: {error}"), "Check that you may read it."),
     }
 }

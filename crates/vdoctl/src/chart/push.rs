@@ -73,7 +73,7 @@ fn tag_of(version: &str) -> Result<String, CliError> {
             CliError::new(
                 Exit::Usage,
                 format!("{version:?} is not a version of a chart"),
-                "Write one such as 3.7.3.",
+                "Write a version such as 3.7.3.",
             )
         })
 }

@@ -16,7 +16,7 @@ pub(in super::super) fn run(args: &ChartSources) -> Result<Answer, CliError> {
     if !free {
         return Err(CliError::new(
             Exit::Refused,
-            format!("{} is there already and is not an empty folder", args.to.display()),
+            format!("{} already exists and is not an empty folder", args.to.display()),
             "Name a folder that does not exist yet.",
         ));
     }

@@ -77,7 +77,9 @@ pub(super) async fn run(args: &Args, global: &Global, progress: &mut Progress) -
             return Ok(Answer::text("").note("Nothing was written."));
         }
         objects::apply(&context, &matrix.objects, Some((place, &matrix.objects)), progress).await?;
-        return Ok(Answer::text("").note("The operator reads it within a minute; vdoctl matrix source shows the matrix in use."));
+        return Ok(
+            Answer::text("").note("The operator reads the new matrix within a minute; vdoctl matrix source shows the matrix in use.")
+        );
     }
     let mut changes = Vec::new();
     for object in &matrix.objects {

@@ -242,7 +242,7 @@ fn typed<T: DeserializeOwned>(object: &Object, file: &str) -> Result<(), CliErro
         Exit::Usage,
         format!("{file}: {object}: {wrong}"),
         format!(
-            "Correct it; kubectl explain {} describes every field.",
+            "Correct the object; kubectl explain {} describes every field.",
             object.kind().to_lowercase()
         ),
     ))

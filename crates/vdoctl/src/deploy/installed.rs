@@ -88,7 +88,7 @@ impl Installed {
         for operator in &self.operators {
             if operator.namespace() != context.namespace() {
                 return refused(
-                    format!("{operator} is another operator in this cluster, and only one may manage its drivers"),
+                    format!("{operator} is another operator in this cluster, and only one operator may manage the drivers of a cluster"),
                     format!(
                         "Upgrade that operator with -n {}, or remove it first: vdoctl delete -n {0}",
                         operator.namespace()

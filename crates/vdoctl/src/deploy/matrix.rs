@@ -109,7 +109,8 @@ impl Matrix {
         self.add(companion_secret(namespace, MATRIX_KEYS, &[(KEYS, &pem)]))?;
         let fingerprints: Vec<String> = keys.fingerprints().map(|key| key.to_string()).collect();
         self.notes.push(format!(
-            "the trusted keys move from ConfigMap {name} to Secret {MATRIX_KEYS}; compare them with the publisher's: {}",
+            "the trusted keys move from ConfigMap {name} to Secret {MATRIX_KEYS}; compare these keys with the keys of the publisher: \
+             {}",
             fingerprints.join(", ")
         ));
         Ok(())

@@ -110,7 +110,7 @@ fn login(given: &DeployVcenter) -> Result<Login, CliError> {
             if mixed {
                 return Err(CliError::new(
                     Exit::Usage,
-                    "several Secrets are named, and at least one of them does not say for which driver it is",
+                    "several Secrets are named, but the driver of at least one Secret is not given",
                     "Write --credentials-secret cpi=NAME and --credentials-secret csi=NAME, or one Secret for both drivers.",
                 ));
             }

@@ -199,7 +199,7 @@ pub(crate) fn endpoint(address: &str, trust: Trust) -> Result<Endpoint, CliError
     let port = port.map_or(Ok(443), |port| port.parse::<u16>()).map_err(|_| {
         CliError::new(
             Exit::Usage,
-            format!("{address:?} has no port that is a number"),
+            format!("the port in {address:?} is not a number"),
             "Write the host name or the address, and the port if it is not 443: vcenter.example.com:8443",
         )
     })?;

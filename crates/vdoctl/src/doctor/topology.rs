@@ -124,7 +124,15 @@ mod tests {
                 "TopologyLabelDiffers",
                 problem,
             ),
-            line("w-2", "k8s-zone", "", "", "", "TopologyTagMissing", "no tag on its host or above"),
+            line(
+                "w-2",
+                "k8s-zone",
+                "",
+                "",
+                "",
+                "TopologyTagMissing",
+                "no tag on its host or an object above the host",
+            ),
         ];
         let shown = fit(&text(&lines, false), Some(80));
         assert!(shown.lines().all(|line| width(line) <= 80), "{shown}");
@@ -140,7 +148,7 @@ mod tests {
             ]
         );
         assert!(
-            plain.contains("✗ node w-2, category k8s-zone: no tag on its host or above"),
+            plain.contains("✗ node w-2, category k8s-zone: no tag on its host or an object above the host"),
             "{plain}"
         );
         let wide = anstream::adapter::strip_str(&text(&lines, true)).to_string();

@@ -320,7 +320,8 @@ mod tests {
             finding(
                 Reason::ToolsNotRunning,
                 "node w-2: VMware Tools do not run in machine /DC0/vm/w-2",
-                "Install open-vm-tools in the guest and start its service vmtoolsd; the cloud provider learns the addresses from it."
+                "Install open-vm-tools in the guest and start its service vmtoolsd; the cloud provider gets the addresses from VMware \
+                 Tools."
                     .into(),
             ),
         ];

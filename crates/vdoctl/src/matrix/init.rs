@@ -84,7 +84,7 @@ fn free(folder: &Path) -> Result<(), CliError> {
     if occupied {
         return Err(CliError::new(
             Exit::Refused,
-            format!("{} is there already and is not an empty folder", folder.display()),
+            format!("{} already exists and is not an empty folder", folder.display()),
             "Name a folder that does not exist yet.",
         ));
     }

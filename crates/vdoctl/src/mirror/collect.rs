@@ -139,7 +139,7 @@ impl Stock {
                     self.loaded.source,
                     held.join(", ")
                 ),
-                "Name platforms that it has, or another source.",
+                "Name platforms that the mirror has, or another source.",
             )),
             None => Ok(()),
         }

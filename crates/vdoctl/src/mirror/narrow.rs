@@ -82,7 +82,7 @@ fn kept(select: &Selecting, matrix: &Matrix) -> Result<Option<Versions>, CliErro
         true => Err(CliError::new(
             Exit::Usage,
             "the selection contains none of the driver versions in the mirror",
-            "Look at what it has: vdoctl mirror verify.",
+            "To see the content of the mirror: vdoctl mirror verify.",
         )),
         false => Ok(Some(versions).filter(|versions| *versions != matrix.lock.versions)),
     }

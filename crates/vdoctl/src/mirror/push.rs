@@ -103,7 +103,7 @@ async fn deliveries(bundle: &Bundle, matrix: Option<&Matrix>, to: &str) -> Resul
                 return Err(CliError::new(
                     Exit::Usage,
                     format!("the image in {} has no name", bundle.layout.path().display()),
-                    "Name the tag that it gets: oci://HOST/REPOSITORY:TAG.",
+                    "Name a tag for the image: oci://HOST/REPOSITORY:TAG.",
                 ));
             }
             images => {
@@ -187,7 +187,7 @@ impl Sent<'_> {
         }
         let done = if self.dry_run { "would be pushed" } else { "pushed" };
         let mut text = format!(
-            "{} {done}: {} to {}, {} of them there already; {}\n",
+            "{} {done}: {} to {}, {} of them already in the registry; {}\n",
             style::good("✓"),
             count(self.images, "image"),
             self.to,

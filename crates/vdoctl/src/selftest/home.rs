@@ -92,7 +92,7 @@ impl<'a> Home<'a> {
             return Err(CliError::new(
                 Exit::Refused,
                 format!("namespace {} exists and does not belong to a selftest", self.name),
-                "Name another one: vdoctl selftest --test-namespace NAME",
+                "Name another namespace: vdoctl selftest --test-namespace NAME",
             ));
         }
         let beat = found.annotation(BEAT).unwrap_or_default().to_owned();
@@ -105,7 +105,7 @@ impl<'a> Home<'a> {
                 return Err(CliError::new(
                     Exit::Refused,
                     format!("another selftest runs in namespace {}", self.name),
-                    "Wait for its end, or name another namespace: vdoctl selftest --test-namespace NAME",
+                    "Wait until that selftest ends, or name another namespace: vdoctl selftest --test-namespace NAME",
                 ));
             }
         }

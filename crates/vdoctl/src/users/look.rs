@@ -135,7 +135,7 @@ impl Looked {
         if stores && !datastores.is_empty() && !required.iter().any(is_chosen) {
             return Err(CliError::new(
                 Exit::Refused,
-                "the hosts of all nodes reach none of the chosen datastores",
+                "none of the chosen datastores is reached by every host of the nodes",
                 "Choose other datastores with --datastore or --storage-policy. With neither flag, every datastore that all nodes reach is \
                  used.",
             ));

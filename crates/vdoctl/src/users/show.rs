@@ -177,7 +177,7 @@ fn shown(principal: &Principal, target: &Target, found: &Review) -> String {
     }
     for one in &found.surplus {
         lines.push(format!(
-            "  {} has {} on {} {}, by {}",
+            "  {} has {} on {} {}, through {}",
             warn("!"),
             one.privilege,
             one.object.kind,

@@ -110,7 +110,7 @@ impl Namespace {
         let open = objects.iter().filter(|object| self.is_left_open(object)).count();
         if open > 0 {
             notes.push(format!(
-                "{} had no namespace and got the one of the value namespace",
+                "{} had no namespace and got the namespace in the value namespace",
                 count(open, "object")
             ));
         }

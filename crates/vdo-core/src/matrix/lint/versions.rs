@@ -111,7 +111,11 @@ fn edges(at: &IndexPath, entry: &Value, version: &DriverVersion, known: &BTreeSe
         return;
     };
     if min >= *version {
-        report.add(at, FIELD, format!("{min} is not older than {version}: the edge makes a cycle"));
+        report.add(
+            at,
+            FIELD,
+            format!("{min} is not older than {version}, so the upgrade path would be a cycle"),
+        );
     } else if !known.contains(&min) {
         report.add(at, FIELD, format!("{min} is not a version of this driver; name one that is listed"));
     }

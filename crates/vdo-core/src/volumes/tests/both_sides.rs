@@ -33,7 +33,8 @@ fn volumes_that_differ_show_what_the_cluster_and_what_the_vcenter_has() {
         (
             with(sized(json!({})), renamed),
             vec![
-                "NotInVcenter: in the cluster: handle h-1, 1Gi, Bound, claim ns/data; in the vCenter: for this PersistentVolume it has \
+                "NotInVcenter: in the cluster: handle h-1, 1Gi, Bound, claim ns/data; in the vCenter: for this PersistentVolume, the \
+                 vCenter has \
                     volume h-2 (\"pvc-2\", 2048 MiB)",
                 "NotInCluster: in the vCenter: named \"pvc-2\", 2048 MiB, for PersistentVolume pv; in the cluster: PersistentVolume pv has handle h-1",
             ],

@@ -37,7 +37,7 @@ impl Folder {
     pub(super) fn look(path: &Path) -> Result<Self, CliError> {
         let unreadable = |error: io::Error| {
             let what = format!("{} cannot be read: {error}", path.display());
-            CliError::new(Exit::Usage, what, "Name a folder: it is created where it is missing.")
+            CliError::new(Exit::Usage, what, "Name a folder; a folder that does not exist is created.")
         };
         let mut present = Present::new();
         walk(path, "", &mut present).map_err(unreadable)?;

@@ -105,7 +105,7 @@ fn images(promise: &Promise, rendered: &[String], known: &std::collections::BTre
     for (i, image) in listed.iter().enumerate() {
         let field = format!("images.{i}");
         if !rendered.contains(&image.reference) {
-            let problem = format!("the chart does not render {}; take it out", image.reference);
+            let problem = format!("the chart does not render {}; remove this image", image.reference);
             problems.push((format!("{field}.ref"), problem));
             continue;
         }

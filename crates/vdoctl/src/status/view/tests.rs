@@ -22,7 +22,7 @@ fn picture(health: Health, conditions: &[(&str, &str, &str, &str)], silence: boo
         "status": {"conditions": [
             {"type": "Ready", "status": "True", "reason": "Healthy", "message": "", "lastTransitionTime": since},
             {"type": "NodesFound", "status": "False", "reason": "NodeNotFound", "lastTransitionTime": since,
-                "message": "node w-9: no virtual machine that can be seen has its UUID, name or address"}],
+                "message": "node w-9: no virtual machine that the user can see has the UUID, name or address of the node"}],
             "about": {"version": "8.0.3", "build": "24022515", "apiType": "", "instanceUuid": ""},
             "probes": {"last": "2026-01-01T00:58:00Z"}}});
     Picture {
