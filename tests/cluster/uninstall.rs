@@ -288,7 +288,8 @@ fn uninstall_with_finalizer_names_the_object_and_removes_the_rest() -> Result<()
         // A person who waits is shown for how long, and not a time that has to be compared with a clock.
         let (code, shown, err) = bed.vdoctl(&["wait", "--for", "deleted", "--timeout", "2s"])?;
         let counted = shown.contains("is being deleted for ") && !shown.contains(" since 20");
-        ensure!(code == 7 && counted, "{code}\n{shown}\n{err}");
+        let at_the_end = err.contains("is being deleted for ") && !err.contains(" since 20");
+        ensure!(code == 7 && counted && at_the_end, "{code}\n{shown}\n{err}");
         bed.merge("apps/v1", kind, CSI_NS, object, hold(Value::Null)).await?;
         until_uninstalled(bed).await?;
         let left: Vec<String> = bed.owned().await?.iter().map(name).collect();

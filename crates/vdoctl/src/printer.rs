@@ -4,6 +4,7 @@
 
 use super::args::Color;
 use super::commands::ClusterFlags;
+use super::context::now;
 use super::output::Form;
 use super::wrap::{columns_of, fit};
 use super::{Answer, CliError, Exit, foreign, style};
@@ -123,7 +124,8 @@ impl Printer {
 
     /// Writes a failure to stderr.
     pub fn failure(&mut self, error: &CliError) -> Exit {
-        let mut text = format!("{} {}\n", style::bad("error:"), error.what);
+        let what = style::counted_from(&error.what, now());
+        let mut text = format!("{} {what}\n", style::bad("error:"));
         for line in error.remedy.lines() {
             text.push_str(&format!("  {line}\n"));
         }

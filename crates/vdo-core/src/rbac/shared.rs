@@ -144,7 +144,7 @@ mod tests {
             ),
             (
                 "rules that others applied too",
-                role("r", &["vdoctl", "helm"], &[pods.clone()]),
+                role("r", &["vdoctl", "helm"], std::slice::from_ref(&pods)),
                 vec![pods.clone(), change.clone()],
                 Some(&change),
             ),
@@ -156,7 +156,7 @@ mod tests {
             ),
             (
                 "no manager known",
-                role("r", &[], &[pods.clone()]),
+                role("r", &[], std::slice::from_ref(&pods)),
                 vec![pods.clone(), change.clone()],
                 Some(&change),
             ),

@@ -271,9 +271,9 @@ fn waits(config: &Config, problems: &[Problem], operator: Option<String>, now: T
 
 /// What is waited for of a driver, whose name and version its message may begin with.
 fn counted_as(driver: &str, counted: &str, message: &str) -> String {
-    match message.strip_prefix(driver).filter(|rest| rest.starts_with(' ')) {
+    match message.strip_prefix(driver).filter(|rest| rest.starts_with([' ', ':'])) {
         Some(_) if counted.is_empty() => message.to_owned(),
-        Some(rest) => format!("{driver}{counted}:{rest}"),
+        Some(rest) => format!("{driver}{counted}:{}", rest.trim_start_matches(':')),
         None => format!("{driver}{counted}: {message}"),
     }
 }

@@ -171,6 +171,9 @@ fn judgement_names_driver_and_version_once() {
         said("  1/2 pods", "CPI 1.34.0 has 1 of 2 pods"),
         "CPI 1.34.0  1/2 pods: has 1 of 2 pods"
     );
+    let missing = "CPI 1.34.0: Deployment n/c is missing";
+    assert_eq!(said("", missing), missing);
+    assert_eq!(said("  1/2 pods", missing), "CPI 1.34.0  1/2 pods: Deployment n/c is missing");
     assert_eq!(said("", "CPI 1.34.01 is another"), "CPI 1.34.0: CPI 1.34.01 is another");
 }
 
