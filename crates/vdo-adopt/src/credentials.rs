@@ -35,7 +35,11 @@ impl Credentials {
                 let server = key.strip_prefix(kind).and_then(|id| text(&format!("server_{id}")));
                 match server {
                     Some(server) => found.add(server, kind == "username_", value, origin),
-                    None => losses.add(&format!("Secret/{key}"), origin, "no key names the server that it belongs to"),
+                    None => losses.add(
+                        &format!("Secret/{key}"),
+                        origin,
+                        "the Secret has no key server_ID that names the vCenter of this account",
+                    ),
                 }
             } else if let Some(server) = key.strip_suffix(".username") {
                 found.add(server.to_owned(), true, trimmed(value), origin);

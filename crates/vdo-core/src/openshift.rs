@@ -167,7 +167,7 @@ impl OpenShift {
     fn switch(&self) -> String {
         let command =
             format!(r#"kubectl patch clustercsidriver {CSI_DRIVER} --type=merge -p '{{"spec":{{"managementState":"Removed"}}}}'"#);
-        let meanwhile = "existing volumes keep their driver; no volume is attached or detached until the driver of VDO runs";
+        let meanwhile = "existing volumes then belong to VDO's driver, because both drivers have the same name; no volume is attached or detached until VDO's driver runs";
         match self.minor() {
             Some(minor) if minor < SWITCH => {
                 format!(

@@ -22,11 +22,11 @@ impl State {
         for node in self.nodes.iter().filter(|node| node.is_moved() && node.is_ready()) {
             let name = node.object.name().to_owned();
             let why = match new(node) {
-                _ if there(node) => "its old node plugin to end",
-                Some(pod) if !pod.ready => "its new node plugin to be ready",
+                _ if there(node) => "the old node plugin of this node to terminate",
+                Some(pod) if !pod.ready => "the new node plugin of this node to be ready",
                 Some(_) if !node.is_registered => "the new node plugin to be registered",
                 Some(_) => continue,
-                None => "its new node plugin",
+                None => "the new node plugin of this node",
             };
             return OnNode::Waits(Wait::Node(name, why));
         }

@@ -133,11 +133,11 @@ fn move_of_both_drivers_is_in_order() {
             "DaemonSet kube-system/rancher-cpi: stopped",
             "… the operator to install vsphere-csi",
             "Node a: moved to the new node plugin",
-            "… Node a: its old node plugin to end",
+            "… Node a: the old node plugin of this node to terminate",
             "Node b: moved to the new node plugin",
-            "… Node b: its old node plugin to end",
+            "… Node b: the old node plugin of this node to terminate",
             "Node c: moved to the new node plugin",
-            "… Node c: its old node plugin to end",
+            "… Node c: the old node plugin of this node to terminate",
             "DaemonSet kube-system/vsphere-csi-node: stopped",
             "Node a: label vdo.vmware.com/moved removed",
             "Node b: label vdo.vmware.com/moved removed",
@@ -257,7 +257,10 @@ fn move_does_not_wait_for_an_old_pod_that_no_node_has() {
         pod.node.clear();
     }
     let lines = outline(state, State::next);
-    assert!(!lines.iter().any(|line| line.contains("old node plugin to end")), "{lines:#?}");
+    assert!(
+        !lines.iter().any(|line| line.contains("old node plugin of this node to terminate")),
+        "{lines:#?}"
+    );
     assert!(
         lines.contains(&"DaemonSet kube-system/vsphere-csi-node: stopped".to_owned()),
         "{lines:#?}"

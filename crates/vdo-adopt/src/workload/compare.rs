@@ -122,7 +122,9 @@ impl Difference {
     /// Why it is not taken along.
     pub(super) fn because(&self) -> String {
         match &self.aspect {
-            Aspect::Variable(_, None) => "its value comes from another object, which no field can refer to".to_owned(),
+            Aspect::Variable(_, None) => {
+                "the variable takes its value from another object (valueFrom), and the VDOConfig has no field for this".to_owned()
+            }
             Aspect::Variable(name, _) if name.starts_with("VSPHERE_") || name.starts_with("VCENTER_") => {
                 "it overrides the file of the driver; put the value into the vSphere connection".to_owned()
             }

@@ -50,7 +50,7 @@ pub enum ArchiveError {
     #[error("the package is empty")]
     Empty,
     /// The files do not make a chart.
-    #[error("the package is not a chart of this project")]
+    #[error("the package is not a chart that VDO can read")]
     Chart(#[from] ChartError),
 }
 

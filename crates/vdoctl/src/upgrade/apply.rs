@@ -110,7 +110,10 @@ async fn nothing_to_do(args: &UpgradeApply, requests: &Global, global: &Global, 
         .collect();
     if let (true, Some(why)) = (current, refused(&status, &pins, &versions(Some(&status)))) {
         lift(&context, live).await?;
-        progress.step(Mark::Done, "the pins of an earlier upgrade were lifted");
+        progress.step(
+            Mark::Done,
+            "removed the version pins that an interrupted vdoctl upgrade apply had left in the VDOConfig",
+        );
         return Ok(Answer::text("")
             .note(format!("The operator refuses these pins: {why}"))
             .note(NOTHING));
