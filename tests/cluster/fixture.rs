@@ -18,6 +18,7 @@ mod vcenter;
 pub use bare::{BARE, IMAGES};
 
 use crate::common::{Bed, NODES, NS, PATIENCE, RIGHTS};
+use crate::install::until_at_rest;
 use anyhow::{Context, Result, anyhow};
 use ended::ended;
 use futures::FutureExt as _;
@@ -284,6 +285,10 @@ impl Shared {
             .await?;
             bed.until_condition("VsphereCloudConfig", "vc1", "Ready", "Healthy").await?;
             bed.until_ready().await?;
+            // After a repair or an installation the operator is ready before it has written down what it did.
+            if !(keep && in_sync) {
+                until_at_rest(bed).await?;
+            }
         }
         Ok(())
     }
