@@ -19,8 +19,8 @@ use std::io::Write as _;
 use std::process::Command;
 use vdo_api::types::Digest;
 use vdo_core::chart::{self, Context};
-use vdo_core::lock::Lock;
 use vdo_core::matrix::{INDEX_LIMIT, Index, Shelf, StoredMatrix};
+use vdo_core::mirror_lock::Lock;
 use vdo_core::plan::{Inventory, PackedObjects, Stored};
 use vdo_source::fetch::embedded;
 

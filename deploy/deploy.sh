@@ -42,7 +42,7 @@ copy() {
 cluster() {
     needs kubectl https://kubernetes.io/docs/tasks/tools/
     local context
-    context=$(kubectl config current-context) || fail 3 "There is no current context. Choose one: kubectl config use-context NAME"
+    context=$(kubectl config current-context) || fail 3 "There is no current context. Choose a context: kubectl config use-context NAME"
     printf '== %s: context %s (%s)\n' "$1" "$context" "$(kubectl config view --minify -o 'jsonpath={.clusters[0].cluster.server}')"
 }
 
@@ -73,7 +73,7 @@ deploy() {
     kubectl apply --server-side -f "$work/namespace.yaml"
     kubectl apply --server-side -k "$work"
     for_openshift "$work"
-    printf '%s\n' "The operator is deployed. Next, a connection and a VDOConfig: vdoctl deploy${VDO_IMAGE:+ --image $VDO_IMAGE}, or deploy/samples."
+    printf '%s\n' "The operator is deployed. Next, create a vSphere connection and a VDOConfig: run vdoctl deploy${VDO_IMAGE:+ --image $VDO_IMAGE}, or use deploy/samples."
 }
 
 undeploy() {

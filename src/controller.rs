@@ -4,13 +4,15 @@
 //! Two loops, one for VDOConfigs and one for vSphere connections; a failure in one does not stop the other. Both are woken
 //! by their own objects, and by every change that the shared cache of watches sees.
 
+mod drift_events;
 pub mod events;
+mod liveness_deadlines;
 mod matrix;
 mod olm_condition;
-mod pulse;
 mod server_version;
 mod sessions;
 mod state;
+mod vcenter_schedule;
 mod vdoconfig;
 mod vsphere_cloud_config;
 mod without_lease;
@@ -49,7 +51,7 @@ use vdo_source::fetch::{ChartRepository, MatrixSource};
 #[derive(Debug, thiserror::Error)]
 pub enum StartError {
     /// There is no cluster to speak to.
-    #[error("the operator has no cluster to work for")]
+    #[error("the operator cannot create a client for the API server")]
     Client(#[from] ClientError),
     /// The source of the matrix is none.
     #[error("--matrix: {0}")]
@@ -136,7 +138,7 @@ pub async fn run(args: &Args) -> Result<(), StartError> {
     let counted = metrics.clone();
     let writer = Writer::new(client.clone(), move |verb, kind| counted.wrote(verb.as_str(), kind));
     let cache = Arc::new(Cache::new(client.clone(), changed.clone()));
-    pulse::watches(&heartbeats, cache.clone());
+    liveness_deadlines::watches(&heartbeats, cache.clone());
     let context = Arc::new(Context {
         ports: ports(args, source, &client, cache, writer.clone().behind(fence.clone())),
         fence: fence.clone(),
@@ -174,7 +176,7 @@ pub async fn run(args: &Args) -> Result<(), StartError> {
             tokio::select! {
                 _ = both => tracing::info!("stopped"),
                 () = ready => {}
-                () = pulse::beat(&heartbeats) => {}
+                () = liveness_deadlines::beat(&heartbeats) => {}
                 _ = port.join_next() => {}
                 () = election.run(|standing| stands(standing, &context, &readiness, &changed)) => {}
                 () = matrix::follow(&context.ports.repository, &fence, args.matrix_interval, context.asked.subscribe(), || changed.send_replace(())) => {}
@@ -241,11 +243,11 @@ async fn say_goodbye(election: Option<&mut Election>, sessions: &Sessions) {
     );
     match released {
         Ok(Ok(())) => {}
-        Ok(Err(error)) => tracing::warn!(error = %vdo_api::api::chain(&error), "the Lease could not be released and runs out by itself"),
-        Err(_) => tracing::warn!("the Lease could not be released in time and runs out by itself"),
+        Ok(Err(error)) => tracing::warn!(error = %vdo_api::api::chain(&error), "the Lease could not be released; it expires later"),
+        Err(_) => tracing::warn!("the Lease could not be released in time; it expires later"),
     }
     if closed.is_err() {
-        tracing::warn!("a vCenter did not end its session in time; it ends by itself");
+        tracing::warn!("a vCenter did not end its session in time; the vCenter ends the session later");
     }
 }
 
@@ -305,14 +307,14 @@ fn controllers(
     };
     let drivers = drivers
         .run(
-            |object, context| pulse::within(object, context, vdoconfig::reconcile),
+            |object, context| liveness_deadlines::within(object, context, vdoconfig::reconcile),
             |_, error, _| match *error {},
             context.clone(),
         )
         .for_each(log_errors::<VDOConfig, _>(&args.namespace));
     let connections = connections
         .run(
-            |object, context| pulse::within(object, context, vsphere_cloud_config::reconcile),
+            |object, context| liveness_deadlines::within(object, context, vsphere_cloud_config::reconcile),
             |_, error, _| match *error {},
             context.clone(),
         )

@@ -25,13 +25,15 @@
 //!
 //! `found.take(phase)?` gives the value of a phase and joins what the phase has to report.
 
+mod acting_config;
 mod apply;
 mod approval;
+mod chart_content_check;
 mod choose;
 mod cluster_id;
 pub mod connection;
-mod content;
-mod drift;
+mod drift_managers;
+mod driver_rights_missing;
 mod driver_run;
 mod dry_run;
 mod error;
@@ -48,7 +50,6 @@ mod permit;
 mod phase;
 mod planned;
 mod preconditions;
-mod prerequisites;
 mod record;
 mod render;
 mod requests;
@@ -58,20 +59,22 @@ mod rollback;
 mod scripts {
     mod tests;
 }
+mod change_affects_volumes;
+mod config_used_by_workloads;
+mod risky_changes;
 mod served;
 mod site;
 mod stopwatch;
-mod taken_away;
 mod uninstall;
 mod upgrade_available;
-mod used_by_others;
-mod volume_guard;
 pub mod webhook;
 mod windows;
 
-pub use apply::inventory::inventory;
+pub use acting_config::acting;
+pub use apply::state_secret::inventory;
+pub use chart_content_check::SoundContents;
 pub use choose::policy;
-pub use content::SoundContents;
+pub use driver_rights_missing::lacking;
 pub use driver_run::{DriverFailure, DriverRun, DriverRuns};
 pub use dry_run::cache::{DryRunCache, Refusal};
 pub use dry_run::{DryRun, Scope, dry_run};
@@ -87,17 +90,17 @@ pub use phase::{Phase, Stopped};
 pub use planned::Planned;
 pub use preconditions::foreign_drivers::rivals;
 pub use preconditions::shared_volumes::hold_attached;
-pub use preconditions::snapshots;
+pub use preconditions::snapshot_controller;
 pub use preconditions::upgrade::hold_upgrades;
-pub use prerequisites::{add_missing, lacking};
 pub use render::RenderCache;
 pub use requests::asked;
-pub use rights::{Account, Permitted, Rights, RightsError, Versions, more_rights, rights, rights_without_policy};
+pub use rights::{Account, Permitted, Rights, RightsError, Versions, add_missing, more_rights, rights, rights_without_policy};
+pub use risky_changes::{TakenAway, taken_away};
 pub use served::unserved_kinds;
-pub use taken_away::{TakenAway, taken_away};
-pub use uninstall::uninstallation;
+pub use uninstall::{is_uninstalled, uninstallation};
 pub use windows::report_windows;
 
+use acting_config::not_active;
 use apply::{delete, former};
 use observe::{crash_logs, definitions, recover_inventory};
 use phase::Collect;
@@ -196,17 +199,6 @@ pub async fn reconcile(input: &ReconcileInput<'_>, ports: &Ports) -> Report {
     crash_logs::added(ports, report).await // effect: reads logs
 }
 
-fn not_active(acting: &str) -> Failure {
-    let message = format!("VDOConfig {acting} is older and acts for this cluster; delete one of the two");
-    Failure::new(Reason::NotActive, Class::Wait, message)
-}
-
-/// Whether the drivers are to be uninstalled: the VDOConfig is being deleted, or its managementState is Removed.
-#[must_use]
-pub fn is_uninstalled(config: &VDOConfig) -> bool {
-    config.metadata.deletion_timestamp.is_some() || config.spec.management_state == ManagementState::Removed
-}
-
 async fn advance(input: &ReconcileInput<'_>, ports: &Ports) -> Phase<()> {
     let config = input.config;
     let mut watch = Stopwatch::start();
@@ -284,7 +276,7 @@ pub async fn plan_drivers(input: &ReconcileInput<'_>, ports: &Ports, state: &Clu
         .push(preconditions::control_plane(&planned.desired, &state.cluster.nodes));
     found.or_stop(look::look(input, ports, state, &mut planned).await)?;
     planned.replan(state);
-    found.failures.extend(content::refuse(ports, state, &mut planned).await);
+    found.failures.extend(chart_content_check::refuse(ports, state, &mut planned).await);
     planned.describe(&mut found, state);
     found.stages.push(watch.lap("plan"));
     Ok((planned, found))
@@ -298,7 +290,10 @@ async fn attempt(input: &ReconcileInput<'_>, ports: &Ports, state: &ClusterState
     }
     let tried = found.or_stop(dry_run(ports, state, planned, Scope::Transitions(input)).await)?;
     let patched = planned.runs.patched();
-    let refusals = tried.refusals.iter().map(|refusal| content::not_accepted(&patched, refusal));
+    let refusals = tried
+        .refusals
+        .iter()
+        .map(|refusal| chart_content_check::not_accepted(&patched, refusal));
     found.failures.extend(refusals);
     let taken = taken_away(&ports.reader, input.config, state, planned).await;
     let taken = found.or_stop(taken.map_err(ReconcileError::from))?;
@@ -330,12 +325,4 @@ fn blocked(plan: &Plan) -> impl Iterator<Item = Failure> {
         };
         Failure::of_wait(wait, class)
     })
-}
-
-/// The VDOConfig that acts, of all in the operator's namespace: the oldest, and of equally old ones the first by name.
-#[must_use]
-pub fn acting<'a>(configs: impl IntoIterator<Item = &'a VDOConfig>) -> Option<&'a VDOConfig> {
-    configs
-        .into_iter()
-        .min_by_key(|c| (c.creation_timestamp().map(|t| t.0), c.name_any()))
 }

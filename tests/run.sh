@@ -138,8 +138,8 @@ extra() {
     step_done
 }
 
-# Each test has a control plane with an OLM of its own.
-olm() { whole olm --test-threads=2; }
+# Each test has a control plane with an OLM of its own, and waits for about half of its time.
+olm() { whole olm --test-threads=3; }
 
 case ${1:-} in
 olm) olm ;;
@@ -163,11 +163,11 @@ check)
     whole pure
     # `vcenter` and `faults` wait more than they work, so they run beside others; what they say is shown when these are done.
     beside vcenter
+    beside faults --test-threads=1
     for name in unit-testbed unit-release release charts cli; do whole "$name"; done
     ended vcenter
-    beside faults --test-threads=1
-    cluster
     ended faults
+    cluster
     # VDO_WITHOUT_OLM: its programs take ten minutes to build, and `tests/run.sh olm` is for later.
     [[ -n ${VDO_WITHOUT_OLM:-} ]] || olm
     extra

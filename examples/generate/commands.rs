@@ -12,8 +12,8 @@ pub(crate) fn file() -> Result<(String, String), Failure> {
     command.build();
     let mut text = String::from(
         "# vdoctl: every verb\n\n\
-         Generated from crates/vdoctl/src/args by `make generate`. Do not edit. `vdoctl VERB --help` prints the same text. [cli.md](../cli.md) shows \
-         the output of the verbs and describes how to use the verbs together.\n\n\
+         Generated from crates/vdoctl/src/args by `make generate`. Do not edit. `vdoctl VERB --help` prints the same text. [cli.md](../cli.md) describes \
+         how the verbs work together, their exit codes and their output for programs.\n\n\
          If a table names an environment variable for a flag, you can set the variable instead of the flag. If both are set, vdoctl uses the \
          flag.\n\n",
     );

@@ -26,7 +26,7 @@ pub(crate) fn docs() -> Result<(), Failure> {
 
 /// The path of every page, schema and picture, with its content.
 pub(crate) fn files(root: &Path) -> Result<Vec<(String, String)>, Failure> {
-    let mut all = super::kinds::files()?;
+    let mut all = super::crd_pages::files()?;
     all.push(super::conditions::file()?);
     all.push(super::commands::file()?);
     all.push(super::conformance::file(root)?);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! What the operator's account may do.
 
-use super::read::timed;
+use super::request_timeout::timed;
 use super::{ClusterError, resource};
 use k8s_openapi::api::authorization::v1::{
     ResourceAttributes, ResourceRule, SelfSubjectRulesReview, SelfSubjectRulesReviewSpec, SubjectAccessReview, SubjectAccessReviewSpec,

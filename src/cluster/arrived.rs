@@ -2,9 +2,9 @@
 //! Objects as they arrive from the API server. Anyone who may create pods may create megabytes of them, so of each no more is built than is
 //! looked at, and that within a limit of memory.
 
-mod table;
+mod watched_fields;
 
-pub(super) use table::{APPLIED, CLASS, MANAGED, METADATA, SMALL, TABLE, WHOLE, for_kind, place};
+pub(super) use watched_fields::{APPLIED, CLASS, MANAGED, METADATA, SMALL, TABLE, WHOLE, for_kind, place};
 
 use super::Watch;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
@@ -15,9 +15,9 @@ use serde::de::{Deserialize, DeserializeSeed, Deserializer, IgnoredAny, MapAcces
 use serde_json::{Map, Value};
 use std::borrow::Cow;
 use std::fmt;
-use table::Fields;
 use vdo_api::types::ObjectId;
 use vdo_core::manifest::Object;
+use watched_fields::Fields;
 
 /// What identifies an object and its state; read always, and all that is left of one that is too large.
 const IDENTITY: [&str; 7] = [

@@ -282,7 +282,7 @@ mod tests {
         let error = options.connect().await.err().expect("it takes too long");
         assert_eq!(
             with_remedy(&error.to_string(), &error.remedy().unwrap_or_default()),
-            "the command \"sleep\", which the kubeconfig names for the credentials, has not answered within 0.3 s. \
+            "the credential command \"sleep\" of the kubeconfig has not answered within 0.3 s. \
              Run this command by hand to see what it waits for."
         );
     }

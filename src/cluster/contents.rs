@@ -2,7 +2,8 @@
 //! What is in a namespace, of every kind that the cluster serves.
 
 use super::arrived::{Arrived, METADATA};
-use super::read::{page, timed};
+use super::read::page;
+use super::request_timeout::timed;
 use super::{ClusterError, Select, Watch};
 use futures::stream::{self, StreamExt, TryStreamExt};
 use kube::Client;

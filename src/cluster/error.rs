@@ -91,7 +91,7 @@ pub enum ClusterError {
         who: String,
     },
     /// The cluster does not know this kind at this version.
-    #[error("the cluster does not serve {kind} at {api_version}, so {what} cannot be read or written")]
+    #[error("the cluster does not serve {kind} in API version {api_version}, so {what} cannot be read or written")]
     NotServed {
         /// The object or objects.
         what: String,
@@ -122,7 +122,7 @@ pub enum ClusterError {
         source: ApiMessage,
     },
     /// A field differs that cannot be changed.
-    #[error("{id} has fields that cannot be changed once it exists")]
+    #[error("{id} has an immutable field that would have to change")]
     Immutable {
         /// The object.
         id: ObjectId,
@@ -197,7 +197,7 @@ impl Remedy for ClusterError {
             Self::NotOurs { .. } => {
                 Some("Remove the object from the configuration of that manager, so that the operator may write the object.".into())
             }
-            Self::NotServed { .. } => Some("Choose a driver version that fits this Kubernetes.".into()),
+            Self::NotServed { .. } => Some("Choose a driver version that supports the Kubernetes version of the cluster.".into()),
             Self::Denied { id, source } | Self::PodDenied { workload: id, source } => Some(of_admission(id, &source.message).into()),
             Self::Immutable { id, .. } => Some(of_immutable(id)),
             Self::Unavailable { source, .. } => match source.downcast_ref::<CredentialsError>() {

@@ -175,7 +175,10 @@ impl Election {
                 Err(error) => {
                     if !std::mem::replace(&mut failing, true) {
                         let error = vdo_api::api::chain(&error);
-                        tracing::warn!(error, "the Lease cannot be read or written; nothing is written without it");
+                        tracing::warn!(
+                            error,
+                            "the Lease cannot be read or written; the operator writes nothing without the Lease"
+                        );
                     }
                     let standing = match error {
                         ClusterError::Forbidden { .. } if !self.fence.is_open() => Standing::Forbidden(error),
@@ -360,7 +363,7 @@ impl Election {
     /// Lets the Lease go, so that another operator need not wait for it to run out. Only after the last write.
     ///
     /// # Errors
-    /// When it cannot be written; it runs out by itself then.
+    /// When it cannot be written; it then expires later.
     pub async fn release(&mut self) -> Result<(), ClusterError> {
         let Some(taken) = self.taken.take() else { return Ok(()) };
         self.check().await?;

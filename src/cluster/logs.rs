@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The logs of containers, their end or as they grow, and the metrics of an operator pod, read through the API server.
 
-use super::{ClusterError, read};
+use super::{ClusterError, request_timeout};
 use futures::AsyncRead;
 use k8s_openapi::api::core::v1::Pod;
 use kube::Client;
@@ -52,8 +52,8 @@ pub async fn pod_log_tail(
     let id = ObjectId::new("", "Pod", namespace, pod);
     // The rule for logs names no pod: they get new names each time.
     let any = ObjectId::new("", "Pod", namespace, "");
-    let request = read::timed("get", "v1", &any, api.logs(pod, &params));
-    let deadline = read::deadline(DEADLINE);
+    let request = request_timeout::timed("get", "v1", &any, api.logs(pod, &params));
+    let deadline = request_timeout::deadline(DEADLINE);
     tokio::time::timeout(deadline, request).await.unwrap_or(Err(ClusterError::TimedOut {
         verb: "get".into(),
         what: format!("the log of {id}"),
@@ -75,7 +75,7 @@ pub async fn pod_log_stream(client: &Client, namespace: &str, pod: &str, contain
     };
     // The rule for logs names no pod: they get new names each time.
     let any = ObjectId::new("", "Pod", namespace, "");
-    let deadline = read::deadline(DEADLINE);
+    let deadline = request_timeout::deadline(DEADLINE);
     let opened = tokio::time::timeout(deadline, api.log_stream(pod, &params)).await;
     match opened {
         Ok(Ok(log)) => Ok(Box::pin(log)),
@@ -102,8 +102,8 @@ pub async fn metrics_of(client: &Client, namespace: &str, pod: &str) -> Result<S
             .request_text(request.map_err(|error| kube::Error::Service(error.into()))?)
             .await
     };
-    let deadline = read::deadline(DEADLINE);
-    tokio::time::timeout(deadline, read::timed("get", "v1", &id, request))
+    let deadline = request_timeout::deadline(DEADLINE);
+    tokio::time::timeout(deadline, request_timeout::timed("get", "v1", &id, request))
         .await
         .unwrap_or(Err(ClusterError::TimedOut {
             verb: "get".into(),

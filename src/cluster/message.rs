@@ -15,7 +15,7 @@ pub fn is_page(status: &Status) -> bool {
 }
 
 /// What is said of an answer that another server gave.
-pub const NO_API_SERVER: &str = "is not one of an API server";
+pub const NO_API_SERVER: &str = "does not come from an API server";
 
 /// What a status says. Nothing of a web page is shown.
 #[must_use]
@@ -63,7 +63,7 @@ mod tests {
             (
                 "\n<html>Log in</html>",
                 "Failed to parse error data",
-                "the answer with HTTP status 502 is not one of an API server",
+                "the answer with HTTP status 502 does not come from an API server",
             ),
             (
                 "Too many requests, please try again later.",

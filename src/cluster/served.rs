@@ -2,7 +2,7 @@
 //! Which kinds the API server serves.
 
 use super::ClusterError;
-use super::read::timed;
+use super::request_timeout::timed;
 use kube::Client;
 use std::collections::{BTreeMap, BTreeSet};
 use vdo_api::types::ObjectId;

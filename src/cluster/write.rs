@@ -2,7 +2,8 @@
 //! Every write to the API server: server-side apply, dry run, delete, merge, and the handover of field ownership.
 
 use super::arrived::{Arrived, MANAGED, WHOLE};
-use super::read::{object, timed};
+use super::read::object;
+use super::request_timeout::timed;
 use super::{ClusterError, Fence, api};
 use kube::api::{DeleteParams, ListParams, Patch, PatchParams, Preconditions, PropagationPolicy};
 use kube::client::Body;
@@ -126,15 +127,25 @@ impl Writer {
         Self { manager, ..self }
     }
 
-    /// A request that changes something, if the fence lets it pass.
+    /// A request that changes something, if the fence lets it pass. The write is reported while it counts as under way: who waits for the
+    /// fence to be idle knows of every write that was made.
     async fn send<T>(
         &self,
-        verb: &str,
+        seen: Verb,
         api_version: &str,
         id: &ObjectId,
         request: impl Future<Output = Result<T, kube::Error>>,
     ) -> Result<T, ClusterError> {
-        self.fence.pass(&id.to_string(), timed(verb, api_version, id, request)).await
+        let verb = match seen {
+            Verb::Apply | Verb::Patch => "patch",
+            Verb::Delete => "delete",
+        };
+        let write = async {
+            let answer = timed(verb, api_version, id, request).await?;
+            (self.seen)(seen, id.kind());
+            Ok(answer)
+        };
+        self.fence.pass(&id.to_string(), write).await
     }
 
     /// Server-side apply. Without `force` no field is taken from another manager.
@@ -148,7 +159,7 @@ impl Writer {
         params.force = force;
         let live = self
             .send(
-                "patch",
+                Verb::Apply,
                 wanted.api_version(),
                 &id,
                 api.patch(wanted.name(), &params, &Patch::Apply(wanted.value())),
@@ -158,7 +169,6 @@ impl Writer {
             Ok(live) => live,
             Err(error) => return Err(self.dated(wanted, error).await),
         };
-        (self.seen)(Verb::Apply, id.kind());
         let live = object(live, wanted.api_version(), wanted.kind()).unwrap_or_else(|| wanted.clone());
         tracing::info!(object = %id, resource_version = live.resource_version(), "applied");
         Ok(live)
@@ -181,7 +191,7 @@ impl Writer {
             return Ok(());
         };
         self.merge(wanted.api_version(), &id, &change, false).await?;
-        tracing::info!(object = %id, "the ownership of its fields is handed over");
+        tracing::info!(object = %id, "the ownership of the fields is transferred to the operator");
         Ok(())
     }
 
@@ -319,9 +329,8 @@ impl Writer {
             false => propagation(&id),
         };
         let params = deletion(uid, Some(seen.resource_version()), policy);
-        match self.send("delete", api_version, &id, api.delete(&id.name, &params)).await {
+        match self.send(Verb::Delete, api_version, &id, api.delete(&id.name, &params)).await {
             Ok(_) => {
-                (self.seen)(Verb::Delete, id.kind());
                 tracing::info!(object = %id, uid, resource_version = seen.resource_version(), "deleted");
                 Ok(true)
             }
@@ -363,12 +372,12 @@ impl Writer {
         };
         let patch = Patch::Merge(change);
         let live = if status {
-            self.send("patch", api_version, id, api.patch_status(&id.name, &params, &patch))
+            self.send(Verb::Patch, api_version, id, api.patch_status(&id.name, &params, &patch))
                 .await?
         } else {
-            self.send("patch", api_version, id, api.patch(&id.name, &params, &patch)).await?
+            self.send(Verb::Patch, api_version, id, api.patch(&id.name, &params, &patch))
+                .await?
         };
-        (self.seen)(Verb::Patch, id.kind());
         Ok(object(live, api_version, id.kind()))
     }
 }

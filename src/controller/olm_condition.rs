@@ -72,7 +72,7 @@ impl Verdict {
             None => Self {
                 upgradeable: true,
                 reason: Reason::NotChecked.to_string(),
-                message: "it is not known yet whether the drivers fit the next Kubernetes minor".to_owned(),
+                message: "it is not known yet whether the drivers are compatible with the next Kubernetes minor version".to_owned(),
             },
         }
     }

@@ -13,7 +13,7 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
 use vdo_api::api::{Classify as _, CredentialStatus, VsphereCloudConfig};
 use vdo_vsphere::vcenter::{Budget, Endpoint, Inspections, Session};
-use vdo_vsphere::vsphere::lockout::{self, Decision, Key, TagRefusals};
+use vdo_vsphere::vsphere::login_retry::{self, Decision, Key, TagRefusals};
 use vdo_vsphere::vsphere::{InspectionRequest, LoginOutcome, Readings, SessionError, VcenterFacts};
 
 /// Everything that is known of each login, and who is inspected now.
@@ -103,7 +103,7 @@ pub(super) async fn inspect(
     };
     let entry = context.sessions.entry(&key);
     // The old session ends before the new one begins: there is never more than one.
-    if entry.open(&endpoint).is_some_and(|open| lockout::is_old(open.since, now()))
+    if entry.open(&endpoint).is_some_and(|open| login_retry::is_old(open.since, now()))
         && let Some(old) = entry.take(&endpoint)
     {
         old.session.close().await;
@@ -168,14 +168,14 @@ async fn log_in(
         Some(known) => vec![known.clone()],
         None => [key.records(std::slice::from_ref(object)), key.records(others)].concat(),
     };
-    let claimed = match lockout::decide(key, &records, now()) {
+    let claimed = match login_retry::decide(key, &records, now()) {
         Decision::Wait(known) => return Err(LoginOutcome::Postponed(known)),
         Decision::Proceed => None,
         Decision::RecordFirst(begun) => {
             if let Err(error) = claim(context, object, facts, &begun, memory).await {
-                tracing::warn!(connection = %object.name_any(), error = %vdo_api::api::chain(&error), "a login waits until it can be recorded");
+                tracing::warn!(connection = %object.name_any(), error = %vdo_api::api::chain(&error), "the login is postponed until the attempt can be recorded");
                 // The record may be stored although its answer was lost. No password was sent, so it counts for nothing here.
-                *record = Some(lockout::tried(&records).cloned().unwrap_or_else(|| key.untried()));
+                *record = Some(login_retry::tried(&records).cloned().unwrap_or_else(|| key.untried()));
                 return Err(LoginOutcome::NotTried);
             }
             *record = Some(begun.clone());
@@ -208,7 +208,7 @@ async fn log_in(
 /// Keeps what the vCenter has decided about the credentials.
 fn judged(key: &Key, record: &mut Option<CredentialStatus>, claimed: Option<CredentialStatus>, error: SessionError) -> LoginOutcome {
     if error.is_rejection() {
-        let mut refused = claimed.unwrap_or_else(|| lockout::begun(key, None, now()));
+        let mut refused = claimed.unwrap_or_else(|| login_retry::begun(key, None, now()));
         refused.refused = Some(error.reason().as_str().to_owned());
         *record = Some(refused.clone());
         return LoginOutcome::Postponed(refused);

@@ -3,11 +3,10 @@
 
 use super::olm_condition::Verdict;
 use super::state::{Config, newest};
-use super::{Context, events, now, without_lease};
+use super::{Context, drift_events, events, now, without_lease};
 use crate::cluster::{ClusterError, Writer};
 use crate::reconcile::{self, Mode, Pacing, ReconcileInput, configs};
 use crate::runtime::metrics::{ConditionValue, ReconcileResult};
-use k8s_openapi::api::core::v1::ObjectReference;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use k8s_openapi::jiff::Timestamp;
 use kube::runtime::controller::Action;
@@ -20,8 +19,7 @@ use std::time::{Duration, Instant};
 use tracing::Instrument as _;
 use vdo_api::api::{API_VERSION, Class, ConditionType, RECONCILE_AT, Reason, VDOConfig, VDOConfigStatus, chain};
 use vdo_core::manifest::{Object, merge_patch};
-use vdo_core::plan::Drift;
-use vdo_core::status::{Failure, Note, Report, config_notes, fold, pace, source_changes, until_confirmation};
+use vdo_core::status::{Failure, Report, config_notes, fold, pace, source_changes, until_confirmation};
 
 pub(super) async fn reconcile(object: Arc<VDOConfig>, context: Arc<Context>) -> Result<Action, Infallible> {
     if !context.fence.is_open() {
@@ -79,7 +77,7 @@ pub(super) async fn reconcile(object: Arc<VDOConfig>, context: Arc<Context>) -> 
     let confirmed = status.last_confirmed.as_ref().map(|at| until_confirmation(at.0, time));
     let delay = confirmed.unwrap_or(next.delay).min(next.delay);
     let delay = delay.min(publish(&context, &object, &last, status, &mut memory).await);
-    record_drift(&context, &object, &report).await;
+    drift_events::record(&context, &object, &report).await;
     context.metrics.stage("report", published.elapsed());
     context.metrics.stage("all", started.elapsed());
     context.memory.keep_config(&uid, memory);
@@ -175,31 +173,6 @@ fn measure_run(context: &Context, report: &Report, now: Timestamp) {
 async fn tell_olm(context: &Context, verdict: Verdict, time: Timestamp) {
     let ports = &context.ports;
     context.operator_condition.keep(verdict, &ports.client, &ports.writer, time).await;
-}
-
-/// How many objects that were brought back in one run have an event; the status and the log have all.
-const DRIFT_EVENTS: usize = 10;
-
-/// One event for each object that was brought back. The object is named as related, so that those of one object are counted and
-/// those of two are not taken for one.
-async fn record_drift(context: &Context, config: &VDOConfig, report: &Report) {
-    let mut objects: Vec<&Drift> = report.drift.iter().collect();
-    objects.dedup_by_key(|drift| &drift.id);
-    for drift in objects.into_iter().take(DRIFT_EVENTS) {
-        let note = Note {
-            warning: true,
-            reason: Reason::DriftRepaired.to_string(),
-            action: "Repair".into(),
-            message: drift.to_string(),
-        };
-        let related = ObjectReference {
-            kind: Some(drift.id.kind().to_owned()),
-            namespace: Some(drift.id.namespace.clone()).filter(|namespace| !namespace.is_empty()),
-            name: Some(drift.id.name.clone()),
-            ..ObjectReference::default()
-        };
-        events::record(context, &config.object_ref(&()), &note, Some(related)).await;
-    }
 }
 
 /// The name of the VDOConfig that acts. The watch that shows them wakes all of them when one is made or deleted.

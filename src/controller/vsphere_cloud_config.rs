@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The loop over vSphere connections.
 
-use super::state::{Asking, Connection, newest};
-use super::{Context, events, now, pulse, sessions};
+use super::state::{Connection, newest};
+use super::vcenter_schedule::Asking;
+use super::{Context, events, liveness_deadlines, now, sessions};
 use crate::cluster::ClusterError;
 use crate::reconcile::connection::{self, Inputs};
 use crate::reconcile::{ReconcileError, acting, configs, neighbours, nodes};
@@ -23,7 +24,7 @@ use vdo_api::facts::Node;
 use vdo_api::retry::{INTERVAL_JITTER, jitter};
 use vdo_core::manifest::merge_patch;
 use vdo_core::status::notes;
-use vdo_vsphere::vsphere::lockout::Key;
+use vdo_vsphere::vsphere::login_retry::Key;
 use vdo_vsphere::vsphere::{
     Claim, Inspection, InspectionRequest, LoginOutcome, ProbeOutcome, Readings, Requirements, VcenterFacts, coverage, cross_checks,
     figures, fold_status, is_settled, is_unread, with_probe_times,
@@ -56,9 +57,9 @@ pub(super) async fn reconcile(object: Arc<VsphereCloudConfig>, context: Arc<Cont
     let asked_differently = !memory.asked_with.is_empty() && memory.asked_with != asking.with;
     let inspection = if memory.due_in(&asking).is_zero() {
         let span = tracing::info_span!("inspection", connection = %object.name_any(), server = object.spec.vc_ip);
-        let name = pulse::name(&object);
+        let name = liveness_deadlines::name(&object);
         let asked = ask(&context, &mut object, &inputs, &mut memory, &asking, around);
-        Some(pulse::aside(&context.heartbeats, &name, asked.instrument(span)).await)
+        Some(liveness_deadlines::aside(&context.heartbeats, &name, asked.instrument(span)).await)
     } else {
         None
     };

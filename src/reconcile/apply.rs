@@ -3,12 +3,12 @@
 
 pub(super) mod delete;
 pub(super) mod former;
-pub(super) mod inventory;
+pub(super) mod state_secret;
 
 use super::observe::ClusterState;
 use super::phase::Phase;
 use super::stopwatch::Stopwatch;
-use super::{Ports, drift};
+use super::{Ports, drift_managers};
 use crate::cluster::{ClusterError, Writer};
 use futures::StreamExt;
 use futures::stream::FuturesUnordered;
@@ -62,7 +62,7 @@ impl<'a> StateLocation<'a> {
 /// Writes what may be written now.
 pub(super) async fn write(config: &VDOConfig, ports: &Ports, state: &ClusterState, mut steps: Vec<Step>) -> Phase<()> {
     let mut found = Report::default();
-    let drift = drift::found(ports, &mut steps).await;
+    let drift = drift_managers::found(ports, &mut steps).await;
     if !steps.iter().any(|step| !matches!(step, Step::SetFinalizer)) {
         return Ok(((), found));
     }
@@ -85,7 +85,10 @@ pub(super) async fn write(config: &VDOConfig, ports: &Ports, state: &ClusterStat
         found.waiting.push(Wait {
             driver: String::new(),
             reason: Reason::Progressing,
-            message: format!("{} made; the operator waits for the effect", count(outcome.writes, "change")),
+            message: format!(
+                "{} made; the operator waits until the result is visible in the cluster",
+                count(outcome.writes, "change")
+            ),
         });
     }
     Ok(((), found))
@@ -127,7 +130,7 @@ pub async fn apply(steps: &[Step], ports: &Ports, place: &StateLocation<'_>) -> 
 async fn one(step: &Step, ports: &Ports, place: &StateLocation<'_>) -> Result<(), ClusterError> {
     match step {
         Step::SetFinalizer => set_finalizer(place.config, &ports.writer).await?,
-        Step::Record(inventory) | Step::Commit(inventory) => inventory::store(inventory, ports, place).await?,
+        Step::Record(inventory) | Step::Commit(inventory) => state_secret::store(inventory, ports, place).await?,
         Step::Apply { object, change, take, .. } => {
             if matches!(change, Change::Adopt(_)) {
                 ports.writer.hand_over(object).await?;
@@ -150,7 +153,7 @@ async fn one(step: &Step, ports: &Ports, place: &StateLocation<'_>) -> Result<()
             tracing::info!(object = %object.id(), "the next step of the certificate rotation of the CSI webhook is stored");
         }
         Step::Finish => {
-            inventory::forget(ports, place).await?;
+            state_secret::forget(ports, place).await?;
             remove_finalizer(place.config, &ports.writer).await?;
         }
     }

@@ -3,9 +3,10 @@
 
 use super::observe::ClusterState;
 use super::planned::Planned;
-use super::taken_away::TakenAway;
+use super::risky_changes::TakenAway;
 use kube::ResourceExt;
 use vdo_api::api::{APPROVE, Approval, PlanStatus, Reason, VDOConfig};
+use vdo_api::types::count;
 use vdo_core::drivers::short;
 use vdo_core::plan::{Wait, hash, target};
 
@@ -52,8 +53,9 @@ pub(super) fn approve(config: &VDOConfig, state: &ClusterState, planned: &mut Pl
     if !approved {
         let (namespace, name) = (config.namespace().unwrap_or_default(), config.name_any());
         let message = format!(
-            "plan {hash} of {steps} steps{} waits for approval, because {}; check it with vdoctl plan, then run vdoctl approve {hash} or \
+            "plan {hash} of {}{} waits for approval, because {}; check it with vdoctl plan, then run vdoctl approve {hash} or \
              kubectl annotate --overwrite -n {namespace} vdoconfig {name} {APPROVE}={hash}",
+            count(steps, "step"),
             versions(state, planned),
             causes(manual.then_some(&name), taken_away)
         );

@@ -228,7 +228,7 @@ pub(super) fn hold<'a>(id: &str, connections: impl IntoIterator<Item = &'a Vsphe
         }
     }
     let what = format!(
-        "the operator has not asked the vCenter of vSphere connection {} yet whether another cluster uses cluster id {id}",
+        "the operator has not checked yet in the vCenter of vSphere connection {} whether another cluster uses cluster id {id}",
         missing?
     );
     let message = with_remedy(

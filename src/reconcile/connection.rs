@@ -24,7 +24,7 @@ pub use one_shot::{Permission, Stored, inspect, stored_volumes};
 pub use requirements::requirements;
 
 use super::error::ReconcileError;
-use super::observe::connections;
+use super::observe::{connections, vcenter_secret};
 use crate::cluster::Reader;
 use jiff::Timestamp;
 use kube::ResourceExt;
@@ -49,7 +49,7 @@ pub struct Inputs {
 pub async fn inputs(reader: &Reader, object: &VsphereCloudConfig) -> Inputs {
     Inputs {
         trust: connections::trust(reader, object).await,
-        credentials: connections::credentials(reader, object).await,
+        credentials: vcenter_secret::credentials(reader, object).await,
     }
 }
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Why a reconcile failed: the reason, the failure class and the remedy of each cause.
 
-use super::prerequisites::add_missing;
+use super::rights::add_missing;
 use crate::cluster::ClusterError;
 use std::borrow::Cow;
 use vdo_api::api::{Class, Classify, Reason};
@@ -115,7 +115,7 @@ pub enum ReconcileError {
     },
     /// The certificate authorities cannot be read.
     #[error(
-        "vSphere connection {connection} takes its certificate authorities from key {key} of {place}, but this key is missing or is not text"
+        "vSphere connection {connection} reads its certificate authorities from key {key} of {place}, but this key is missing or is not text"
     )]
     CaBundle {
         /// The connection.
@@ -126,7 +126,7 @@ pub enum ReconcileError {
         key: String,
     },
     /// The certificate authorities cannot be used.
-    #[error("vSphere connection {connection} takes its certificate authorities from key {key} of {place}, {found}")]
+    #[error("vSphere connection {connection} reads its certificate authorities from key {key} of {place}, {found}")]
     CaBundleContent {
         /// The connection.
         connection: String,
@@ -224,7 +224,7 @@ pub enum ReconcileError {
     #[error(transparent)]
     Plan(#[from] PlanRejected),
     /// No keys can be drawn.
-    #[error("the certificate of the CSI webhook cannot be made")]
+    #[error("the certificate of the CSI webhook cannot be created")]
     Certificate(#[source] rcgen::Error),
     /// The Kubernetes API did not do what was asked.
     #[error(transparent)]
@@ -256,7 +256,7 @@ impl Remedy for ReconcileError {
             }
             Self::CaBundle { .. } => "Write PEM certificates into this key.",
             Self::CaBundleContent { .. } => "Write PEM certificates into this key, and nothing else.",
-            Self::ValuesNotFound { .. } => "Create the object with values as YAML, or remove it from the list.",
+            Self::ValuesNotFound { .. } => "Create the object with values as YAML, or remove the entry from the list.",
             Self::NoClusterId => "Give the operator the right to get this namespace.",
             Self::RevisionUnusable { .. } => {
                 "See vdoctl history, and name another revision with vdoctl rollback, or end the rollback with vdoctl rollback --lift."
@@ -270,7 +270,7 @@ impl Remedy for ReconcileError {
             Self::RightsMissing { matrix, .. } => {
                 let flags = matrix.as_ref().map(|matrix| format!(" --matrix {}", shell_word(matrix)));
                 let command = add_missing(flags.as_deref().unwrap_or_default());
-                return Some(format!("As administrator, run `{command}` to add them.").into());
+                return Some(format!("As administrator, run `{command}` to add the missing rights.").into());
             }
             Self::Patch { namespace, .. } => {
                 let edit = format!("kubectl edit vdoconfigs --namespace {}", shell_word(namespace));

@@ -25,9 +25,10 @@ const WAVES: [fn(&Planned, &ClusterState) -> Vec<Closed>; 3] = [
     |planned, state| lacking_privileges(&planned.runs, &planned.site.connections, &state.running),
     |planned, state| {
         // A version that knows the machine of a node by another way is there as soon as the nodes are.
-        let after_nodes = planned.is_after_nodes;
         let age = state.age(CLOUD_PROVIDER.name, planned.observed.at);
-        let closed = after_nodes.then(|| uninitialised_nodes(&planned.desired, &state.cluster, &state.running, age));
+        let closed = planned
+            .is_after_nodes()
+            .then(|| uninitialised_nodes(&planned.desired, &state.cluster, &state.running, age));
         closed.flatten().into_iter().collect()
     },
     |planned, state| unanswered_webhook(&planned.desired, &state.live).into_iter().collect(),
@@ -316,7 +317,7 @@ mod tests {
             let mut runs = DriverRuns::default();
             *runs.of(CPI) = DriverRun::using(CPI, uses);
             let machines_twice =
-                twice.then(|| "vSphere connection vc1, which uses another vCenter, has machines of the same nodes: n1".to_owned());
+                twice.then(|| "nodes match machines in this vCenter and in the vCenter of vSphere connection vc1: n1".to_owned());
             let connections = [
                 connection("vc1"),
                 Connection {

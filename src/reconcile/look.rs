@@ -32,11 +32,12 @@ pub(super) async fn look(
     }
     let salt = &state.cluster.uid;
     remember_adopted(&mut planned.desired, &live, state);
+    let after_nodes = planned.is_after_nodes();
     for d in planned.desired.iter_mut().filter(|d| d.object.pod_spec().is_some()) {
         let there = live.get(d.object.identity());
         if *d.driver == *STORAGE.name {
             let last = there.is_none().then(|| last_applied(state, d)).flatten();
-            start_early(&mut d.object, there.or(last.as_ref()), !planned.is_after_nodes, salt);
+            start_early(&mut d.object, there.or(last.as_ref()), !after_nodes, salt);
         }
         if let Some(live) = there.filter(|live| is_owned(live, &state.apply_set)) {
             remember_configuration(&mut d.object, live, salt);

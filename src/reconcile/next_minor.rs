@@ -33,7 +33,7 @@ pub(super) fn upgradeable(index: &Index, query: &Query<'_>) -> Upgradeable {
     let later = Verdict::of(&after);
     condition(match later.reason {
         Reason::Healthy => format!("{message}, {} {}", after.kubernetes, later.why),
-        _ => format!("{message}, {} does not: {}", after.kubernetes, later.why),
+        _ => format!("{message}; Kubernetes {} does not fit: {}", after.kubernetes, later.why),
     })
 }
 
@@ -130,16 +130,16 @@ mod tests {
         );
         assert_eq!(
             say("v1.35.1", None, compatible),
-            "true Healthy: Kubernetes 1.36 fits with CPI 1.36.0 and CSI 3.8.0, 1.37 does not: no CSI version supports it yet; the newest, 3.8.0, \
+            "true Healthy: Kubernetes 1.36 fits with CPI 1.36.0 and CSI 3.8.0; Kubernetes 1.37 does not fit: no CSI version supports it yet; the newest, 3.8.0, \
              supports Kubernetes up to 1.36"
         );
         assert_eq!(
             say("v1.34.4", Some("3.6.3"), compatible),
-            "false IncompatiblePin: Kubernetes 1.35 does not fit: CSI is pinned to 3.6.3, which supports Kubernetes 1.32 to 1.34, the cluster has 1.35"
+            "false IncompatiblePin: Kubernetes 1.35 does not fit: CSI is pinned to 3.6.3, which supports Kubernetes 1.32 to 1.34, not 1.35"
         );
         assert_eq!(
             say("v1.34.4", None, UpdatePolicy::Disabled),
-            "false IncompatiblePin: Kubernetes 1.35 does not fit: CPI 1.34.0 stays installed, but it supports Kubernetes only 1.34, the cluster has 1.35"
+            "false IncompatiblePin: Kubernetes 1.35 does not fit: CPI 1.34.0 stays installed, but it supports Kubernetes 1.34 only, not 1.35"
         );
     }
 }

@@ -12,11 +12,12 @@ pub(super) mod installed;
 mod node;
 pub(super) mod openshift;
 pub(super) mod recover_inventory;
+pub(super) mod vcenter_secret;
 
 pub use recover_inventory::Recovered;
 
 use super::apply::former;
-use super::apply::inventory::{self, StoredInventory};
+use super::apply::state_secret::{self, StoredInventory};
 use super::cluster_id;
 use super::error::ReconcileError;
 use crate::cluster::{Reader, Select, Watch};
@@ -68,7 +69,7 @@ pub async fn observe(reader: &Reader, config: &VDOConfig, version: KubernetesVer
     let openshift = openshift::openshift(reader).await?;
     let apply_set = cluster::apply_set(config);
     let expected = recover_inventory::is_expected(config);
-    let found = inventory::find(reader, config, &apply_set, Some(&cluster.uid), expected).await?;
+    let found = state_secret::find(reader, config, &apply_set, Some(&cluster.uid), expected).await?;
     let (mut inventory, mut recovered) = match found {
         StoredInventory::Stored(found) => (found, None),
         StoredInventory::Nothing | StoredInventory::OfAnotherCluster if !expected => (Inventory::default(), None),

@@ -10,7 +10,7 @@ use super::phase::{Collect, Phase};
 use super::preconditions::foreign_drivers::foreign_drivers;
 use super::site::Site;
 use super::upgrade_available::newer;
-use super::{Ports, ReconcileInput, prerequisites, rights};
+use super::{Ports, ReconcileInput, driver_rights_missing, rights};
 use kube::ResourceExt;
 use vdo_api::api::Class;
 use vdo_core::drivers::STORAGE;
@@ -27,7 +27,7 @@ pub(super) async fn permit(
 ) -> Phase<()> {
     let mut found = Report::default();
     found.or_stop(rights::permitted(ports, runs).await)?;
-    let missing = found.or_stop(prerequisites::check(ports, runs).await)?;
+    let missing = found.or_stop(driver_rights_missing::check(ports, runs).await)?;
     found.failures.extend(missing);
     if let Some((wait, class)) = cluster_id_waits(input, state, site, runs) {
         found.failures.push(Failure::of_wait(&wait, class));

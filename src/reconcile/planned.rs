@@ -39,8 +39,6 @@ pub struct Planned {
     pub(super) approved: Option<String>,
     /// What the drivers that are not healthy wait for.
     pub(super) unhealthy: Vec<Wait>,
-    /// Whether the version of the CSI driver that was chosen knows the machine of a node by the cloud provider.
-    pub(super) is_after_nodes: bool,
     /// The drivers that are left at what was applied last, by name.
     pub(super) kept: BTreeSet<DriverName>,
 }
@@ -58,7 +56,6 @@ impl Planned {
         Self {
             desired: runs.iter().flat_map(|run| &run.objects).cloned().collect(),
             kept: runs.iter().filter(|run| run.is_kept()).map(|run| run.name.clone()).collect(),
-            is_after_nodes: choice.requires(&runs, STORAGE.name, CLOUD_PROVIDER.name),
             approved: approved.filter(|_| config.spec.approval == Approval::Manual),
             unhealthy: gates::unproven(&state.running),
             observed: Observed::default(),
@@ -70,6 +67,11 @@ impl Planned {
             choice,
             webhook,
         }
+    }
+
+    /// Whether the version of the CSI driver that was chosen knows the machine of a node by the cloud provider.
+    pub(super) fn is_after_nodes(&self) -> bool {
+        self.choice.requires(&self.runs, STORAGE.name, CLOUD_PROVIDER.name)
     }
 
     /// Plans the whole way, with the gates that are known before the server is asked.

@@ -19,8 +19,8 @@ use vdo_api::facts::{Cluster, Connection};
 use vdo_api::types::{Digest, DriverName, DriverVersion};
 use vdo_core::chart::{self, Chart};
 use vdo_core::drivers::{self, Material, Setup};
-use vdo_core::lock::{self, Lock};
 use vdo_core::manifest::{ManifestError, Object, Owner, stamp};
+use vdo_core::mirror_lock::{self, Lock};
 use vdo_core::openshift::constraint;
 use vdo_core::patches::{self, Numbered, Origins};
 use vdo_core::plan::{Desired, RandomContent, wave};
@@ -93,7 +93,7 @@ impl RenderKey {
             refused: Box::new(refused),
         })?;
         if let Some(lock) = &self.lock {
-            lock::pin(&mut rendered, lock, self.registry.as_deref());
+            mirror_lock::pin(&mut rendered, lock, self.registry.as_deref());
         }
         if self.constraints {
             constraint::require(&mut rendered);

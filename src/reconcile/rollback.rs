@@ -71,7 +71,7 @@ impl Back {
         let (name, revision) = (short(driver), &self.revision);
         let mut message = format!(
             "{name} {0} (revision {1}) failed: {4}; revision {2} ({name} {3}) is installed again, with the current configuration and credentials; \
-             the failed version is not retried before the specification, the matrix or the platform changes; to retry it: vdoctl upgrade retry",
+             the operator does not retry the failed version until you change the specification, or the matrix or the platform changes; to retry now: vdoctl upgrade retry",
             from.version, from.revision, self.rollback.to, revision.about.version, from.failure.message
         );
         let lost = waited_for.filter(|images| !images.is_empty()).and_then(|images| {
@@ -98,7 +98,8 @@ fn left_to_people(config: &VDOConfig, state: &ClusterState) -> Vec<Failure> {
         let failure = newest.failure.as_ref()?;
         let (name, back) = (short(driver), way_back(revisions)?);
         let message = format!(
-            "{name} {} (revision {}) failed: {}; spec.rollback is Manual: vdoctl rollback {name} {} brings back {name} {}",
+            "{name} {} (revision {}) failed: {}; the operator restores no revision, because spec.rollback is Manual; \
+             vdoctl rollback {name} {} restores {name} {}",
             newest.about.version, newest.number, failure.message, back.number, back.about.version
         );
         Some(Failure::new(Reason::RollbackAvailable, Class::Wait, message))
@@ -176,7 +177,7 @@ fn pinned(config: &VDOConfig, driver: &str, revisions: &[Revision]) -> Result<Op
     let unusable = || ReconcileError::RevisionUnusable {
         driver: driver.to_owned(),
         revision: text.clone(),
-        problem: format!("it is not in the history; there are: {}", numbers(revisions)),
+        problem: format!("it is not in the history; the history contains: {}", numbers(revisions)),
     };
     let to: u64 = text.trim().parse().map_err(|_| unusable())?;
     let brings = |revision: &&Revision| {
@@ -235,7 +236,7 @@ pub(super) fn objects(input: &RenderInput<'_>, run: &DriverRun, back: &Back) -> 
             *object = now.clone();
         } else if object.is_secret() {
             return Err(unusable(format!(
-                "the content of {object} is not kept, and the current configuration does not contain it"
+                "the history does not contain the content of {object}, and the current configuration does not contain this object"
             )));
         }
         *object = fresh(object, input.webhook)?;
@@ -379,7 +380,7 @@ fn take_back(all: Vec<GivenUp<'_>>, planned: &mut Planned) -> Vec<Failure> {
             continue;
         }
         let message = format!(
-            "the change of {} has failed ({}): {}; the next step of the operator is to install revision {} again",
+            "the change of {} has failed ({}): {}; the operator now installs revision {} again",
             short(&one.driver),
             one.reason,
             one.message,

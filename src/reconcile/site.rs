@@ -6,7 +6,7 @@ use super::driver_run::DriverRuns;
 use super::error::ReconcileError;
 use super::observe::{ClusterState, connections};
 use super::phase::{Collect, Phase};
-use super::preconditions::{snapshots, volumes};
+use super::preconditions::{snapshot_controller, volume_warnings};
 use super::requests::requests;
 use super::{Mode, Ports, ReconcileInput, preconditions};
 use crate::cluster::{Select, Watch};
@@ -51,10 +51,12 @@ pub(super) async fn site(input: &ReconcileInput<'_>, ports: &Ports, state: &Clus
     let connections = found.or_stop(in_use(ports, &objects, &mut runs).await)?;
     found.connections.clone_from(&connections);
     found.preconditions.push(preconditions::trust(&connections));
-    found.preconditions.push(snapshots::check(&ports.reader, config).await);
+    found.preconditions.push(snapshot_controller::check(&ports.reader, config).await);
     // A command shows writes, and `vdoctl doctor volumes` reads everything.
     if input.mode == Mode::Operator {
-        found.preconditions.push(volumes::check(&ports.reader, config, input.now).await);
+        found
+            .preconditions
+            .push(volume_warnings::check(&ports.reader, config, input.now).await);
     }
     let cluster_id = found.or_stop(cluster_id(input, ports, state, &objects, &runs).await)?;
     if let Err(error) = agreed(config, &cluster_id) {
@@ -99,8 +101,8 @@ async fn specification(ports: &Ports, mut spec: VDOConfigSpec, state: &ClusterSt
         let classes = ports.reader.load([watch.clone()]).await?.list(&watch);
         spec = drivers::with_default_class(&spec, &classes, is_ours);
     }
-    if drivers::default_snapshot_class(&spec).is_some() && snapshots::have_classes(&ports.reader, &spec).await? {
-        let watch = Watch::new(snapshots::API_VERSION, "VolumeSnapshotClass", "", Select::All);
+    if drivers::default_snapshot_class(&spec).is_some() && snapshot_controller::have_classes(&ports.reader, &spec).await? {
+        let watch = Watch::new(snapshot_controller::API_VERSION, "VolumeSnapshotClass", "", Select::All);
         let classes = ports.reader.load([watch.clone()]).await?.list(&watch);
         spec = drivers::with_default_snapshot_class(&spec, &classes, is_ours);
     }

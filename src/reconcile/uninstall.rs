@@ -13,9 +13,15 @@ use super::phase::{Collect, Phase};
 use super::{Ports, ReconcileInput, blocked};
 use kube::ResourceExt;
 use std::collections::BTreeSet;
-use vdo_api::api::{DeletionPolicy, FINALIZER};
+use vdo_api::api::{DeletionPolicy, FINALIZER, ManagementState, VDOConfig};
 use vdo_core::plan::{self, Input, Last, NO_RECORD, Observed, Plan, Step};
 use vdo_core::status::Failure;
+
+/// Whether the drivers are to be uninstalled: the VDOConfig is being deleted, or its managementState is Removed.
+#[must_use]
+pub fn is_uninstalled(config: &VDOConfig) -> bool {
+    config.metadata.deletion_timestamp.is_some() || config.spec.management_state == ManagementState::Removed
+}
 
 /// Deletes one more wave of objects; after the last wave, removes the finalizer of the VDOConfig. For managementState Removed always; for a
 /// deleted VDOConfig as its deletionPolicy says.

@@ -249,7 +249,7 @@ mod tests {
             ),
             (
                 Case::new(Latest).pick(|pick| pick.waits = Some(unmet())),
-                Some("UpgradeWaits: cannot be installed yet: precondition VolumeLimit: it is 60".into()),
+                Some("UpgradeWaits: cannot be installed yet because of precondition VolumeLimit: it is 60".into()),
             ),
             (
                 Case::upgrading().with(|case| case.run.wait = Some(role())),

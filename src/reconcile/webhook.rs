@@ -212,7 +212,11 @@ impl Live {
         match verify(certificate, bundle, name, now) {
             Ok(validity) => Precondition::holds(
                 CONDITION,
-                format!("valid until {}, renewed from {} on", validity.until, validity.renewal()),
+                format!(
+                    "the certificate is valid until {}; the operator renews it from {} on",
+                    validity.until,
+                    validity.renewal()
+                ),
             ),
             Err(why) => Precondition::fails(
                 CONDITION,
@@ -312,7 +316,9 @@ mod tests {
         };
         let (own, theirs) = (pair.authority.as_str(), other.authority.as_str());
         assert!(
-            say(&pair.certificate, own, 1).starts_with("Some(true) Healthy: valid until 2027-04-15T08:00:00Z, renewed from 2027-03-16"),
+            say(&pair.certificate, own, 1).starts_with(
+                "Some(true) Healthy: the certificate is valid until 2027-04-15T08:00:00Z; the operator renews it from 2027-03-16"
+            ),
             "{}",
             say(&pair.certificate, own, 1)
         );

@@ -74,7 +74,7 @@ pub fn report_windows(config: &VDOConfig, now: Timestamp, report: &mut Report) {
         Err(error) => {
             let remedy = error.remedy().unwrap_or_default();
             let message = format!(
-                "the maintenance windows cannot be used: {error}; no driver changes by itself until that is corrected{none}. {remedy}"
+                "the maintenance windows cannot be used: {error}; no driver changes automatically until the windows are corrected{none}. {remedy}"
             );
             Some(Precondition::unknown(KIND, Reason::MaintenanceWindowInvalid, message))
         }
@@ -183,7 +183,7 @@ pub(super) fn waits(closed: Option<&Closed>, runs: &DriverRuns) -> Vec<Wait> {
     let held = |(driver, pick): (DriverName, &Pick)| {
         let Rejected { version, reason } = pick.waits.as_ref()?;
         let Rejection::Held { .. } = reason else { return None };
-        let what = if *version == pick.version { "the other chart of " } else { "" };
+        let what = if *version == pick.version { "another chart of " } else { "" };
         Some(Wait {
             message: format!("{what}{} {version} {reason}", short(&driver)),
             driver,

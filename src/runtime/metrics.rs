@@ -175,11 +175,7 @@ impl Metrics {
             "How long each stage of a reconcile took",
             metrics.durations.clone(),
         );
-        registry.register(
-            "driver_info",
-            "The version of each driver that is installed",
-            metrics.drivers.clone(),
-        );
+        registry.register("driver_info", "The installed version of each driver", metrics.drivers.clone());
         registry.register(
             "connection_up",
             "1 when the vCenter of a connection passed its last check",
@@ -193,7 +189,11 @@ impl Metrics {
         registry.register_collector(Box::new(metrics.vcenters.clone()));
         registry.register("vcenter_sessions", "Open sessions with vCenters", metrics.sessions.clone());
         registry.register("writes", "Writes to the cluster by verb and kind", metrics.writes.clone());
-        registry.register("condition", "1 for the status that each condition has", metrics.conditions.clone());
+        registry.register(
+            "condition",
+            "1 for the current status of each condition",
+            metrics.conditions.clone(),
+        );
         registry.register(
             "events",
             "Events that were published, or held back because the same event was published a moment ago",

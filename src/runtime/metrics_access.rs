@@ -185,8 +185,10 @@ async fn answered<T>(resource: &str, request: impl Future<Output = Result<T, Err
                 "the operator may not create {resource}, so no one may read /metrics; apply deploy/monitoring/metrics-auth.yaml"
             );
         }
-        Ok(Err(error)) => tracing::warn!(%error, "{resource} cannot be created, so /metrics is not shown"),
-        Err(_) => tracing::warn!("{resource} was not answered in {DEADLINE:?}, so /metrics is not shown"),
+        Ok(Err(error)) => tracing::warn!(%error, "{resource} cannot be created, so the request for /metrics is refused"),
+        Err(_) => {
+            tracing::warn!("the request to create {resource} got no answer within {DEADLINE:?}, so the request for /metrics is refused");
+        }
     }
     Err(Refusal::Unknown)
 }

@@ -204,7 +204,7 @@ fn add_release_of_what_cannot_be_added_is_refused() {
     );
     flow.files.insert("releases/3.7.yaml".to_owned(), flat.into_bytes());
     for (source, says) in [
-        (&listed, "releases/3.7.yaml lists 3.7.3 already"),
+        (&listed, "releases/3.7.yaml already lists 3.7.3"),
         (&Source::default(), "no release to start from"),
         (&flow, "write versions as a block"),
     ] {

@@ -167,8 +167,11 @@ fn hostile() -> Vec<(String, Vec<u8>, &'static str)> {
             "starts or ends with a blank, or ends with a dot",
             &["top/a.", "top/a ", "top/ a", "top./x", "top /x", " /x", "top/.. /x", "top/..."],
         ),
-        ("has no folder", &["Chart.yaml", "x"]),
-        ("outside the first member's folder", &["other/x", "Top/x", "top2/first", "to/p/x"]),
+        ("is not in a folder", &["Chart.yaml", "x"]),
+        (
+            "not in the same folder as the first file",
+            &["other/x", "Top/x", "top2/first", "to/p/x"],
+        ),
         ("appears twice;", &["top/first"]),
         ("in capital and small letters", &["top/First", "top/FIRST"]),
         ("lies below a file", &["top/first/x", "top/first/x/y", "top/FIRST/x"]),
@@ -238,7 +241,7 @@ fn hostile() -> Vec<(String, Vec<u8>, &'static str)> {
     all.push((
         "folder of another top".into(),
         second(b"other/", b'5', b""),
-        "outside the first member's folder",
+        "not in the same folder as the first file",
     ));
     all.push((
         "folder that is a file".into(),

@@ -286,7 +286,7 @@ fn import_of_further_version_joins_equal_templates_alone() {
     assert_eq!(joined(&both, &changed.source, &version("1.2.0")).unwrap(), Joined::Other);
     let other = imported("1.0.1", &toy("v1.0.2")).unwrap();
     let error = joined(&both, &other.source, &version("1.0.1")).unwrap_err().to_string();
-    assert!(error.contains("lists 1.0.1 already"), "{error}");
+    assert!(error.contains("already lists 1.0.1"), "{error}");
 }
 
 #[test]
@@ -355,7 +355,7 @@ fn import_image_without_version_is_found_and_can_be_named() {
 fn import_of_unusable_manifests_is_refused() {
     let map = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a, namespace: b}\n";
     let twice = import(&wanted("1.0.0"), &[manifest("one.yaml", map), manifest("two.yaml", map)]).unwrap_err();
-    assert_eq!(twice.to_string(), "ConfigMap b/a is in one.yaml and again in two.yaml");
+    assert_eq!(twice.to_string(), "ConfigMap b/a is defined twice: in one.yaml and in two.yaml");
     assert!(matches!(imported("1.0.0", "").unwrap_err(), ImportError::Empty));
     for name in ["", "Toy", "to_y", "-toy", "toy-", "toy/../x"] {
         let named = Wanted {

@@ -105,10 +105,10 @@ fn options_that_a_version_cannot_use_are_named() -> Result<(), Box<dyn std::erro
         ..VDOConfigSpec::default()
     };
     let unknown = |option: &str, version: &str| {
-        format!("spec.storageProvider.{option} has no effect with CSI {version}: it has no feature state of this name")
+        format!("spec.storageProvider.{option} has no effect with CSI {version}: the version has no feature state of this name")
     };
-    let url = "spec.storageProvider.fileVolumes.vsanDataStoreUrl has no effect with CSI 3.7.3: CSI 3.2.0 and later choose the \
-               datastores of file shares by the clusters that have the file service";
+    let url = "spec.storageProvider.fileVolumes.vsanDataStoreUrl has no effect with CSI 3.7.3: CSI 3.2.0 and later put file \
+               shares on the datastores of the clusters that have the vSAN file service";
     for (version, expected) in [
         (
             "3.1.0",

@@ -116,7 +116,7 @@ fn chart_add_release_writes_entry_and_facts_or_shows_them() {
     assert_eq!(code, Some(0), "{talk}");
 
     for (arguments, exit, says) in [
-        (&add[..], 4, "lists 1.36.1 already"),
+        (&add[..], 4, "already lists 1.36.1"),
         (
             &["chart", "add-release", "cpi", "1.36.2", "nowhere.yaml"],
             3,
@@ -189,7 +189,7 @@ fn chart_import_writes_a_whole_chart_that_is_found_by_its_version() {
         (
             "1.1.0",
             &["other.yaml"],
-            "wrote charts/toy-1.1.0, because the existing releases have other templates\n",
+            "wrote charts/toy-1.1.0 as a separate chart, because the existing releases have other templates\n",
         ),
     ] {
         let (code, _, talk) = import(version, files);
@@ -208,14 +208,14 @@ fn chart_import_writes_a_whole_chart_that_is_found_by_its_version() {
     }
     let before = files(&place.join("charts"));
     for (version, given, exit, says) in [
-        ("1.1.0", &["one.yaml"][..], 4, "lists 1.1.0 already"),
-        ("1.0.1", &["one.yaml"], 4, "lists 1.0.1 already"),
+        ("1.1.0", &["one.yaml"][..], 4, "already lists 1.1.0"),
+        ("1.0.1", &["one.yaml"], 4, "already lists 1.0.1"),
         ("1.2.0", &["broken.yaml"], 4, "the manifest broken.yaml: line 1"),
         (
             "1.2.0",
             &["one.yaml", "two.yaml"],
             4,
-            "Pod toys/a is in one.yaml and again in two.yaml",
+            "Pod toys/a is defined twice: in one.yaml and in two.yaml",
         ),
         ("1.2.0", &["none.yaml"], 3, "none.yaml does not exist"),
         ("1.2.0", &["one.yaml", "--image", "d=x:1"], 4, "they have c"),

@@ -43,7 +43,7 @@ fn chart_compare_same_manifest_has_no_differences() {
     assert_eq!((code, data.as_str()), (Some(0), ""));
     assert_eq!(
         talk,
-        "vsphere-csi 3.7.3: 15 objects compared with 15 in the manifests of the driver: 0 differences, 0 of them intended\n"
+        "vsphere-csi 3.7.3: 15 objects of the chart compared with 15 of the manifests; 0 differences, 0 of them intended\n"
     );
     // The order of documents means nothing.
     let reversed: Vec<&str> = own.split("---\n").collect::<Vec<_>>().into_iter().rev().collect();
@@ -344,7 +344,7 @@ fn chart_lint_path_without_chart_is_rejected() {
     }
     let empty = tempfile::tempdir().expect("a folder");
     let (code, _, talk) = seen(vdoctl(&["chart", "lint", &empty.path().display().to_string()]));
-    assert!(code == Some(3) && talk.contains("holds no chart"), "{talk}");
+    assert!(code == Some(3) && talk.contains("contains no chart"), "{talk}");
 }
 
 /// A link in the folder of a chart could bring in what is not the chart's, so nothing is read through one.

@@ -83,7 +83,7 @@ fn plugin_that_hangs_is_named_when_the_time_is_over() {
         assert!(begin.elapsed() < Duration::from_secs(300), "it was waited for");
         assert_eq!(
             said,
-            "exit 7\n--- stdout\n--- stderr\nerror: the command \"sh\", which the kubeconfig names for the credentials, has not answered \
+            "exit 7\n--- stdout\n--- stderr\nerror: the credential command \"sh\" of the kubeconfig has not answered \
              within 1.8 s\n  Run this command by hand to see what it waits for.\n  Or wait longer with --timeout.\n"
         );
     }
@@ -113,7 +113,7 @@ fn kubeconfig_and_command_without_credentials_are_named_and_show_no_secret() {
         (
             "absent",
             user(exec("no-such-login", SECRET)),
-            "the command \"no-such-login\", which the kubeconfig names for the credentials, is not installed\n  Install this command",
+            "the credential command \"no-such-login\" of the kubeconfig is not installed\n  Install this command",
         ),
         (
             "failing",
@@ -123,18 +123,18 @@ fn kubeconfig_and_command_without_credentials_are_named_and_show_no_secret() {
         (
             "other",
             user(exec("sh", &format!("echo {SECRET}"))),
-            "gave no credentials\n  Run this command by hand",
+            "returned no credentials\n  Run this command by hand",
         ),
         ("file", user(json!({"tokenFile": unreadable})), "the token file"),
         (
             "lines",
             user(json!({"token": format!("{SECRET}\n")})),
-            "the token that the kubeconfig leads to has a character that no token has",
+            "the token that the kubeconfig refers to contains a character that is not allowed in a token",
         ),
         (
             "provider",
             user(json!({"auth-provider": {"name": "oidc", "config": {"id-token": format!("{SECRET}\n")}}})),
-            "the token that the kubeconfig leads to has a character that no token has",
+            "the token that the kubeconfig refers to contains a character that is not allowed in a token",
         ),
         (
             "cut",
@@ -179,27 +179,27 @@ fn server_that_is_no_api_server_is_named_without_its_page() {
     for (answer, says) in [
         (
             "200 OK",
-            "cannot be reached: the answer is not one of an API server\n  A proxy or a login page may answer",
+            "cannot be reached: the answer does not come from an API server\n  A proxy or a login page may answer",
         ),
         (
             "302 Found",
-            "cannot be reached: the answer is not one of an API server\n  A proxy or a login page may answer",
+            "cannot be reached: the answer does not come from an API server\n  A proxy or a login page may answer",
         ),
         (
             "502 Bad Gateway",
-            "cannot be reached: the answer with HTTP status 502 is not one of an API server\n  A proxy",
+            "cannot be reached: the answer with HTTP status 502 does not come from an API server\n  A proxy",
         ),
         (
             "401 Unauthorized",
-            "cannot be reached: the answer with HTTP status 401 is not one of an API server\n  A proxy",
+            "cannot be reached: the answer with HTTP status 401 does not come from an API server\n  A proxy",
         ),
         (
             "403 Forbidden",
-            "cannot be reached: the answer with HTTP status 403 is not one of an API server\n  A proxy",
+            "cannot be reached: the answer with HTTP status 403 does not come from an API server\n  A proxy",
         ),
         (
             "404 Not Found",
-            "cannot be reached: the answer with HTTP status 404 is not one of an API server\n  A proxy",
+            "cannot be reached: the answer with HTTP status 404 does not come from an API server\n  A proxy",
         ),
     ] {
         let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
@@ -323,8 +323,8 @@ fn kubeconfig_of_the_environment_that_is_not_there_is_named() {
     let said = seen(status("/nope:/nowhere"));
     assert_eq!(
         said,
-        "exit 5\n--- stdout\n--- stderr\nerror: no cluster is configured: KUBECONFIG names /nope, /nowhere, which cannot be read, and this is \
-         not a pod\n  Name a kubeconfig with --kubeconfig or KUBECONFIG.\n"
+        "exit 5\n--- stdout\n--- stderr\nerror: no cluster is configured: KUBECONFIG names /nope, /nowhere, which cannot be read, and vdoctl \
+         does not run in a pod\n  Name a kubeconfig with --kubeconfig or KUBECONFIG.\n"
     );
 }
 
@@ -377,7 +377,7 @@ fn api_server_out_of_reach_and_with_a_wrong_certificate_have_their_own_remedies(
         ),
         (
             wrong,
-            "cannot be reached: its certificate is a certificate of an authority",
+            "cannot be reached: its certificate is the certificate of an authority",
             "certificate-authority-data",
         ),
     ] {

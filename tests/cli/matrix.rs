@@ -201,7 +201,7 @@ fn matrix_resolve_contradicting_flags_are_rejected() {
         (
             "--driver cpi --feature snapshots",
             2,
-            "--feature snapshots belongs to vsphere-csi, and no version of that driver is to be chosen",
+            "--feature snapshots belongs to vsphere-csi, and this command does not choose a version of that driver",
         ),
         ("--feature snapshot", 3, "Did you mean snapshots?"),
         ("--installed csi", 2, "--installed csi names no version"),
@@ -340,7 +340,7 @@ fn matrix_verbs_that_lack_something_say_what_to_type() {
 
     let said = seen(vdoctl(&["matrix", "show", "csi", "--matrix", FROZEN]));
     let newest = said
-        .split("The newest: ")
+        .split("The newest versions: ")
         .nth(1)
         .unwrap_or_default()
         .lines()
@@ -356,7 +356,7 @@ fn matrix_verbs_that_lack_something_say_what_to_type() {
     let example = seen(vdoctl(&["matrix", "show", "csi", first, "--matrix", FROZEN]));
     assert!(example.starts_with("exit 0\n"), "{example}");
     let said = seen(vdoctl(&["matrix", "show", "csi", "3.7"]));
-    let nearest = said.contains("\n  The nearest: 3.7.3, 3.7.2, ") && !said.contains(" and 3.7");
+    let nearest = said.contains("\n  The nearest versions: 3.7.3, 3.7.2, ") && !said.contains(" and 3.7");
     assert!(said.starts_with("exit 3\n") && nearest, "{said}");
 }
 
@@ -385,7 +385,7 @@ fn matrix_with_a_hundred_thousand_unknown_fields_is_refused() {
     let file = path.to_str().expect("text");
     let refused = seen(vdoctl(&["matrix", "list", "--matrix", file]));
     assert!(
-        refused.starts_with("exit 4\n") && refused.contains("more than 100 fields that this version does not know"),
+        refused.starts_with("exit 4\n") && refused.contains("more than 100 fields that this version of VDO does not know"),
         "{refused}"
     );
     assert!(seen(vdoctl(&["matrix", "lint", file])).starts_with("exit 1\n"));

@@ -114,7 +114,7 @@ fn operator_without_free_descriptors_answers_probes() {
     let warned = lines.filter(|line| {
         line["message"]
             .as_str()
-            .is_some_and(|text| text.contains("descriptors have run out"))
+            .is_some_and(|text| text.contains("no file descriptor is free"))
     });
     assert_eq!(warned.count(), 1, "a shortage is logged once");
 }

@@ -149,7 +149,7 @@ fn status_of_several_clusters_is_one_table_with_problems_first() -> Result<()> {
         let said = desk.ends(5, "status --all-contexts -o name")?;
         ensure!(said.0 == "dead\nwest\neast\n", "{said:?}");
         ensure!(
-            said.1 == "east has the same cluster and user as 1 other context, so this cluster was asked once: apps\n",
+            said.1 == "east has the same cluster and user as 1 other context (apps), so vdoctl queried this cluster once\n",
             "{said:?}"
         );
         let yaml = vdo_api::yaml::load_value(&desk.ends(3, "status --contexts west,east -o yaml")?.0)?;

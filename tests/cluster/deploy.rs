@@ -181,7 +181,7 @@ fn deploy_into_empty_cluster_is_ready_and_again_changes_nothing() -> Result<()> 
         for line in [
             "cluster testbed",
             "is vCenter 8.0.3",
-            "chosen: CPI 1.34.0 (its minor must equal Kubernetes 1.34)",
+            "chosen: CPI 1.34.0 (its minor version must equal Kubernetes 1.34)",
             "chosen: CSI 3.8.0 (newest that supports Kubernetes 1.34",
             "interrupting is safe",
             "CPI 1.34.0 and CSI 3.8.0 installed and healthy",

@@ -6,14 +6,13 @@ mod life;
 mod pods;
 
 use crate::common::{Bed, NODES, NS, OPERATOR as ACCOUNT, PATIENCE, condition};
-use crate::fixture::{INSTALLED, OPERATOR, written};
+use crate::fixture::{INSTALLED, OPERATOR, policy, without_policy, written};
 use anyhow::{Context, Result, ensure};
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
 use vdo_testbed::{Mark, Probe, until};
 
 const VDO: &str = "vdo.vmware.com/v1alpha1";
-const POLICY: &str = "admissionregistration.k8s.io/v1";
 const CSI_NS: &str = "vmware-system-csi";
 
 /// Applies the Secret and the connection, and waits until the vCenter has answered.
@@ -55,44 +54,6 @@ async fn nothing_is_there(bed: &Bed) -> Result<()> {
     ensure!(bed.owned().await?.is_empty(), "something was installed");
     ensure!(bed.state().await? == Value::Null, "an inventory was written");
     Ok(())
-}
-
-/// Applies a policy against objects such as this one. The API server needs a moment until it enforces it; a dry run shows when.
-pub async fn policy(bed: &Bed, probe: &Value, message: &str) -> Result<()> {
-    let (api_version, kind) = (
-        probe["apiVersion"].as_str().context("a version")?,
-        probe["kind"].as_str().context("a kind")?,
-    );
-    let (group, version) = api_version.split_once('/').unwrap_or(("", api_version));
-    let resource = format!("{}s", kind.to_lowercase());
-    let rules = json!([{"apiGroups": [group], "apiVersions": [version], "operations": ["CREATE", "UPDATE"], "resources": [resource]}]);
-    let labels = json!({"matchLabels": probe["metadata"]["labels"]});
-    let spec = json!({"matchConstraints": {"resourceRules": rules, "objectSelector": labels},
-        "validations": [{"expression": "false", "message": message}]});
-    let metadata = json!({"name": "refusal"});
-    let binding = json!({"policyName": "refusal", "validationActions": ["Deny"]});
-    for (kind, spec) in [("ValidatingAdmissionPolicy", spec), ("ValidatingAdmissionPolicyBinding", binding)] {
-        bed.apply(&json!({"apiVersion": POLICY, "kind": kind, "metadata": metadata, "spec": spec}))
-            .await?;
-    }
-    let namespace = probe["metadata"]["namespace"].as_str().unwrap_or_default();
-    let params = kube::api::PatchParams::apply("probe").dry_run();
-    until("the policy to be in force", PATIENCE, async || {
-        let answer = bed
-            .api(api_version, kind, namespace)
-            .patch("probe", &params, &kube::api::Patch::Apply(probe))
-            .await;
-        // A policy of the test before may still be in force, and has another message.
-        let refused = answer.is_err_and(|error| error.to_string().contains(message));
-        Ok(Probe::when(refused, format!("{} is accepted", crate::common::name(probe))))
-    })
-    .await
-}
-
-/// Deletes the policy.
-pub async fn without_policy(bed: &Bed) -> Result<()> {
-    bed.delete(POLICY, "ValidatingAdmissionPolicyBinding", "", "refusal").await?;
-    bed.delete(POLICY, "ValidatingAdmissionPolicy", "", "refusal").await
 }
 
 /// A DaemonSet, perhaps with the label of a driver.

@@ -3,8 +3,8 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::print_stdout, reason = "tests")]
 
 use crate::common::{NS, condition};
-use crate::dry_run::{connect, policy, without_policy};
-use crate::fixture::{INSTALLED, OPERATOR};
+use crate::dry_run::connect;
+use crate::fixture::{INSTALLED, OPERATOR, policy, without_policy};
 use anyhow::{Context, Result, ensure};
 use serde_json::{Value, json};
 

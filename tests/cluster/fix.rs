@@ -203,7 +203,7 @@ async fn life(place: &Place<'_>) -> Result<()> {
     );
     let (code, _, all) = place.run("--fix", &[])?;
     ensure!(
-        code == 4 && all.contains("no terminal to ask on") && !place.has_record()?,
+        code == 4 && all.contains("no terminal on which to confirm") && !place.has_record()?,
         "exit {code}\n{all}"
     );
     let (code, _, all) = place.run("--undo", &["--yes"])?;
@@ -378,7 +378,7 @@ async fn asked(place: &Place<'_>) -> Result<()> {
         "{shown}"
     );
     let mut screen = Screen::start(place.command("--fix", &[&given[..], &["--yes", "--allow", "hardware-version"]].concat()))?;
-    screen.until("which cannot be undone").await?;
+    screen.until("(cannot be undone)").await?;
     screen.types("n\n")?;
     let (_, shown) = screen.ended().await?;
     ensure!(!shown.contains("Make 3 changes?"), "--yes asks about what can be undone:\n{shown}");

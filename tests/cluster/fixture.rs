@@ -13,9 +13,12 @@
 
 mod bare;
 mod ended;
+mod installed;
+mod policies;
 mod vcenter;
 
 pub use bare::{BARE, IMAGES};
+pub use policies::{policy, without_policy};
 
 use crate::common::{Bed, NODES, NS, PATIENCE, RIGHTS};
 use crate::install::until_at_rest;
@@ -23,7 +26,7 @@ use anyhow::{Context, Result, anyhow};
 use ended::ended;
 use futures::FutureExt as _;
 use futures::future::try_join_all;
-use kube::api::PostParams;
+use installed::{is_installed, put_back};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::num::NonZero;
@@ -53,7 +56,7 @@ pub const INSTALLED: Fixture = Fixture {
 
 /// The kinds of which a test may create objects, in the order in which they are deleted.
 const SWEPT: [(&str, &str); 30] = [
-    ("admissionregistration.k8s.io/v1", "ValidatingAdmissionPolicyBinding"),
+    ("admissionregistration.k8s.io/v1", policies::BINDING),
     ("admissionregistration.k8s.io/v1", "ValidatingAdmissionPolicy"),
     ("admissionregistration.k8s.io/v1", "ValidatingWebhookConfiguration"),
     ("admissionregistration.k8s.io/v1", "MutatingWebhookConfiguration"),
@@ -312,7 +315,11 @@ impl Shared {
             let left: Vec<String> = left.iter().map(crate::common::name).collect();
             Ok(Probe::when(left.is_empty(), left.join(", ")))
         })
-        .await
+        .await?;
+        if left.iter().any(|object| object["kind"] == policies::BINDING) {
+            policies::forgotten(bed).await?;
+        }
+        Ok(())
     }
 
     fn leftovers(&self, mut all: Vec<Value>, keep: Keep) -> Vec<Value> {
@@ -405,59 +412,6 @@ fn is_of_kubernetes(object: &Value) -> bool {
         _ => false,
     };
     known || metadata["ownerReferences"].is_array()
-}
-
-/// Whether the drivers are installed as the samples want them; the objects of the samples are put back first.
-async fn is_installed(bed: &Bed) -> Result<bool> {
-    let config = bed.get(VDO, "VDOConfig", NS, "vdo").await?;
-    let drivers = config["status"]["drivers"].as_array().cloned().unwrap_or_default();
-    let version = |name: &str| drivers.iter().find(|d| d["name"] == name).map(|d| d["version"].clone());
-    let newest = version("vsphere-cpi") == Some("1.34.0".into()) && version("vsphere-csi") == Some("3.8.0".into());
-    // A driver that only a test asked for stays installed: the samples have two.
-    let newest = newest && drivers.len() == 2 && drivers.iter().all(|d| d["running"] == d["version"]);
-    if config["metadata"]["deletionTimestamp"].is_string() || !newest || is_stuck(bed).await? {
-        return Ok(false);
-    }
-    bed.apply(&bed.secret(bed.vcenter.password())).await?;
-    put_back(bed, &bed.connection("vc1")).await?;
-    put_back(bed, &bed.config(json!({}))).await?;
-    Ok(true)
-}
-
-/// Whether Kubernetes would begin no rollout of the controller any more: when replicas change twice in a moment, its deployment controller
-/// may leave the first number in an annotation of the ReplicaSet, and waits for ever (kubernetes/kubernetes#102551).
-async fn is_stuck(bed: &Bed) -> Result<bool> {
-    const DESIRED: &str = "deployment.kubernetes.io/desired-replicas";
-    let name = "vsphere-csi-controller";
-    let wanted = bed.get("apps/v1", "Deployment", "vmware-system-csi", name).await?["spec"]["replicas"].clone();
-    let sets = bed.list("apps/v1", "ReplicaSet", &format!("app={name}")).await?;
-    let active = sets.iter().filter(|set| set["spec"]["replicas"] != 0);
-    let stuck = |set: &Value| set["spec"]["replicas"] == wanted && set["metadata"]["annotations"][DESIRED] != *wanted.to_string();
-    Ok(active.into_iter().any(stuck))
-}
-
-/// Gives an object exactly this specification, and no annotations.
-async fn put_back(bed: &Bed, wanted: &Value) -> Result<()> {
-    let [kind, name] = ["/kind", "/metadata/name"].map(|path| wanted.pointer(path).and_then(Value::as_str).unwrap_or_default());
-    until(&format!("{kind} {name} to be put back"), PATIENCE, async || {
-        let live = bed.get(VDO, kind, NS, name).await?;
-        if live == Value::Null {
-            bed.apply(wanted).await?;
-            return Ok(Probe::Ready(()));
-        }
-        let mut object = live.clone();
-        object["spec"] = wanted["spec"].clone();
-        object["metadata"].as_object_mut().context("metadata")?.shift_remove("annotations");
-        if object["spec"] == live["spec"] && object["metadata"] == live["metadata"] {
-            return Ok(Probe::Ready(()));
-        }
-        let api = bed.api(VDO, kind, NS);
-        match api.replace(name, &PostParams::default(), &serde_json::from_value(object)?).await {
-            Err(kube::Error::Api(status)) if status.code == 409 => Ok(Probe::not_yet("it changed meanwhile")),
-            other => Ok(Probe::Ready(other.map(|_| ())?)),
-        }
-    })
-    .await
 }
 
 async fn uninstall(bed: &mut Bed) -> Result<()> {

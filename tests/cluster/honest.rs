@@ -75,8 +75,8 @@ fn status_and_doctor_without_operator_say_since_when_and_exit_with_1() -> Result
         ensure_says(
             &out,
             &[
-                "operator not running for 3m (Lease kube-system/vdo-operator released",
-                "the lines below show its last report",
+                "no operator has run for 3m (Lease kube-system/vdo-operator was released",
+                "the lines below show the last report of the operator",
                 "LAST KNOWN",
                 "vdoctl deploy",
             ],
@@ -149,7 +149,7 @@ fn status_with_no_eligible_node_asks_for_something_and_exits_with_1() -> Result<
             bed.merge("v1", "Node", "", node, json!({"spec": {"unschedulable": true}})).await?;
         }
         bed.delete("apps/v1", "Deployment", CSI, CONTROLLER).await?;
-        let shown = until_shown(bed, 1, &["✗", "NoEligibleNode", "Fix the lines marked ✗"]).await?;
+        let shown = until_shown(bed, 1, &["✗", "NoEligibleNode", "Fix the problems marked ✗"]).await?;
         ensure!(!shown.contains("Nothing to do"), "{shown}");
         // A sentence has no columns, below which a terminal would go on with it.
         let (_, _, err) = bed.vdoctl(&["wait", "--timeout", "2s"])?;
@@ -248,8 +248,8 @@ fn doctor_of_user_with_few_rights_asks_for_them_and_judges_nothing() -> Result<(
                 "? Drivers",
                 "? CredentialsFound",
                 "? OperatorActs",
-                "you may not list Node",
-                "you may not list Secret",
+                "you lack the right to list Node",
+                "you lack the right to list Secret",
             ],
         )?;
         ensure!(!out.contains("the operator may not") && !out.contains('✗'), "{out}");
@@ -290,7 +290,7 @@ fn status_of_unknown_pin_has_one_cross() -> Result<()> {
             1,
             &[
                 "(IncompatiblePin)",
-                "follows from this problem: CSI 3.0.0",
+                "follows from the problem above: CSI 3.0.0",
                 "vdoctl explain IncompatiblePin",
             ],
         )

@@ -4,8 +4,7 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::print_stdout, reason = "tests")]
 
 use crate::common::{Bed, NS, PATIENCE, condition};
-use crate::dry_run::{policy, without_policy};
-use crate::fixture::INSTALLED;
+use crate::fixture::{INSTALLED, policy, without_policy};
 use crate::install::{ensure_nothing_was_forbidden, until_at_rest};
 use crate::matrix_source::embedded_index;
 use anyhow::{Context, Result, ensure};

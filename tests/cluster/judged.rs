@@ -24,7 +24,7 @@ fn says(bed: &Bed, code: i32, args: &[&str], words: &[&str]) -> Result<String> {
         ensure!(text.contains(word), "vdoctl {args:?}: {word:?} is not in\n{text}");
     }
     if code != 0 {
-        ensure!(!text.contains("goes on by itself"), "vdoctl {args:?}:\n{text}");
+        ensure!(!text.contains("continues by itself"), "vdoctl {args:?}:\n{text}");
     }
     for twice in ["CPI 1.34.0: CPI", "CSI 3.8.0: CSI", "vsphere-csi: vsphere-csi", "CSI: CSI"] {
         ensure!(!text.contains(twice), "vdoctl {args:?}: {twice:?} is in\n{text}");
@@ -86,7 +86,7 @@ fn verbs_without_an_operator_say_so_and_how_to_start_it() -> Result<()> {
         )?;
         let woken = bed.get(VDO, "VDOConfig", NS, "vdo").await?["metadata"]["annotations"]["vdo.vmware.com/reconcile-at"].clone();
         ensure!(woken.is_null(), "{woken}");
-        says(bed, 1, &["resume"], &["is managed already", "operator not running", START])?;
+        says(bed, 1, &["resume"], &["is managed already", "no operator runs", START])?;
         says(
             bed,
             0,

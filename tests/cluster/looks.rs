@@ -220,7 +220,7 @@ fn logs_are_those_of_a_driver_or_a_node() -> Result<()> {
             bed,
             &["logs", "csi", "--container", "none"],
             3,
-            &["no pod of csi has a container none", "There are: "],
+            &["no pod of csi has a container none", "Available: "],
         )?;
         failed(bed, &["logs", "csi", "--tail", "0"], 2, &["--tail"])
     })

@@ -60,7 +60,7 @@ fn matrix_source_is_followed_at_once_and_config_maps_only_name_it() -> Result<()
         bed.name_source(&url).await?;
         until_version(bed, &url, 7001).await?;
         assert_eq!(counting(bed)?, format!("\"Secret {OWN}\": {url:?}"));
-        let said = format!("comes from {url} now, and came from embedded before");
+        let said = format!("the source of the matrix has changed from embedded to {url}");
         until("an event of another source", PATIENCE, async || {
             let events = bed.list("events.k8s.io/v1", "Event", "").await?;
             let ours: Vec<&Value> = events.iter().filter(|event| event["reason"] == "MatrixSourceChanged").collect();

@@ -108,7 +108,7 @@ fn install_beside_a_node_that_is_not_ready_is_ready_and_names_it() -> Result<()>
         bed.apply(&bed.config(json!({"progressDeadline": "20s", "cloudProvider": {}, "storageProvider": {}})))
             .await?;
         let found = until_apart(bed, dead, "is not ready", |config| driver(config, "vsphere-csi")["nodes"] == "4/4").await?;
-        says(&found, "StorageReady", &format!("; {dead} is not ready and is set up later"))?;
+        says(&found, "StorageReady", &format!("; node {dead} is not ready and is set up later"))?;
         let (code, shown, err) = bed.vdoctl(&["status"])?;
         ensure!(
             code == 0 && shown.contains("4/4") && shown.contains(&format!("{dead} is not ready")),
@@ -214,14 +214,14 @@ fn node_of_another_provider_holds_the_first_cloud_provider_and_survives_it() -> 
 
         let (code, shown, err) = bed.vdoctl(&["configure", "drivers", "--set", "cloudProvider.keepNodes=true"])?;
         ensure!(code == 0, "{shown}{err}");
-        let found = until_apart(bed, "m-1", "is of another provider (metal3://)", |config| {
+        let found = until_apart(bed, "m-1", "belongs to another provider (metal3://)", |config| {
             driver(config, "vsphere-cpi")["nodes"] == "4/4" && driver(config, "vsphere-csi")["nodes"] == "4/4"
         })
         .await?;
         says(
             &found,
             "NodesInitialized",
-            "all 4 nodes are initialised; m-1 is of another provider (metal3://)",
+            "4 of 4 nodes are initialised; node m-1 belongs to another provider (metal3://)",
         )?;
 
         says_ready(bed, "m-1", "False").await?;
@@ -235,7 +235,7 @@ fn node_of_another_provider_holds_the_first_cloud_provider_and_survives_it() -> 
             node["metadata"]["deletionTimestamp"].is_null() && node["metadata"]["name"] == "m-1",
             "{node}"
         );
-        until_apart(bed, "m-1", "is of another provider (metal3://)", |_| true).await?;
+        until_apart(bed, "m-1", "belongs to another provider (metal3://)", |_| true).await?;
         leave(bed, "m-1").await
     })
 }

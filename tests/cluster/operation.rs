@@ -64,11 +64,11 @@ fn preview_of_a_change_shows_its_plan_and_writes_nothing() -> Result<()> {
             &[
                 "PREVIEW VDOConfig",
                 "spec.storageProvider",
-                "CPI 1.34.0 stays",
+                "CPI stays at 1.34.0",
                 "CSI 3.8.0 → 3.6.3 (downgrade)",
                 "pods restart:",
                 "DaemonSet vsphere-csi-node",
-                "only in the label of the version; -o wide lists them",
+                "only in the version label; -o wide lists them",
             ],
         )?;
         has(&err, &["This is a preview: nothing was changed."])?;
@@ -100,7 +100,7 @@ fn preview_of_a_change_shows_its_plan_and_writes_nothing() -> Result<()> {
             &out,
             &[
                 "spec.template.spec.containers[vsphere-cloud-controller-manager].args[1]",
-                "+ wanted --v=7",
+                "+ desired --v=7",
             ],
         )?;
         let (names, _) = ends(bed, 1, &["diff", "-o", "name", "--set", "cloudProvider.values.logLevel=7"])?;
@@ -291,7 +291,7 @@ fn upgrade_apply_reaches_the_newest_version_and_lifts_its_pin() -> Result<()> {
             &[
                 "CSI 3.6.3 → 3.8.0 (upgrade): newest that supports Kubernetes 1.34 and vCenter 8.0.3",
                 "pods restart:",
-                "CPI 1.34.0 stays",
+                "CPI stays at 1.34.0",
             ],
         )?;
         has(&err, &["vdoctl upgrade apply"])?;

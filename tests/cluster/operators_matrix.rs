@@ -159,7 +159,7 @@ fn verbs_decide_with_the_matrix_of_the_operator() -> Result<()> {
         )?;
         has(
             &ends(bed, 1, &["upgrade", "plan", "--to", "csi=3.8.1"])?,
-            &["CSI 3.7.3 → 3.8.1 (upgrade): asked for with --to"],
+            &["CSI 3.7.3 → 3.8.1 (upgrade): requested with --to"],
         )?;
         ends(
             bed,
@@ -204,7 +204,10 @@ fn verbs_decide_with_the_matrix_of_the_operator() -> Result<()> {
         has(&ends(bed, 0, &["matrix", "show", "csi", "3.8.1"])?, &["MATRIX version 7002"])?;
         // Who may not read that gets an answer with a warning.
         let limited = ends(bed, 0, &["matrix", "list", "--as", "guest"])?;
-        has(&limited, &["built into this vdoctl", "warning:", "you may not list", "rule"])?;
+        has(
+            &limited,
+            &["built into this vdoctl", "warning:", "you lack the right to list", "rule"],
+        )?;
         folder.load(bed)?;
         bed.start_operator().await?;
         until_version(bed, PLACE, 7002).await
@@ -256,7 +259,7 @@ fn upgrade_apply_takes_back_what_the_operator_refuses() -> Result<()> {
         }
         let (code, out, err) = bed.vdoctl(&["upgrade", "apply", "--yes", "--to", "csi=3.7.0", "--timeout", "6s"])?;
         ensure!(code == 4, "{code}\n{out}\n{err}");
-        has(&err, &["operator not running", "so nothing was changed"])?;
+        has(&err, &["no operator has run for", "so nothing was changed"])?;
         ensure!(written(bed).await? == before, "a pin was written without an operator");
         bed.start_operator().await
     })

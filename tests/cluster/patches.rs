@@ -156,7 +156,7 @@ fn patch_that_no_longer_applies_keeps_the_version_that_runs() -> Result<()> {
         let message = found["message"].as_str().unwrap_or_default();
         let expected = format!(
             "spec.patches[0] does not apply to Deployment {CSI}/{CONTROLLER}: jsonPatch[0]: \
-             the value at {pointer}/image is not the value of the operation test"
+             the value at {pointer}/image differs from the value of the operation test"
         );
         ensure!(
             message.contains(&expected) && message.contains("kubectl edit vdoconfigs --namespace"),
@@ -198,7 +198,7 @@ fn patches_that_are_wrong_change_nothing() -> Result<()> {
         for (patches, words) in [
             (
                 json!([remove("/metadata/labels/app.kubernetes.io~1managed-by")]),
-                "app.kubernetes.io/managed-by is for the operator to set",
+                "app.kubernetes.io/managed-by is set only by the operator",
             ),
             (
                 json!([of_driver(json!({"$patch": "delete"}))]),

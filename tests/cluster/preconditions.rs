@@ -248,7 +248,7 @@ fn feature_that_vcenter_lacks_is_named_and_changes_nothing() -> Result<()> {
             "transactions",
             "spec.storageProvider.features[csi-transaction-support]",
             "vCenter 9.1 and newer",
-            "vc1 has 8.0.3",
+            "not with version 8.0.3 of vc1",
             "without spec",
         ] {
             assert!(message.contains(part), "{part:?} is not in {message}");
@@ -280,7 +280,7 @@ fn upgrade_waits_for_csi_node_ids_also_with_pin() -> Result<()> {
         })
         .await?;
         assert!(
-            because.contains("3.8.0 cannot be installed yet: precondition CsiNodeIds: CSINode w-3 has the node ID \"w-3\""),
+            because.contains("3.8.0 cannot be installed yet because of precondition CsiNodeIds: CSINode w-3 has the node ID \"w-3\""),
             "{because}"
         );
         assert_eq!(csi(bed).await?["version"], OLD);

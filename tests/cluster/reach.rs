@@ -315,9 +315,10 @@ fn watches_and_commands_for_credentials_work_through_a_proxy() -> Result<()> {
 fn users_and_groups_to_act_as_reach_the_api_server() -> Result<()> {
     EMPTY.run(async |bed| {
         let desk = Desk::of(bed, "127.0.0.1")?;
-        desk.run(&["status", "--as", "of-a-test"], &[])?.with(4, &["you may not"])?;
+        desk.run(&["status", "--as", "of-a-test"], &[])?
+            .with(4, &["you lack the right to"])?;
         desk.run(&["status", "--as", "of-a-test", "--as-group", "one"], &[])?
-            .with(4, &["you may not"])?;
+            .with(4, &["you lack the right to"])?;
         desk.run(
             &["status", "--as", "of-a-test", "--as-group", "one", "--as-group", "system:masters"],
             &[],
@@ -356,16 +357,16 @@ fn cluster_user_and_token_of_the_command_line_win_over_the_context() -> Result<(
         let token = ["--token-file", &file];
         let refused = desk
             .run(&[&["status"][..], &cluster, &user, &token].concat(), &[])?
-            .with(4, &["you may not"])?;
+            .with(4, &["you lack the right to"])?;
         ensure!(!refused.err.contains(&weak), "the token is shown");
         let stdin = ["--token-file", "-"];
         desk.run_with(&[&["status"][..], &cluster, &user, &stdin].concat(), &[], &weak)?
-            .with(4, &["you may not"])?;
+            .with(4, &["you lack the right to"])?;
         desk.run_with(&[&["status"][..], &cluster, &user, &stdin].concat(), &[], "\n")?
             .with(2, &["there is no token in -"])?;
         let wrong = desk.file("wrong", "no-token")?.display().to_string();
         desk.run(&[&["status"][..], &cluster, &["--token-file", &wrong]].concat(), &[])?
-            .with(4, &["does not know who you are"])?;
+            .with(4, &["does not accept your credentials"])?;
 
         // Without any context.
         desk.config["contexts"] = json!([]);

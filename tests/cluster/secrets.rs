@@ -85,6 +85,7 @@ fn vdoctl(bed: &Bed, arguments: &[&str]) -> Result<Vec<u8>> {
 
 /// With a vCenter that has a user for each shape.
 #[test]
+#[ignore = "long"]
 fn secrets_of_every_shape_are_in_no_output() -> Result<()> {
     alone(async || {
         let shapes = shapes::all();

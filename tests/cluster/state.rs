@@ -354,7 +354,7 @@ fn lock_of_a_mirror_beside_a_signed_index_chooses_no_image() -> Result<()> {
         folder.sign(7001)?;
         let index = std::fs::read(folder.path("index.yaml"))?;
         let evil = vdo_api::types::Digest::of(b"evil");
-        let mut lock = vdo_core::lock::Lock::of(
+        let mut lock = vdo_core::mirror_lock::Lock::of(
             "here".into(),
             vdo_api::types::Digest::of(&index),
             k8s_openapi::jiff::Timestamp::UNIX_EPOCH,
@@ -364,7 +364,7 @@ fn lock_of_a_mirror_beside_a_signed_index_chooses_no_image() -> Result<()> {
                 let number = version["version"].as_str().context("a version")?.parse()?;
                 lock.versions.entry(driver.clone()).or_default().insert(number);
                 for image in version["images"].as_array().into_iter().flatten() {
-                    lock.images.push(vdo_core::lock::Image {
+                    lock.images.push(vdo_core::mirror_lock::Image {
                         reference: image["ref"].as_str().context("a reference")?.to_owned(),
                         digest: evil.clone(),
                         whole: None,

@@ -99,6 +99,7 @@ fn storage_class_requested_is_created_with_its_parameters() -> Result<()> {
 /// A default class is created where there is none, makes room for another default, and ends with the mode; an existing class of its name
 /// is left alone.
 #[test]
+#[ignore = "long"]
 fn storage_class_default_is_created_and_makes_room_for_another() -> Result<()> {
     INSTALLED.run(async |bed| {
         let ask = async |storage: Value| {

@@ -41,7 +41,11 @@ async fn ensure_budget(bed: &Bed, mark: Mark, objects: usize) -> Result<()> {
     let reviews = |e: &Entry| e.resource == "selfsubjectrulesreviews";
     let (rights, requests) = (asked.clone().only(reviews), asked.only(|e| !reviews(e)));
     ensure!(rights.len() <= 2, "{} looks at the own rights", rights.len());
-    ensure!(requests.len() <= objects + 6, "{} requests for {objects} objects", requests.len());
+    ensure!(
+        requests.len() <= objects + 6,
+        "{} requests for {objects} objects:\n{requests}",
+        requests.len()
+    );
     let deletes = requests.only(|e| e.verb == "delete").len();
     ensure!(
         deletes == objects + 1,
@@ -287,8 +291,8 @@ fn uninstall_with_finalizer_names_the_object_and_removes_the_rest() -> Result<()
         ensure!(config != Value::Null, "the VDOConfig went before its last object");
         // A person who waits is shown for how long, and not a time that has to be compared with a clock.
         let (code, shown, err) = bed.vdoctl(&["wait", "--for", "deleted", "--timeout", "2s"])?;
-        let counted = shown.contains("is being deleted for ") && !shown.contains(" since 20");
-        let at_the_end = err.contains("is being deleted for ") && !err.contains(" since 20");
+        let counted = shown.contains("has been terminating for ") && !shown.contains(" since 20");
+        let at_the_end = err.contains("has been terminating for ") && !err.contains(" since 20");
         ensure!(code == 7 && counted && at_the_end, "{code}\n{shown}\n{err}");
         bed.merge("apps/v1", kind, CSI_NS, object, hold(Value::Null)).await?;
         until_uninstalled(bed).await?;

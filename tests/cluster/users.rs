@@ -168,7 +168,7 @@ async fn life(bed: &Bed) -> Result<()> {
     let text = done(bed, "create", &["--yes"])?;
     ensure!(text.contains("nothing to change"), "{text}");
     let text = done(bed, "verify", &[])?;
-    ensure!(text.contains("has exactly what is needed"), "{text}");
+    ensure!(text.contains("has exactly the needed privileges"), "{text}");
     let text = done(bed, "shrink", &["--yes"])?;
     ensure!(text.contains("nothing to change"), "{text}");
     lacking::each_is_named(bed, &first).await?;
@@ -179,7 +179,7 @@ async fn life(bed: &Bed) -> Result<()> {
     let second = killed::rotated(bed).await?;
     until_used(bed).await?;
     let text = done(bed, "verify", &[])?;
-    ensure!(text.contains("has exactly what is needed"), "{text}");
+    ensure!(text.contains("has exactly the needed privileges"), "{text}");
     let found = listed(bed)?;
     ensure!(
         found["accounts"].as_array().map(Vec::len) == Some(1) && found["accounts"][0]["user"] == second.as_str(),
@@ -204,7 +204,7 @@ async fn life(bed: &Bed) -> Result<()> {
 /// Nothing is changed without consent.
 async fn asked(bed: &Bed) -> Result<()> {
     let (code, text) = users(bed, "create", &[])?;
-    ensure!(code == 4 && text.contains("no terminal to ask on"), "exit {code}\n{text}");
+    ensure!(code == 4 && text.contains("no terminal on which to confirm"), "exit {code}\n{text}");
     let script = done(bed, "create", &["--emit", "govc"])?;
     ensure!(
         script.contains("govc permissions.set") && script.contains("read -r PASSWORD"),

@@ -178,7 +178,7 @@ fn volumes_in_trouble_are_named_with_cause_and_remedy() -> Result<()> {
             let found = bed.until_reason("VolumesHealthy", "VolumesFailing").await?;
             let message = found["message"].as_str().unwrap_or_default();
             let expected = [
-                "default/policy: the vCenter has no storage policy",
+                "default/policy: the storage policy that the class names does not exist",
                 "default/no-class: ",
                 "default/gone-class: ",
             ];

@@ -35,7 +35,7 @@ fn olm_installs_the_operator_and_the_drivers_become_ready() -> Result<()> {
         let csv = world.until_succeeded("0.1.0").await?;
         assert_eq!(csv["status"]["reason"], "InstallSucceeded");
         let mut seen = Transcript::default();
-        seen.say("A namespace, an OperatorGroup and a Subscription are there, and no prerequisites.");
+        seen.say("A namespace, an OperatorGroup and a Subscription exist. The prerequisites do not exist.");
         for line in [SUBSCRIPTIONS, PLANS, VERSIONS] {
             seen.kubectl(&world.bed, line).await?;
         }
@@ -50,7 +50,7 @@ fn olm_installs_the_operator_and_the_drivers_become_ready() -> Result<()> {
         world.bed.apply_samples().await?;
         let missing = world.bed.until_reason("Ready", "RightsMissing").await?;
         ensure!(missing["message"].to_string().contains("vdoctl rights --missing"), "{missing}");
-        seen.say("A connection and an empty VDOConfig are applied. The operator says what it lacks.");
+        seen.say("A connection and an empty VDOConfig are applied. The operator reports the missing rights.");
         seen.kubectl(
             &world.bed,
             "get vdoconfig vdo --namespace vmware-system-vdo --output jsonpath='{.status.conditions[?(@.type==\"Ready\")].message}'",

@@ -35,12 +35,18 @@ const KINDS: [(&str, &str); 19] = [
     ("admissionregistration.k8s.io/v1", "ValidatingWebhookConfiguration"),
 ];
 
-/// What there is, as `kubectl get -A` lists it.
+/// What Kubernetes itself adds to each namespace, some time after the namespace was created.
+const OF_A_NAMESPACE: [&str; 2] = ["ConfigMap/kube-root-ca.crt", "ServiceAccount/default"];
+
+/// What there is, as `kubectl get -A` lists it, without what Kubernetes itself adds.
 async fn listed(bed: &Bed) -> Result<BTreeSet<String>> {
     let mut all = BTreeSet::new();
     for (api_version, kind) in KINDS {
         for object in bed.list(api_version, kind, "").await? {
             let text = |place: &str| object.pointer(place).and_then(Value::as_str).unwrap_or_default().to_owned();
+            if OF_A_NAMESPACE.contains(&format!("{kind}/{}", text("/metadata/name")).as_str()) {
+                continue;
+            }
             all.insert(format!("{kind} {}/{}", text("/metadata/namespace"), text("/metadata/name")));
         }
     }
@@ -106,7 +112,7 @@ fn olm_removal_before_the_drivers_is_refused_and_in_order_leaves_what_olm_keeps(
         let now = listed(&world.bed).await?;
         let lost: Vec<&String> = before.difference(&now).collect();
         ensure!(lost.is_empty(), "{lost:#?}");
-        seen.say("The OperatorGroup, what OLM keeps, the prerequisites and the definitions are deleted. The cluster has the same objects as before the installation.");
+        seen.say("The OperatorGroup, the remaining OLM objects, the prerequisites and the definitions are deleted. The cluster has the same objects as before the installation.");
         seen.hold("removal");
         Ok(())
     })

@@ -91,7 +91,7 @@ fn olm_upgrade_touches_no_driver() -> Result<()> {
             before,
             "pods or workloads of the drivers were replaced"
         );
-        seen.say("The catalog gets vdo.v0.2.0. Since then no pod of a driver was replaced, and no object of one was written.");
+        seen.say("The catalog gets vdo.v0.2.0. Since then, no pod of a driver was replaced, and no object of a driver was written.");
         for line in [SUBSCRIPTIONS, VERSIONS, WORKLOADS] {
             seen.kubectl(&world.bed, line).await?;
         }
@@ -116,7 +116,7 @@ fn olm_upgrade_waits_while_the_operator_is_not_upgradeable() -> Result<()> {
         pin(world, Some("3.6.3")).await?;
         world.bed.until_ready().await?;
         let mut seen = Transcript::default();
-        seen.say("CSI is pinned to a version that the next minor of Kubernetes does not have. The catalog gets vdo.v0.2.0.");
+        seen.say("CSI is pinned to a version that does not support the next Kubernetes minor version. The catalog gets vdo.v0.2.0.");
         let second = world.release("0.2.0", with_a_new_field).await?;
         world.publish(&[&first, &second]).await?;
         until_waiting(world, "0.2.0").await?;
@@ -134,7 +134,7 @@ fn olm_upgrade_waits_while_the_operator_is_not_upgradeable() -> Result<()> {
             Ok(Probe::when(world.csv("0.1.0").await?.is_null(), "it is there"))
         })
         .await?;
-        seen.say("The pin is taken away.");
+        seen.say("The pin is removed.");
         for line in [VERSIONS, SUBSCRIPTIONS] {
             seen.kubectl(&world.bed, line).await?;
         }

@@ -129,7 +129,7 @@ async fn installed_upgraded_removed(bed: &mut Bed, olm: &mut OlmV1) -> Result<()
     bed.apply_samples().await?;
     bed.until_ready().await?;
     let mut seen = Transcript::default();
-    seen.say("ClusterExtension vdo asks for 0.1.0.");
+    seen.say("ClusterExtension vdo requests version 0.1.0.");
     for line in [EXTENSION, WORKLOADS] {
         seen.kubectl(bed, line).await?;
     }
@@ -143,7 +143,7 @@ async fn installed_upgraded_removed(bed: &mut Bed, olm: &mut OlmV1) -> Result<()
     bed.until_ready().await?;
     assert_eq!(workloads(bed).await?, before, "the upgrade replaced something of the drivers");
     ensure_wrote_nothing(bed, mark).await?;
-    seen.say("It asks for 0.2.0.");
+    seen.say("ClusterExtension vdo requests version 0.2.0.");
     for line in [EXTENSION, WORKLOADS] {
         seen.kubectl(bed, line).await?;
     }

@@ -415,7 +415,7 @@ fn csi_config_each_invalid_field_is_rejected() {
             |c, _| c[0].trust = Trust::CaBundle(format!("{PEM}-----BEGIN RSA PRIVATE KEY-----")),
             "contains a private key",
         ),
-        (|c, _| c.push(connection("b", "b.example.com")), "without topology categories"),
+        (|c, _| c.push(connection("b", "b.example.com")), "but no topology categories"),
         (
             |c, _| c.extend((0..5).map(|i| connection(&format!("c{i}"), &format!("c{i}.example.com")))),
             "at most 5",
@@ -449,7 +449,7 @@ fn csi_config_each_invalid_field_is_rejected() {
                 o.topology_categories = vec!["zone".into()];
                 o.migration_datastore_url = Some("ds:///vmfs/volumes/a/".into());
             },
-            "is for one vCenter, and 2 vSphere connections are given",
+            "can be used with only one vCenter, but 2 vSphere connections are given",
         ),
     ];
     for (mutate, expected) in cases {
@@ -470,10 +470,8 @@ fn csi_config_each_invalid_field_is_rejected() {
 fn csi_config_2_7_second_vcenter_is_rejected() {
     let two = [connection("a", "a.example.com"), connection("b", "b.example.com")];
     let error = csi::render(&version("2.7.4"), &CsiOptions::new("cluster"), &two).unwrap_err();
-    assert!(
-        error.to_string().starts_with("CSI 2.7.4 supports one vCenter and 2 are given"),
-        "{error}"
-    );
+    let said = error.to_string();
+    assert!(said.starts_with("CSI 2.7.4 supports only one vCenter, but 2 are given"), "{said}");
     assert_eq!(
         error,
         ConfigError::OneVcenterOnly {

@@ -163,9 +163,9 @@ fn values_follow_the_specification_and_free_values_go_over_them() {
 fn ignored_options_are_named_with_their_field() {
     let csi = chart(CSI, "3.7.3");
     let unknown =
-        |option: &str| format!("spec.storageProvider.{option} has no effect with CSI 3.7.3: it has no feature state of this name");
-    let shares = "spec.storageProvider.fileVolumes.vsanDataStoreUrl has no effect with CSI 3.7.3: CSI 3.2.0 and later choose the \
-                  datastores of file shares by the clusters that have the file service";
+        |option: &str| format!("spec.storageProvider.{option} has no effect with CSI 3.7.3: the version has no feature state of this name");
+    let shares = "spec.storageProvider.fileVolumes.vsanDataStoreUrl has no effect with CSI 3.7.3: CSI 3.2.0 and later put file \
+                  shares on the datastores of the clusters that have the vSAN file service";
     assert_eq!(
         drivers::ignored(&full(), &csi),
         [shares.to_owned(), unknown("features[online-volume-extend]")]

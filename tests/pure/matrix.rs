@@ -140,7 +140,7 @@ fn resolve_stale_matrix_keeps_installed_versions() {
     assert_eq!(versions(&kept), ["1.34.0", "3.5.1"]);
     assert_eq!(
         kept.picks[CSI].overridden.as_deref(),
-        Some("supports Kubernetes 1.31 to 1.33, the cluster has 1.34")
+        Some("supports Kubernetes 1.31 to 1.33, not 1.34")
     );
     assert_eq!(
         versions(&frozen(&[(CSI, "3.6.0")], Some((CSI, "3.7.3", false))).unwrap()),

@@ -136,9 +136,12 @@ fn resolve_several_vcenters_narrow_csi_version() {
     let last = error.rejected.iter().find(|r| r.version.to_string() == "2.7.3").unwrap();
     assert_eq!(
         last.to_string(),
-        "2.7.3 can use one vCenter only, and there are 2 vSphere connections"
+        "2.7.3 supports only one vCenter, but there are 2 vSphere connections"
     );
-    assert_eq!(error.advice.as_deref(), Some("With only one vSphere connection, 2.7.3 would fit"));
+    assert_eq!(
+        error.advice.as_deref(),
+        Some("With only one vSphere connection, version 2.7.3 can be installed")
+    );
 }
 
 #[test]
@@ -158,11 +161,13 @@ fn resolve_requested_features_narrow_csi_version() {
             .find(|r| r.version.to_string() == "3.8.0")
             .unwrap()
             .to_string(),
-        "3.8.0 supports snapshots, which spec.snapshots requires, only with vCenter 7.0.3 and newer; vc2 has 7.0.2"
+        "3.8.0 supports snapshots only with vCenter 7.0.3 and newer, not with version 7.0.2 of vc2, and spec.snapshots requires snapshots"
     );
     assert_eq!(
         error.advice.as_deref(),
-        Some("Upgrading vc2 to 7.0.3 would let 3.8.0 be installed; without spec.snapshots, 3.8.0 would fit without an upgrade")
+        Some(
+            "After an upgrade of vc2 to 7.0.3, version 3.8.0 can be installed; without spec.snapshots, no upgrade is needed for this version"
+        )
     );
     // two things are wrong, so no single one of them is the remedy
     let error = with(&["snapshots", "transactions"]).unwrap_err();
@@ -235,7 +240,7 @@ fn resolve_requirement_depends_on_feature_state() {
         "{alone}"
     );
     assert!(
-        alone.ends_with("Installing vsphere-cpi too would let 3.0.3 be installed."),
+        alone.ends_with("If vsphere-cpi is installed too, version 3.0.3 can be installed."),
         "{alone}"
     );
     // from 3.1 on there is no such state
@@ -281,7 +286,7 @@ fn matrix_original_format_is_read_into_index() {
     assert_eq!(bare.unknown_fields, ["CSI.9.9.9.colour"]);
     let question = ask(&bare, "v1.25.4", &["8.0.1"]);
     let error = question.of(&bare).unwrap_err();
-    assert!(error.rejected[0].to_string().contains("has no chart"), "{error}");
+    assert!(error.rejected[0].to_string().contains("has manifests but no chart"), "{error}");
     let lent = bare.with_charts_of(index());
     assert_eq!(
         words(&question.of(&lent)),

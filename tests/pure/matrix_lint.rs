@@ -294,7 +294,7 @@ fn matrix_lint_bounds_are_exact() {
         (
             "it expires when it was generated",
             found(&|v| v["expires"] = v["generated"].clone()),
-            "it expires before it was generated",
+            "this time must be later than generated",
         ),
         (
             "one version is needed",
@@ -327,12 +327,12 @@ fn matrix_lint_bounds_are_exact() {
         (
             "evidence of a build",
             found(&|v| v["vcenterBuilds"][0]["evidence"] = json!(["rumour"])),
-            "vcenterBuilds.0.evidence.0 | \"rumour\" is not under sources",
+            "vcenterBuilds.0.evidence.0 | \"rumour\" is not listed under sources",
         ),
         (
             "evidence of a requirement",
             found(&|v| first(v, "requires", json!([{"driver": "base", "evidence": ["rumour"]}]))),
-            "requires.0.evidence.0 | \"rumour\" is not under sources",
+            "requires.0.evidence.0 | \"rumour\" is not listed under sources",
         ),
         (
             "secondary evidence",
@@ -345,7 +345,7 @@ fn matrix_lint_bounds_are_exact() {
                 first(v, "vsphere", json!({"min": "7.0", "max": "8.0", "confidence": "unverified"}));
                 first(v, "features", json!({"f": {"vsphere": {"min": "9.0"}}}));
             }),
-            "lies outside of the vCenters that the version supports",
+            "contains no vCenter version that this driver version supports",
         ),
         (
             "a feature that begins where the vCenters end",

@@ -199,29 +199,29 @@ fn health_of_odd_nodes_reads_as_sentences() {
         (
             vec![Fine, Fine, Fine, Fine, dead],
             vec![],
-            "Healthy: 4 of 4 pods are ready; w-4 is not ready and is set up later",
+            "Healthy: 4 of 4 pods are ready; node w-4 is not ready and is set up later",
         ),
         (
             vec![Fine, Older, dead],
             vec![],
-            "Healthy: 2 of 2 pods are ready; w-2 is not ready and is set up \
-             later; DaemonSet vmware-system-csi/node replaces 1 other pod only \
-             when these nodes are back, uncordoned or deleted",
+            "Healthy: 2 of 2 pods are ready; node w-2 is not ready and is set up \
+             later; DaemonSet vmware-system-csi/node replaces 1 older pod only \
+             when its pods on these nodes are ready, or these nodes are deleted",
         ),
         (
             vec![Fine, Cordoned, CordonedNew],
             vec![],
-            "Healthy: 1 of 1 pods are ready; w-1 is cordoned; w-2 is cordoned and is set up later",
+            "Healthy: 1 of 1 pods are ready; node w-1 is cordoned; node w-2 is cordoned and is set up later",
         ),
         (
             vec![Fine, Other, Unselected],
             vec![],
-            "Healthy: 1 of 1 pods are ready; w-1 is of another provider (metal3://)",
+            "Healthy: 1 of 1 pods are ready; node w-1 belongs to another provider (metal3://)",
         ),
         (
             vec![Fine, Fine, dead],
             vec![1],
-            "WaitingForPods: DaemonSet vmware-system-csi/node has 1 of 2 pods ready; w-2 is not ready and is set up later",
+            "WaitingForPods: DaemonSet vmware-system-csi/node has 1 of 2 pods ready; node w-2 is not ready and is set up later",
         ),
         // Where nothing is alive, the rest of the status says what is wrong.
         (
@@ -232,7 +232,8 @@ fn health_of_odd_nodes_reads_as_sentences() {
         (
             vec![Unselected],
             vec![],
-            "NoEligibleNode: DaemonSet vmware-system-csi/node has no pods, because none of 1 node accepts them; w-0: it lacks the label \
+            "NoEligibleNode: DaemonSet vmware-system-csi/node has no pods, because none of 1 node accepts them; node w-0: it lacks \
+             the label \
              storage=yes",
         ),
     ] {
@@ -251,7 +252,7 @@ fn health_beside_a_node_that_was_deleted_does_not_wait_for_it() {
         (true, ""),
         (
             false,
-            "; DaemonSet vmware-system-csi/node replaces 1 other pod only when its controller sees that a node is deleted",
+            "; DaemonSet vmware-system-csi/node replaces 1 older pod only when the DaemonSet controller has noticed the deletion of a node",
         ),
     ] {
         let here = if newest { pod("p-0", "w-0", true, true) } else { older.clone() };

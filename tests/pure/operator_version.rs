@@ -14,7 +14,7 @@ const MAY_KNOW: [&str; 6] = [
     "src/controller.rs",
     "src/runtime",
 ];
-const RECORD: &str = "src/reconcile/apply/inventory.rs";
+const RECORD: &str = "src/reconcile/apply/state_secret.rs";
 
 #[test]
 fn operator_version_decides_nothing_that_is_written_to_drivers() {

@@ -334,7 +334,7 @@ fn reasons_failing_pod_shows_last_words_without_secret() {
     let failing = driver_health(CSI, &[&workload()], &[&failing_pod()], &[], &[]);
     let reported = failing.clone().with_log_excerpt(None, &["hunter2"]).message;
     assert!(
-        reported.ends_with("; its last output: no route for ******; kubectl logs --previous -n n p -c c"),
+        reported.ends_with("; its last output: no route for ******; for the complete log, run: kubectl logs --previous -n n p -c c"),
         "{reported}"
     );
     let reported = failing.with_log_excerpt(Some("from the log"), &[]).message;

@@ -88,8 +88,14 @@ fn rules_only_users_of_vdoctl_may_change_a_vcenter() {
             .map(|(file, _)| file)
             .collect()
     };
-    assert_eq!(places("Consent::given"), ["crates/vdoctl/src/users/look.rs".to_owned()].into());
-    assert_eq!(places("Administrator::open"), ["crates/vdoctl/src/users/look.rs".to_owned()].into());
+    assert_eq!(
+        places("Consent::given"),
+        ["crates/vdoctl/src/users/login_and_datastores.rs".to_owned()].into()
+    );
+    assert_eq!(
+        places("Administrator::open"),
+        ["crates/vdoctl/src/users/login_and_datastores.rs".to_owned()].into()
+    );
     // Requests of any name are made of these, and the administration alone makes such requests.
     let raw = places("vcenter::raw");
     assert!(
@@ -116,15 +122,15 @@ fn rules_only_apply_writes_to_the_cluster() {
         "crates/vdoctl/src/adopt/moving.rs",
         "crates/vdoctl/src/approve.rs",
         // What `configure`, `secrets set`, `upgrade apply`, `pause` and `resume` write.
-        "crates/vdoctl/src/change.rs",
+        "crates/vdoctl/src/object_write.rs",
         "crates/vdoctl/src/delete/drivers.rs",
         "crates/vdoctl/src/delete/remove.rs",
         "crates/vdoctl/src/deploy/write.rs",
         "crates/vdoctl/src/history.rs",
         // `mirror push --use`.
-        "crates/vdoctl/src/mirror/adopt.rs",
+        "crates/vdoctl/src/mirror/use_in_cluster.rs",
         // A test of storage, in a namespace of its own.
-        "crates/vdoctl/src/selftest/home.rs",
+        "crates/vdoctl/src/selftest/test_namespace.rs",
         "crates/vdoctl/src/selftest/run.rs",
         // What OLM reads.
         "src/controller/olm_condition.rs",
@@ -132,7 +138,7 @@ fn rules_only_apply_writes_to_the_cluster() {
         "src/controller/vsphere_cloud_config.rs",
         "src/reconcile/apply.rs",
         "src/reconcile/apply/delete.rs",
-        "src/reconcile/apply/inventory.rs",
+        "src/reconcile/apply/state_secret.rs",
     ];
     let mut found = BTreeSet::new();
     for (name, text) in product_texts() {

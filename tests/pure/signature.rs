@@ -129,12 +129,12 @@ fn signature_in_no_known_form_is_refused_with_what_is_wrong() {
         ("not base64!", "base64"),
         ("<html>Log in</html>", "base64"),
         (large.as_str(), "too large"),
-        ("{}", "as a bundle"),
-        ("{\"base64Signature\": \"MEUC\"}", "as a bundle"),
+        ("{}", "it is not a valid bundle"),
+        ("{\"base64Signature\": \"MEUC\"}", "it is not a valid bundle"),
         (&bundle.replace("v0.3", "v0.9"), "version"),
         (&bundle.replace("SHA2_256", "SHA2_512"), "not SHA-256"),
         (&bundle.replace("messageSignature", "dsseEnvelope"), "no signature of a message"),
-        (&bundle[..bundle.len() / 2], "as a bundle"),
+        (&bundle[..bundle.len() / 2], "it is not a valid bundle"),
     ] {
         let error = keys.verify(MESSAGE, Some(text.as_bytes())).expect_err(said);
         let reported = format!("{error} {error:?}");

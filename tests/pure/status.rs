@@ -90,7 +90,7 @@ fn health(ready: bool, reason: Reason, message: &str, pods: (i64, i64)) -> Optio
 
 fn driver(name: &str, health: Option<DriverHealth>) -> DriverReport {
     let (version, because) = if name == CPI {
-        ("1.34.0", "CPI minor must equal Kubernetes 1.34")
+        ("1.34.0", "the minor version must equal Kubernetes 1.34")
     } else {
         ("3.7.3", "newest that fits")
     };

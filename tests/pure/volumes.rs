@@ -3,7 +3,7 @@
 
 use crate::sources::root;
 use std::fs;
-use vdo_core::volumes::ABOUT;
+use vdo_core::volume_diagnosis::ABOUT;
 
 #[test]
 fn volumes_page_shows_every_cause_with_its_remedy_and_command() {

@@ -48,7 +48,7 @@ fn sizes_of_others_are_added_where_it_cannot_overflow() {
     let mut found = Vec::new();
     for folder in [
         "crates/vdo-oci/src",
-        "crates/vdo-core/src/lock",
+        "crates/vdo-core/src/mirror_lock",
         "crates/vdo-author/src/mirror",
         "crates/vdo-source/src/fetch",
         "crates/vdoctl/src/mirror",

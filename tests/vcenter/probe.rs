@@ -197,8 +197,8 @@ async fn probe_certificate_expired_early_or_misnamed_is_rejected() {
     let named = authority.sign(&["vcenter.example.com", "10.0.0.1"], |_| {});
     for (identity, expected) in [
         (&expired, "expired on 2020-02-03T00:00:00Z"),
-        (&early, "is not valid yet; it will be on 2090-02-03T00:00:00Z"),
-        (&named, "it is for vcenter.example.com, 10.0.0.1"),
+        (&early, "is not valid yet; it becomes valid on 2090-02-03T00:00:00Z"),
+        (&named, "it is valid for vcenter.example.com, 10.0.0.1"),
     ] {
         let server = serve(Some(identity), soap("VirtualCenter", "8.0.3")).await;
         let error = ask("localhost", server.port, trust.clone()).await.unwrap_err();

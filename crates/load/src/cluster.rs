@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //! `vdo-load cluster`: into the cluster of the current context of kubectl.
 
+use crate::cluster_type::{NODES, Node, Place, architectures, nodes, place};
 use crate::image;
-use crate::place::{NODES, Node, Place, architectures, nodes, place};
 use crate::programs::{Call, Ended, Input, ask, last_line, say, step};
 use crate::settings::{Environment, Settings, Source, environment, read};
 use crate::stop::Stop;
@@ -50,7 +50,7 @@ fn built(settings: &Settings, context: &str, environment: &Environment) -> Resul
         return Err(Stop::usage(format!(
             "The nodes of context {context} have different architectures, or no node reports an architecture"
         ))
-        .try_this("Push the image to a registry that they reach: make deploy VDO_REGISTRY=registry.example.com/vsphere"));
+        .try_this("Push the image to a registry that the nodes can reach: make deploy VDO_REGISTRY=registry.example.com/vsphere"));
     };
     let (image, archive) = image::build(settings, &architectures)?.archive(architecture)?;
     say(&format!("== load {image}"));
@@ -78,8 +78,7 @@ fn ready(place: &Place, context: &str) -> Result<(), Stop> {
     match place {
         Place::Kind { cluster, runtime } => {
             output(&Call::of("kind", &["version"]))?;
-            output(&Call::of(runtime.as_str(), &["info"]))
-                .map_err(|stop| stop.try_this(format!("Start {runtime}, or the service behind it.")))?;
+            output(&Call::of(runtime.as_str(), &["info"])).map_err(|stop| stop.try_this(format!("Start {runtime} or its service.")))?;
             let known = output(&Call::of("kind", &["get", "clusters"]).with("KIND_EXPERIMENTAL_PROVIDER", runtime))?;
             listed_there(
                 &known,
@@ -104,11 +103,11 @@ fn ready(place: &Place, context: &str) -> Result<(), Stop> {
                 .map_err(|stop| stop.try_this(start))
         }
         Place::Remote => Err(Stop::usage(format!(
-            "The cluster of context {context} is not one of kind, k3d or minikube on this machine, so no image can be loaded into it"
+            "The cluster of context {context} is not a kind, k3d or minikube cluster on this machine, so this command cannot load an image into the cluster"
         ))
-        .try_this("Name an image that it can pull:             make deploy VDO_IMAGE=registry.example.com/vsphere/vdo-operator:v1.2.3")
-        .try_this("Or a registry, to which it is pushed:       make deploy VDO_REGISTRY=registry.example.com/vsphere")
-        .try_this("Or bring it to the nodes, over SSH:         make deploy-k8s-cluster VDO_NODES=\"root@node1 root@node2\"")),
+        .try_this("Name an image that the cluster can pull:    make deploy VDO_IMAGE=registry.example.com/vsphere/vdo-operator:v1.2.3")
+        .try_this("Or push a new image to a registry:          make deploy VDO_REGISTRY=registry.example.com/vsphere")
+        .try_this("Or copy a new image to the nodes over SSH:  make deploy-k8s-cluster VDO_NODES=\"root@node1 root@node2\"")),
     }
 }
 
@@ -157,10 +156,10 @@ fn no_context(contexts: &str, kind: bool) -> Stop {
     let stop = Stop::refused("There is no current context");
     match (contexts.lines().next(), kind) {
         (Some(_), _) => stop.try_this(format!(
-            "Choose one: kubectl config use-context {}",
+            "Choose a context: kubectl config use-context {}",
             contexts.lines().collect::<Vec<_>>().join("|")
         )),
-        (None, true) => stop.try_this("Make a cluster: kind create cluster"),
+        (None, true) => stop.try_this("Create a cluster: kind create cluster"),
         (None, false) => stop.try_this("Set KUBECONFIG to the kubeconfig of your cluster, or install kind: https://kind.sigs.k8s.io"),
     }
 }
@@ -178,7 +177,7 @@ fn listed() -> Result<Result<Vec<Node>, String>, Stop> {
 fn answered(context: &str, nodes: Result<Vec<Node>, String>) -> Result<Vec<Node>, Stop> {
     nodes.map_err(|why| {
         Stop::refused(format!("The cluster of context {context} does not list its nodes: {why}"))
-            .try_this("See for yourself: kubectl get nodes")
+            .try_this("To see the error, run: kubectl get nodes")
     })
 }
 

@@ -19,11 +19,11 @@ pub struct Built {
 
 /// The folder of what cargo builds: this program is in `debug` there.
 fn target() -> Result<PathBuf, Stop> {
-    let own = std::env::current_exe().map_err(|error| Stop::refused(format!("the place of this program is unknown: {error}")))?;
+    let own = std::env::current_exe().map_err(|error| Stop::refused(format!("the path of this program is unknown: {error}")))?;
     let target = own.parent().and_then(Path::parent);
     target
         .map(Path::to_owned)
-        .ok_or_else(|| Stop::refused(format!("{} is in no target folder of cargo", own.display())))
+        .ok_or_else(|| Stop::refused(format!("{} is not in a target folder of cargo", own.display())))
 }
 
 /// Says what is wrong with a layout that was named, before anything else is done.
@@ -36,7 +36,7 @@ pub fn check(settings: &Settings) -> Result<(), Stop> {
             "VDO_IMAGE_LAYOUT is not an image layout: {}",
             layout.display()
         ))
-        .try_this("make image builds one: target/image")),
+        .try_this("make image builds the layout target/image")),
         _ => Ok(()),
     }
 }

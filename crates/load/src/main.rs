@@ -11,10 +11,10 @@
 )]
 
 mod cluster;
+mod cluster_type;
 mod image;
 mod node;
 mod nodes;
-mod place;
 mod programs;
 mod settings;
 mod ssh;

@@ -35,7 +35,7 @@ pub fn parse(list: &str) -> Result<Vec<Node>, Stop> {
                     host: host.to_owned(),
                     password: false,
                 }),
-                false => Err(Stop::usage(format!("VDO_NODES has {text}, which is not USER@ADDRESS"))
+                false => Err(Stop::usage(format!("VDO_NODES contains {text} instead of USER@ADDRESS"))
                     .try_this("Write user@host, such as root@10.0.0.11.")),
             }
         })
@@ -94,7 +94,7 @@ pub fn import(image: &str) -> String {
 case $runtime in
 containerd)
     $root $client -n k8s.io images import - >/dev/null
-    $root $client -n k8s.io images ls -q | grep -Fqx "$image" || {{ echo "$client has not taken $image" >&2; exit 1; }}
+    $root $client -n k8s.io images ls -q | grep -Fqx "$image" || {{ echo "$client has not imported $image" >&2; exit 1; }}
     ;;
 crio)
     archive=$(mktemp)
@@ -103,7 +103,7 @@ crio)
     case $client in
     */podman)
         $root "$client" load --quiet --input "$archive" >/dev/null
-        $root "$client" image exists "$image" || {{ echo "$client has not taken $image" >&2; exit 1; }}
+        $root "$client" image exists "$image" || {{ echo "$client has not imported $image" >&2; exit 1; }}
         ;;
     *) $root "$client" copy --quiet "docker-archive:$archive" "containers-storage:$image" ;;
     esac
@@ -152,22 +152,24 @@ pub fn judge(node: &Node, facts: &Facts) -> Result<String, Stop> {
     match facts.runtime.as_str() {
         "containerd" | "crio" => {}
         "refused" => {
-            return Err(lacks(format!(
-                "user {} is not root and may not become root with sudo without a password",
-                node.user
-            ))
-            .try_this("Name root, or allow sudo without a password for the time of the installation."));
+            return Err(
+                lacks(format!("user {} is not root and cannot use sudo without a password", node.user)).try_this(
+                    "Name root as the user of the node (root@NODE in VDO_NODES, or K8S_MASTER_SSH_USER=root), or allow this user to use sudo without a password during the installation.",
+                ),
+            );
         }
         _ => {
-            return Err(lacks("neither containerd nor CRI-O listens at a socket that is known".into())
+            return Err(lacks("no socket of containerd or CRI-O was found at a known path".into())
                 .try_this("Push the image to a registry instead: make deploy VDO_REGISTRY=registry.example.com/vsphere"));
         }
     }
     if facts.client == "none" {
         let wanted = if facts.runtime == "crio" { "podman or skopeo" } else { "ctr" };
-        return Err(
-            lacks(format!("{wanted} is missing, with which {} takes an image", facts.runtime)).try_this(format!("Install {wanted} on it."))
-        );
+        return Err(lacks(format!(
+            "the import of an image into {} needs {wanted}, which is not installed",
+            facts.runtime
+        ))
+        .try_this(format!("Install {wanted} on the node.")));
     }
     if facts.free < NEEDED {
         return Err(lacks(format!(
@@ -182,7 +184,7 @@ pub fn judge(node: &Node, facts: &Facts) -> Result<String, Stop> {
         "x86_64" => Ok("amd64".into()),
         "aarch64" => Ok("arm64".into()),
         other => Err(lacks(format!(
-            "no image is built for the machine {other:?}; x86_64 and aarch64 are"
+            "the node has the architecture {other:?}, but images are built only for x86_64 and aarch64"
         ))),
     }
 }
@@ -217,9 +219,9 @@ mod tests {
         assert_eq!(judged(good), Ok("arm64".into()));
         assert_eq!(judged(&good.replace("aarch64", "x86_64")), Ok("amd64".into()));
         for (from, to, part) in [
-            ("runtime containerd", "runtime none", "neither containerd nor CRI-O"),
+            ("runtime containerd", "runtime none", "no socket of containerd or CRI-O"),
             ("runtime containerd", "runtime refused", "user ubuntu is not root"),
-            ("client /usr/bin/ctr", "client none\nx", "ctr is missing"),
+            ("client /usr/bin/ctr", "client none\nx", "needs ctr, which is not installed"),
             ("free 4000000", "free 99999", "99 MB are free in /var/lib/containerd"),
             ("aarch64", "s390x", "s390x"),
         ] {

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //! `vdo-load nodes`: over SSH, to the container runtime of each node, and then with the kubectl of a control-plane node.
 
+use crate::cluster_type::architectures;
 use crate::image;
 use crate::node::{Node, facts, import, is_host, is_user, judge, parse, probe};
-use crate::place::architectures;
 use crate::programs::{Call, Ended, Input, ask, say};
 use crate::settings::{Environment, Settings, Source, environment, read};
 use crate::ssh::{self, PASSWORD};
@@ -50,10 +50,10 @@ fn asked(environment: &Environment) -> Result<(Node, Vec<Node>), Stop> {
         .filter(|name| !environment.contains_key(*name))
         .collect();
     if !missing.is_empty() {
-        return Err(Stop::usage(format!("Not set in the environment: {}", missing.join(" ")))
-            .try_this(format!("{ADDRESS} is a control-plane node with kubectl, {USER} a user of it."))
+        return Err(Stop::usage(format!("These variables are not set in the environment: {}", missing.join(" ")))
+            .try_this(format!("{ADDRESS} is the address of a control-plane node with kubectl, and {USER} is a user of this node."))
             .try_this(format!(
-                "The user logs in with a key, or with the password in {PASSWORD}. Read the password with this command, so that no shell \
+                "The user logs in with a key, or with the password in {PASSWORD}. Type the password into this command, so that no shell \
                  history contains it:"
             ))
             .try_this(format!("read -rs {PASSWORD} && export {PASSWORD}")));
@@ -104,11 +104,11 @@ fn control_plane(master: &Node) -> Result<Vec<String>, Stop> {
 fn enough(named: usize, control_plane: &[String]) -> Result<(), Stop> {
     match named < control_plane.len() {
         true => Err(Stop::usage(format!(
-            "The operator may run on each of {} control-plane nodes ({}), and only {named} would get the image",
+            "The operator may run on each of {} control-plane nodes ({}), but only {named} of the nodes would get the image",
             control_plane.len(),
             control_plane.join(", ")
         ))
-        .try_this("Name them all: make deploy-k8s-cluster VDO_NODES=\"root@node1 root@node2 root@node3\"")),
+        .try_this("Name all control-plane nodes: make deploy-k8s-cluster VDO_NODES=\"root@node1 root@node2 root@node3\"")),
         false => Ok(()),
     }
 }
@@ -128,7 +128,7 @@ fn carry(settings: &Settings, master: &Node, nodes: &[Node]) -> Result<String, S
     }
     for (node, architecture) in found {
         let Some(archive) = archives.get(&architecture) else { continue };
-        say(&format!("== carry {name} to node {}", node.name()));
+        say(&format!("== copy {name} to node {}", node.name()));
         ssh::run(node, &import(&name), Input::File(archive)).map_err(|stop| {
             stop.try_this(format!(
                 "Image {name} is not on every node; nothing was installed. Run the same command again to continue."
@@ -149,13 +149,14 @@ fn install(master: &Node, image: &str, pull_policy: Option<&str>) -> Result<(), 
     let applied = ssh::run(master, &script, Input::Of(&call("manifests")));
     let applied = applied.map_err(|stop| {
         stop.try_this(format!(
-            "The operator is not deployed on {}: ssh or kubectl there failed.",
+            "The operator is not deployed, because ssh or kubectl failed on {}.",
             master.host
         ))
     })?;
     say(&applied);
     say(&format!(
-        "The operator is deployed. Next, a connection and a VDOConfig: vdoctl deploy --image {image}, or deploy/samples."
+        "The operator is deployed. Next, create a vSphere connection and a VDOConfig: run vdoctl deploy --image {image}, or use \
+         deploy/samples."
     ));
     Ok(())
 }

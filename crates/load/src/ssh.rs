@@ -33,7 +33,7 @@ fn call(node: &Node, script: &str) -> Result<Call, Stop> {
     // A host key that is not known ends this: an image, and a password, are not sent to a machine that may be another one.
     let mut call = Call::of("ssh", &["-o", "StrictHostKeyChecking=yes", "-o", "ConnectTimeout=20"]);
     if node.password {
-        let own = std::env::current_exe().map_err(|error| Stop::refused(format!("the place of this program is unknown: {error}")))?;
+        let own = std::env::current_exe().map_err(|error| Stop::refused(format!("the path of this program is unknown: {error}")))?;
         // Keys of this user are not tried, because the password would be given as their passphrase.
         for option in [
             "NumberOfPasswordPrompts=1",
@@ -63,16 +63,16 @@ fn explain(node: &Node, code: Option<i32>, said: &str) -> Stop {
     let stop = |what: &str| Stop::refused(format!("Node {name}: {what}\n{said}"));
     if said.contains("Host key verification failed") || said.contains("REMOTE HOST IDENTIFICATION HAS CHANGED") {
         return stop("the host key is unknown or has changed, and ssh would ask for confirmation").try_this(format!(
-            "Log in once, and compare the host key with the key that the console of the machine shows: ssh {name}"
+            "Log in once (ssh {name}), and compare the host key with the key that the console of the machine shows"
         ));
     }
     match (said.contains("Permission denied"), node.password) {
         (true, true) => stop(&format!("the password in {PASSWORD} is not accepted"))
-            .try_this("Correct it, or allow passwords in sshd_config of the node."),
+            .try_this("Correct the password, or allow passwords in sshd_config of the node."),
         (true, false) => stop("no key is accepted, and ssh would ask for a password or a passphrase")
-            .try_this(format!("Give it a key of yours: ssh-copy-id {name}"))
-            .try_this("Or let an agent hold the key that has a passphrase: ssh-add"),
-        _ => stop("it cannot be reached over SSH").try_this(format!("See for yourself: ssh {name} true")),
+            .try_this(format!("Copy your public key to the node: ssh-copy-id {name}"))
+            .try_this("Or, if your key has a passphrase, add the key to the SSH agent: ssh-add"),
+        _ => stop("the node cannot be reached over SSH").try_this(format!("To see the error, run: ssh {name} true")),
     }
 }
 

@@ -14,10 +14,10 @@ pub struct Args {
     /// The bill of materials of a package, in CycloneDX JSON as cargo-cyclonedx writes it
     #[arg(long, value_name = "FILE")]
     bom: PathBuf,
-    /// A crate whose data is in the image beside the program, and a bill of materials that lists it
+    /// A crate whose data is in the image, and a bill of materials that lists the crate
     #[arg(long = "with", value_name = "CRATE=FILE", value_parser = crate_in)]
     with: Vec<(String, PathBuf)>,
-    /// The compiler, as `rustc --version` prints it: its standard library is in every program
+    /// The output of `rustc --version`; each program contains the standard library of this compiler
     #[arg(long, value_name = "TEXT")]
     rustc: String,
     /// File to write
@@ -37,7 +37,7 @@ pub fn run(args: &Args) -> Result<()> {
         "bom-ref": "rust-std",
         "name": "rust-std",
         "version": args.rustc,
-        "description": "The standard library of Rust, with the C library that its target brings",
+        "description": "The standard library of Rust, including the C library of the target",
         "licenses": [{"expression": "MIT OR Apache-2.0"}],
     })];
     for (name, file) in &args.with {

@@ -36,13 +36,13 @@ pub struct Args {
     /// Folder with the operator's manifests
     #[arg(long, value_name = "DIR", default_value = "deploy")]
     source: PathBuf,
-    /// The matrix: which Kubernetes versions it knows, and the images of the newest drivers
+    /// The index of the matrix; the bundle gets the supported Kubernetes versions and the images of the newest drivers from the index
     #[arg(long, value_name = "FILE", default_value = "matrix-index/index.yaml")]
     matrix: PathBuf,
-    /// The operator's image: another name, tag or digest
+    /// Another name, tag or digest for the operator's image
     #[arg(long, value_name = "IMAGE")]
     image: Option<String>,
-    /// Folder to write; replaced when it holds a bundle already
+    /// Folder to write; a folder that contains a bundle is replaced
     #[arg(long, value_name = "DIR", default_value = "bundle")]
     output: PathBuf,
 }
@@ -99,8 +99,8 @@ impl Source {
             .filter(|o| o["kind"] == kind && text(o, "/metadata/namespace") == namespace);
         match (found.next(), found.next()) {
             (Some(one), None) => Ok(one),
-            (None, _) => bail!("the manifests hold no {kind} in the namespace {namespace:?}"),
-            (Some(_), Some(_)) => bail!("the manifests hold more than one {kind} in the namespace {namespace:?}"),
+            (None, _) => bail!("the manifests contain no {kind} in the namespace {namespace:?}"),
+            (Some(_), Some(_)) => bail!("the manifests contain more than one {kind} in the namespace {namespace:?}"),
         }
     }
 }
@@ -137,14 +137,14 @@ fn files(source: &Source) -> Result<BTreeMap<String, String>> {
         let content = format!("{GENERATED}{}", yaml::dump(value)?);
         match all.insert(path.clone(), content) {
             None => Ok(()),
-            Some(_) => bail!("two objects want the file {path}"),
+            Some(_) => bail!("two objects would be written to the same file {path}"),
         }
     };
     put(format!("manifests/{PACKAGE}.clusterserviceversion.yaml"), &csv::csv(source)?)?;
     for definition in &source.definitions {
         let (plural, group) = text(definition, "/metadata/name")
             .split_once('.')
-            .context("a definition without a group")?;
+            .context("a CustomResourceDefinition has no group")?;
         put(format!("manifests/{group}_{plural}.yaml"), definition)?;
     }
     // The operator's own Role, as an object: as `permissions` of the CSV it would hold in every namespace where an OperatorGroup selects all.
@@ -214,12 +214,12 @@ fn scorecard() -> Value {
 /// The objects of a bundle's folder by kind, for those who read one.
 pub fn read_csv(bundle: &Path) -> Result<Value> {
     let folder = bundle.join("manifests");
-    let entries = std::fs::read_dir(&folder).with_context(|| format!("{} holds no bundle", bundle.display()))?;
+    let entries = std::fs::read_dir(&folder).with_context(|| format!("{} contains no bundle", bundle.display()))?;
     for entry in entries {
         let found = documents(&entry?.path())?;
         if let Some(csv) = found.into_iter().find(|object| object["kind"] == "ClusterServiceVersion") {
             return Ok(csv);
         }
     }
-    Err(anyhow!("{} holds no ClusterServiceVersion", folder.display()))
+    Err(anyhow!("{} contains no ClusterServiceVersion", folder.display()))
 }

@@ -23,7 +23,7 @@ pub struct BundleArgs {
     /// Folder with the bundle
     #[arg(long, value_name = "DIR", default_value = "bundle")]
     bundle: PathBuf,
-    /// Folder of the layout; replaced when it holds a layout already
+    /// Folder of the layout; a folder that contains a layout is replaced
     #[arg(long, value_name = "DIR")]
     output: PathBuf,
     /// Name and tag of the image
@@ -39,10 +39,10 @@ pub struct Args {
     /// The image of a bundle and its folder; once for each version, in any order
     #[arg(long = "bundle", value_name = "IMAGE=DIR", required = true, value_parser = by_image)]
     bundles: Vec<(String, PathBuf)>,
-    /// Folder for the catalog; replaced when it holds a catalog of this package already
+    /// Folder for the catalog; a folder that contains a catalog of this package is replaced
     #[arg(long, value_name = "DIR")]
     output: PathBuf,
-    /// Folder of the image's layout; replaced when it holds a layout already
+    /// Folder of the image's layout; a folder that contains a layout is replaced
     #[arg(long, value_name = "DIR", requires = "reference")]
     image: Option<PathBuf>,
     /// Name and tag of the catalog's image
@@ -61,7 +61,7 @@ fn by_image(text: &str) -> Result<(String, PathBuf)> {
 pub fn pack_bundle(args: &BundleArgs) -> Result<()> {
     ensure!(
         args.bundle.join(ANNOTATIONS).is_file(),
-        "{} holds no bundle (there is no {ANNOTATIONS}): make bundle",
+        "{} contains no bundle (there is no {ANNOTATIONS}): make bundle",
         args.bundle.display()
     );
     let mut files = BTreeMap::new();
@@ -105,7 +105,7 @@ impl Bundle {
         let csv = read_csv(folder)?;
         let version = csv["spec"]["version"]
             .as_str()
-            .context("a ClusterServiceVersion without a version")?;
+            .context("the ClusterServiceVersion has no version")?;
         let version = version
             .parse()
             .with_context(|| format!("{}: version {version}", folder.display()))?;
@@ -169,7 +169,7 @@ fn catalog(mut bundles: Vec<Bundle>) -> Result<String> {
     if let Some(pair) = bundles.windows(2).find(|pair| pair[0].version == pair[1].version) {
         bail!("two bundles have the version {}", pair[0].version);
     }
-    let newest = bundles.last().context("a catalog without bundles")?;
+    let newest = bundles.last().context("the catalog has no bundles")?;
     let [candidate, stable] = CHANNELS;
     let mut all = vec![json!({
         "schema": "olm.package",

@@ -21,24 +21,24 @@ pub fn check(program: &[u8], platform: &Platform, holds: impl Fn(&str) -> bool) 
         bail!("it is not a program for 64-bit Linux");
     }
     if number(program, 18, 2) != Some(u64::from(*machine)) {
-        bail!("it is built for another processor than {}", platform.architecture);
+        bail!("it is built for a processor other than {}", platform.architecture);
     }
     let header = || Some((number(program, 32, 8)?, number(program, 54, 2)?, number(program, 56, 2)?));
     let Some((offset, entry, count)) = header() else {
-        bail!("it is cut off")
+        bail!("it is incomplete")
     };
     for index in 0..count {
         let at = usize::try_from(offset + index * entry).ok();
         let Some((at, kind)) = at.and_then(|at| Some((at, number(program, at, 4)?))) else {
-            bail!("it is cut off")
+            bail!("it is incomplete")
         };
         if kind == u64::from(PT_INTERP) {
             let Some(loader) = segment(program, at) else {
-                bail!("it is cut off")
+                bail!("it is incomplete")
             };
             if !holds(&loader) {
                 bail!(
-                    "it is linked dynamically and the image does not hold its loader {loader}; build it for a musl target, or add \
+                    "it is linked dynamically and the image does not contain its loader {loader}; build it for a musl target, or add \
                      loader and libraries with --file"
                 );
             }
@@ -94,8 +94,8 @@ mod tests {
         check(&program(183, &[]), &arm64, holds_nothing).expect("static");
         check(&program(62, &[6, 3, 1]), &amd64, |path| path == "/lib64/ld.so").expect("dynamic, with its loader");
         assert!(refused(&program(62, &[6, 3, 1]), &amd64).contains("its loader /lib64/ld.so;"));
-        assert!(refused(&program(183, &[1]), &amd64).contains("another processor"));
-        assert!(refused(&program(62, &[1, 1])[..100], &amd64).contains("cut off"));
+        assert!(refused(&program(183, &[1]), &amd64).contains("a processor other than amd64"));
+        assert!(refused(&program(62, &[1, 1])[..100], &amd64).contains("incomplete"));
         assert!(refused(b"#!/bin/sh", &amd64).contains("not a program"));
         let windows = "windows/amd64".parse().expect("one");
         assert!(refused(&program(62, &[]), &windows).contains("linux/amd64 and"));

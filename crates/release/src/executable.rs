@@ -32,7 +32,7 @@ fn windows(program: &[u8], architecture: &str) -> Result<()> {
     let machine = word(header, 4).map(|word| word & 0xffff);
     let wanted = WINDOWS.iter().find(|(name, _)| *name == architecture);
     if machine.is_none() || machine != wanted.map(|(_, number)| u32::from(*number)) {
-        bail!("it is built for another processor than {architecture}");
+        bail!("it is built for a processor other than {architecture}");
     }
     Ok(())
 }
@@ -44,13 +44,13 @@ fn darwin(program: &[u8], architecture: &str) -> Result<()> {
     let machine = word(program, 4);
     let wanted = DARWIN.iter().find(|(name, _)| *name == architecture);
     if machine.is_none() || machine != wanted.map(|(_, number)| *number) {
-        bail!("it is built for another processor than {architecture}");
+        bail!("it is built for a processor other than {architecture}");
     }
     // Load commands stand behind a header of 32 bytes: their kind and their size first.
     let mut at = 32;
     for _ in 0..word(program, 16).unwrap_or_default() {
         let (Some(kind), Some(size)) = (word(program, at), word(program, at + 4)) else {
-            bail!("it is cut off");
+            bail!("it is incomplete");
         };
         if kind == SIGNATURE {
             return Ok(());
@@ -59,7 +59,9 @@ fn darwin(program: &[u8], architecture: &str) -> Result<()> {
     }
     // A Mac with Apple's processor ends a program at once that has no signature, not even one without a name.
     match architecture {
-        "arm64" => bail!("it has no signature, so no Mac starts it; link it with a linker that makes one, such as that of zig"),
+        "arm64" => {
+            bail!("it has no signature, and macOS starts only signed programs on arm64; use a linker that signs, such as the linker of zig")
+        }
         _ => Ok(()),
     }
 }
@@ -99,15 +101,15 @@ mod tests {
         for (program, platform, refused) in [
             (pe(0x8664), "windows/amd64", None),
             (pe(0xaa64), "windows/arm64", None),
-            (pe(0xaa64), "windows/amd64", Some("another processor")),
+            (pe(0xaa64), "windows/amd64", Some("a processor other than amd64")),
             (pe(0x8664), "darwin/amd64", Some("not a 64-bit program for macOS")),
             (pe(0x8664), "linux/amd64", Some("not a program for 64-bit Linux")),
             (b"MZ".to_vec(), "windows/amd64", Some("not a program for Windows")),
             (macho(0x0100_0007, &[]), "darwin/amd64", None),
             (macho(0x0100_000c, &[2, 0x1d]), "darwin/arm64", None),
             (macho(0x0100_000c, &[2, 3]), "darwin/arm64", Some("no signature")),
-            (macho(0x0100_000c, &[2, 3])[..40].to_vec(), "darwin/arm64", Some("cut off")),
-            (macho(0x0100_0007, &[0x1d]), "darwin/arm64", Some("another processor")),
+            (macho(0x0100_000c, &[2, 3])[..40].to_vec(), "darwin/arm64", Some("incomplete")),
+            (macho(0x0100_0007, &[0x1d]), "darwin/arm64", Some("a processor other than arm64")),
             (macho(0x0100_0007, &[]), "windows/amd64", Some("not a program for Windows")),
         ] {
             let error = check(&program, &platform.parse().expect("a platform"))

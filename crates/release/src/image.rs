@@ -14,19 +14,20 @@ const REPOSITORY: &str = "https://github.com/vdo-project/vdo";
 
 #[derive(Debug, clap::Args)]
 pub struct Args {
-    /// The operator for a platform, linked statically or with its loader and libraries as --file; once for each platform
+    /// The operator's program for a platform; once for each platform. The program is statically linked, or --file adds its loader and
+    /// libraries
     #[arg(long = "program", value_name = "PLATFORM=FILE", required = true, value_parser = output::by_platform)]
     programs: Vec<(Platform, PathBuf)>,
     /// The bill of materials (CycloneDX JSON) of a platform's program; attached to its image
     #[arg(long = "sbom", value_name = "PLATFORM=FILE", value_parser = output::by_platform)]
     sboms: Vec<(Platform, PathBuf)>,
-    /// Another file of each image, which can be executed
+    /// An executable file to add to each image
     #[arg(long = "file", value_name = "PATH=FILE", value_parser = output::by_path)]
     files: Vec<(String, PathBuf)>,
     /// Root certificates in PEM to put into the image instead of Mozilla's
     #[arg(long, value_name = "FILE")]
     ca_certificates: Option<PathBuf>,
-    /// Folder of the layout; replaced when it holds a layout already
+    /// Folder of the layout; a folder that contains a layout is replaced
     #[arg(long, value_name = "DIR")]
     output: PathBuf,
     /// Name and tag of the image

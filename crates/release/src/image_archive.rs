@@ -18,10 +18,10 @@ pub struct Args {
     /// The image, as `vdo-release image` writes it
     #[arg(long, value_name = "DIR")]
     layout: PathBuf,
-    /// Which platform of it
+    /// The platform of the image
     #[arg(long)]
     platform: Platform,
-    /// The name that the image gets, without a tag: that says what is in it
+    /// The name of the image, without a tag; the tag is computed from the content
     #[arg(long, value_name = "NAME")]
     name: String,
     /// The archive to write

@@ -17,10 +17,10 @@ pub struct Args {
     /// Folder with kustomization.yaml
     #[arg(long, value_name = "DIR", default_value = "deploy")]
     source: PathBuf,
-    /// The operator's image: another name, tag or digest
+    /// Another name, tag or digest for the operator's image
     #[arg(long, value_name = "IMAGE")]
     image: Option<String>,
-    /// File to write; namespace.yaml is written beside it
+    /// File to write; namespace.yaml is written to the same folder
     #[arg(long, value_name = "FILE")]
     output: PathBuf,
 }
@@ -41,7 +41,7 @@ pub fn run(args: &Args) -> Result<()> {
     let objects = vdo_api::yaml::load_all(&text)?;
     if let Some(namespace) = objects.iter().find(|object| object["kind"] == "Namespace") {
         bail!(
-            "the kustomization brings Namespace {}, which kubectl delete would delete with all that is in it",
+            "the kustomization contains Namespace {}; kubectl delete would then delete the namespace with all its objects",
             namespace["metadata"]["name"]
         );
     }

@@ -10,7 +10,7 @@ use vdo_oci::oci::Platform;
 
 #[derive(Debug, clap::Args)]
 pub struct Args {
-    /// Version of the release, with its v
+    /// Version of the release, with the letter v
     #[arg(long, value_name = "VERSION")]
     version: String,
     /// Address of the folder with the archives
@@ -48,7 +48,7 @@ pub fn run(args: &Args) -> Result<()> {
             "version": args.version,
             "homepage": "https://github.com/vdo-project/vdo",
             "shortDescription": "Install and explain the vSphere drivers",
-            "description": "Shows, explains and changes what the vSphere Kubernetes Drivers Operator does:\nwhich versions of the cloud provider and the CSI driver fit, what would change, and what is wrong.\n",
+            "description": "Installs the vSphere Kubernetes Drivers Operator, and shows, explains and changes its decisions:\nwhich versions of the cloud provider and the CSI driver fit, what would change, and what is wrong.\n",
             "platforms": platforms,
         },
     });

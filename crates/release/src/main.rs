@@ -6,6 +6,7 @@ mod bom;
 mod built;
 mod bundle;
 mod catalog;
+mod chart_package;
 mod data_image;
 mod elf;
 mod executable;
@@ -29,7 +30,7 @@ use anyhow::Result;
 use clap::{Parser, Subcommand};
 use std::process::ExitCode;
 
-/// Builds what is published of VDO. The same input gives the same bytes.
+/// Builds the published files of VDO. The same input gives the same bytes.
 #[derive(Debug, Parser)]
 #[command(version)]
 struct Cli {
@@ -43,19 +44,19 @@ enum Command {
     Image(image::Args),
     /// Writes the image of one platform as a file that kind, k3d, minikube, docker, podman and containerd load
     ImageArchive(image_archive::Args),
-    /// Pushes the image to a registry, under a tag that says what is in it
+    /// Pushes the image to a registry, under a tag that is computed from its content
     ImagePush(publish::PushArgs),
     /// Writes the input of deploy/Containerfile, for builds with a container tool
     Context(rootfs::Args),
-    /// Packs a program and the texts that belong to it
+    /// Packs a program and its text files into an archive
     Archive(archive::Args),
     /// Packages the operator's Helm chart
-    Chart(archive::ChartArgs),
+    Chart(chart_package::ChartArgs),
     /// Completes a bill of materials of cargo-cyclonedx
     Bom(bom::Args),
-    /// Writes what the changelog says of a version
+    /// Writes the changelog's section for a version
     Notes(notes::Args),
-    /// Writes one file for kubectl from what deploy/kustomization.yaml lists
+    /// Writes one file for kubectl from the files that deploy/kustomization.yaml lists
     InstallYaml(install_yaml::Args),
     /// Writes the bundle from which OLM installs the operator
     Bundle(bundle::Args),
@@ -67,7 +68,7 @@ enum Command {
     Krew(krew::Args),
     /// Writes the matrix and its charts as a folder, signed with the key in VDO_SIGNING_KEY
     Matrix(matrix::Args),
-    /// Publishes everything of a version in a registry; what is there is not sent again, and nothing is replaced
+    /// Publishes all artifacts of a version in a registry. Existing artifacts are not sent again, and a published version is not replaced
     Publish(publish::Args),
     /// Writes SHA256SUMS
     Sums(sums::Args),
@@ -82,7 +83,7 @@ fn run(command: &Command) -> Result<()> {
         Command::ImagePush(args) => publish::push(args),
         Command::Context(args) => rootfs::context(args),
         Command::Archive(args) => archive::run(args),
-        Command::Chart(args) => archive::chart(args),
+        Command::Chart(args) => chart_package::chart(args),
         Command::Bom(args) => bom::run(args),
         Command::Notes(args) => notes::run(args),
         Command::InstallYaml(args) => install_yaml::run(args),

@@ -21,7 +21,7 @@ pub fn run(args: &Args) -> Result<()> {
     let mut charts = BTreeMap::new();
     for entry in index.drivers.values().flat_map(|driver| &driver.versions) {
         let bytes = embedded::chart(&entry.chart).with_context(|| format!("the chart of {}", entry.version))?;
-        let place = entry.chart.urls.first().context("a chart without a place")?;
+        let place = entry.chart.urls.first().context("a chart has no location")?;
         charts.insert(place.clone(), bytes);
     }
     let mut release = Release {

@@ -7,7 +7,7 @@ use std::path::PathBuf;
 
 #[derive(Debug, clap::Args)]
 pub struct Args {
-    /// Version of the release, without v
+    /// Version of the release, without the letter v
     #[arg(long, value_name = "VERSION")]
     version: String,
     /// The changelog
@@ -23,7 +23,7 @@ pub fn run(args: &Args) -> Result<()> {
     let notes = match (section(&text, &args.version), section(&text, "Unreleased")) {
         (Some(section), _) => format!("# VDO {}\n\n{section}\n", args.version),
         (None, Some(section)) => format!(
-            "# VDO {}, not released yet\n\nThe changelog has no section of this version; this is what changed since the last one.\n\n{section}\n",
+            "# VDO {}, not released yet\n\nThe changelog has no section for this version. These are the changes since the last version.\n\n{section}\n",
             args.version
         ),
         (None, None) => bail!(

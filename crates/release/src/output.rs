@@ -61,7 +61,8 @@ pub fn replace(place: &Path, mark: &str, fill: impl FnOnce(&Path) -> Result<()>)
     let strange = || -> std::io::Result<bool> { Ok(!place.join(mark).exists() && fs::read_dir(place)?.next().is_some()) };
     if place.exists() && strange().with_context(|| format!("cannot read the folder {}", place.display()))? {
         bail!(
-            "{} holds other files (there is no {mark}), so it is not replaced; name another folder or empty this one",
+            "{} contains other files (the file {mark} is missing), so the folder is not replaced; name another folder, or empty this \
+             folder",
             place.display()
         );
     }
@@ -103,7 +104,7 @@ mod tests {
         fs::write(place.join("letter"), "dear").expect("a file");
         let write = |name: &'static str| move |new: &Path| fs::write(new.join(name), "").map_err(Into::into);
         let error = replace(&place, "mark", write("mark")).expect_err("a folder that is not ours");
-        assert!(error.to_string().contains("holds other files"), "{error}");
+        assert!(error.to_string().contains("contains other files"), "{error}");
         assert!(place.join("letter").exists());
         fs::remove_file(place.join("letter")).expect("a file");
         replace(&place, "mark", write("mark")).expect("an empty folder");

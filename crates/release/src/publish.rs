@@ -31,7 +31,7 @@ pub struct PushArgs {
     /// The image, as `vdo-release image` writes it
     #[arg(long, value_name = "DIR")]
     layout: PathBuf,
-    /// The repository that it is pushed to, without a tag: that says what is in it
+    /// The repository for the image, without a tag; the tag is computed from the content
     #[arg(long, value_name = "HOST/REPOSITORY")]
     to: Reference,
     #[command(flatten)]
@@ -57,10 +57,10 @@ pub fn push(args: &PushArgs) -> Result<()> {
 
 #[derive(Debug, clap::Args)]
 pub struct Args {
-    /// The registry, with or without a path: everything is published below it, in the place of ghcr.io
+    /// The registry, with or without a path. All artifacts are published below this path instead of ghcr.io
     #[arg(long, value_name = "HOST[/PATH]")]
     registry: String,
-    /// The version of the release, without its v
+    /// The version of the release, without the letter v
     #[arg(long, value_name = "VERSION")]
     version: String,
     /// The image of the operator, as `vdo-release image` writes it
@@ -78,10 +78,10 @@ pub struct Args {
     /// The matrix with its charts
     #[arg(long, value_name = "DIR", required_unless_present = "check")]
     matrix: Option<PathBuf>,
-    /// Only says what would be published
+    /// Only shows what would be published
     #[arg(long)]
     dry_run: bool,
-    /// Only asks whether the registry answers
+    /// Only checks whether the registry answers
     #[arg(long)]
     check: bool,
     #[command(flatten)]
@@ -98,7 +98,7 @@ pub fn run(args: &Args) -> Result<()> {
             Ok(())
         });
     }
-    let folder = |folder: &Option<PathBuf>| folder.clone().ok_or_else(|| anyhow!("--release and --matrix name folders"));
+    let folder = |folder: &Option<PathBuf>| folder.clone().ok_or_else(|| anyhow!("--release and --matrix are required"));
     let folders = Folders {
         image: args.image.clone(),
         bundle: args.bundle.clone(),
@@ -126,13 +126,13 @@ pub fn run(args: &Args) -> Result<()> {
                 // Another publisher may have been there in the same moment.
                 match look(&registry, item, keys.as_ref()).await? {
                     State::There => Ok(()),
-                    other => bail!("the artifact is {} now: another publisher writes to the same place", other.word()),
+                    _ => bail!("after the upload, the registry does not have the whole artifact: another publisher writes to the same tag"),
                 }
             };
             let published = published.await;
             published.with_context(|| {
                 format!(
-                    "{} is not published; {sent} before it are published; run the same command again to continue",
+                    "{} is not published; number of artifacts published before: {sent}; run the same command again to continue",
                     item.to
                 )
             })?;

@@ -12,16 +12,16 @@ use vdo_oci::web::Access;
 /// How the registry is reached.
 #[derive(Debug, clap::Args)]
 pub struct Reach {
-    /// A file with the authorities (PEM) that may have signed its certificate, instead of those of the machine
+    /// A file with the certificate authorities (PEM) for the registry, instead of the certificate authorities of this machine
     #[arg(long, env = "VDO_REGISTRY_CA_FILE", value_name = "FILE")]
     ca_file: Option<PathBuf>,
-    /// Speaks to it without TLS
+    /// Connects to the registry without TLS
     #[arg(long, env = "VDO_REGISTRY_PLAIN_HTTP", value_parser = clap::builder::FalseyValueParser::new(), action = clap::ArgAction::SetTrue)]
     plain_http: bool,
-    /// The file with logins; default: that of helm registry login, then that of docker login
+    /// The file with logins; default: the file of helm registry login, then the file of docker login
     #[arg(long, env = "VDO_REGISTRY_CONFIG", value_name = "FILE")]
     registry_config: Option<PathBuf>,
-    /// A host that gives out tokens for it and may see its login
+    /// A host that issues tokens for the registry and may receive the user and the password
     #[arg(long, value_name = "HOST", value_delimiter = ',', value_parser = realm_host)]
     registry_token_realm: Vec<String>,
 }

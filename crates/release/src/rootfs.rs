@@ -46,7 +46,7 @@ pub fn certificates(path: Option<&Path>) -> Result<String> {
 /// The input of deploy/Containerfile.
 #[derive(Debug, clap::Args)]
 pub struct Args {
-    /// The operator, linked statically
+    /// The operator's program, statically linked
     #[arg(long, value_name = "FILE")]
     program: PathBuf,
     /// Root certificates in PEM to put into the image instead of Mozilla's

@@ -2,18 +2,17 @@
 //! The accounts of the drivers in a vCenter: which roles and permissions they need, and the steps from what is there to that.
 //!
 //! ```text
-//! grants       what the features in use need, on which objects
-//! roles        one role for each set of privileges, named by its content
-//! plan         the steps: create, shrink, delete
-//! review       what an account lacks, and what it has beyond its needs
-//! commands     the same steps for govc and PowerCLI
+//! grants         what the features in use need, on which objects
+//! vcenter_roles  one role for each set of privileges, named by its content
+//! plan           the steps: create, shrink, delete
+//! review         what an account lacks, and what it has beyond its needs
+//! commands       the same steps for govc and PowerCLI
 //! ```
 //!
 //! Nothing that writes to a vCenter can be opened without [`Consent`], and the operator's rooms may not use this one: the operator only
 //! reads.
 
-mod account;
-mod authorization;
+mod account_names;
 mod commands;
 mod consent;
 mod error;
@@ -23,9 +22,9 @@ mod plan;
 mod principal;
 mod review;
 mod step;
+mod vcenter_roles;
 
-pub use account::Mark;
-pub use authorization::{Authorization, OwnRole, Permission, Role, role_name};
+pub use account_names::Mark;
 pub use commands::{Language, commands};
 pub use consent::Consent;
 pub use error::ChangeError;
@@ -35,3 +34,4 @@ pub use plan::{Conflict, Unused, plan_create, plan_delete, plan_shrink};
 pub use principal::{ParsePrincipalError, Person, Principal};
 pub use review::{Lack, Review, Surplus, Via, held_by_group, review};
 pub use step::Step;
+pub use vcenter_roles::{Authorization, OwnRole, Permission, Role, role_name};

@@ -140,7 +140,7 @@ impl Reading<'_> {
                 Ok(())
             }
             ("loadbalancer" | "loadbalancerclass" | "nsxt" | "route", _) => {
-                self.lose(item, "load balancers and routes of NSX-T are not configured by any field");
+                self.lose(item, "VDO has no fields for load balancers and routes of NSX-T");
                 Ok(())
             }
             _ => {

@@ -46,7 +46,7 @@ impl Credentials {
             } else if let Some(server) = key.strip_suffix(".password") {
                 found.add(server.to_owned(), false, trimmed(value), origin);
             } else if !key.starts_with("server_") {
-                losses.add(&format!("Secret/{key}"), origin, "VDO has no field for it");
+                losses.add(&format!("Secret/{key}"), origin, "VDO has no field for this setting");
             }
         }
         found

@@ -82,7 +82,7 @@ const DEFAULTS: [(&str, &[&str]); 5] = [
     ("supervisor-id", &[]),
 ];
 
-pub(crate) const NO_FIELD: &str = "VDO has no field for it";
+pub(crate) const NO_FIELD: &str = "VDO has no field for this setting";
 const UNKNOWN: &str = "the driver does not know this setting";
 
 /// One reading of the file.
@@ -174,9 +174,11 @@ impl Reading<'_> {
             }
             ("snapshot", None) => self.snapshot(entry, text, origin),
             ("topologycategory", Some(category)) => {
-                if entry.key != "label" || text != format!("topology.csi.vmware.com/{category}") {
-                    let because = "no field sets a label other than the default label of a category; the node affinity of existing \
-                                   volumes contains this label";
+                if entry.key != "label" {
+                    self.lose(entry, origin, UNKNOWN);
+                } else if text != format!("topology.csi.vmware.com/{category}") {
+                    let because = "the VDOConfig supports only the default label of a tag category, but the node affinity of existing \
+                                   volumes contains this other label";
                     self.lose(entry, origin, because);
                 }
                 Ok(())
@@ -222,7 +224,7 @@ impl Reading<'_> {
         match entry.key.as_str() {
             // Older versions have one way of trust for all, in [Global].
             "ca-file" | "thumbprint" if self.before(since::TRUST_PER_VCENTER) => {
-                self.lose(entry, origin, "this version of the driver reads it in [Global] only");
+                self.lose(entry, origin, "this version of the driver reads this setting only in [Global]");
             }
             key if Server::has(key) => {
                 let trusting = Trusting { ca: self.ca };
@@ -231,17 +233,17 @@ impl Reading<'_> {
                 }
             }
             "targetvsanfilesharedatastoreurls" if self.before(since::WITHOUT_FILE_SHARE_DATASTORES) => self.datastores(entry, text, origin),
-            "targetvsanfilesharedatastoreurls" => self.lose(entry, origin, "driver versions since 3.2.0 do not read it"),
+            "targetvsanfilesharedatastoreurls" => self.lose(entry, origin, "driver versions since 3.2.0 do not read this setting"),
             "targetvsanfileshareclusters" if list(text).iter().all(|id| is_cluster(id)) => {
                 let clusters = Said::new(list(text), origin.clone());
                 self.found.file_share_clusters.insert(name.to_owned(), clusters);
             }
             "targetvsanfileshareclusters" => self.lose(entry, origin, "the field accepts only managed object IDs such as domain-c8"),
             "migration-datastore-url" if self.before(since::MIGRATION_DATASTORE) => {
-                self.lose(entry, origin, "only driver versions since 3.0.0 read it")
+                self.lose(entry, origin, "only driver versions since 3.0.0 read this setting")
             }
             "migration-datastore-url" if self.found.servers.len() > 1 => {
-                self.lose(entry, origin, "the driver does not read it with several vCenters");
+                self.lose(entry, origin, "the driver does not read this setting if there are several vCenters");
             }
             "migration-datastore-url" => self.found.migration_datastore = Some(Said::new(text.to_owned(), origin.clone())),
             "vc-session-manager-url" | "vc-session-manager-token" => self.lose(entry, origin, NO_FIELD),
@@ -254,7 +256,11 @@ impl Reading<'_> {
     fn datastores(&mut self, entry: &Entry, text: &str, origin: &Origin) {
         let urls = list(text);
         match &self.found.file_share_datastores {
-            Some(said) if said.value != urls => self.lose(entry, origin, "VDO has one list of datastores for all vCenters"),
+            Some(said) if said.value != urls => self.lose(
+                entry,
+                origin,
+                "VDO has one list of datastores for all vCenters, and another vCenter of this file has a different list",
+            ),
             Some(_) => {}
             None => self.found.file_share_datastores = Some(Said::new(urls, origin.clone())),
         }
@@ -316,7 +322,7 @@ impl Reading<'_> {
             return Ok(());
         }
         match i32::try_from(value) {
-            _ if self.before(known.since) => self.lose(entry, origin, "this version of the driver does not read it"),
+            _ if self.before(known.since) => self.lose(entry, origin, "this version of the driver does not read this setting"),
             Ok(value) if (1..=known.most).contains(&value) => {
                 self.found.numbers.insert(known.field, Said::new(value, origin.clone()));
             }

@@ -54,7 +54,7 @@ pub enum AdoptError {
         expected: &'static str,
     },
     /// Two places of one installation say different things.
-    #[error("{what} differs: in {first} and in {second}")]
+    #[error("{what} differs between {first} and {second}")]
     Contradiction {
         /// What it is.
         what: String,
@@ -88,7 +88,7 @@ pub enum AdoptError {
         origin: Origin,
     },
     /// Nothing says which vCenter the driver uses.
-    #[error("only a part of the driver exists, {workload}: there is no controller and no Secret {CSI_SECRET} that names its vCenter")]
+    #[error("only a part of the driver exists ({workload}); there is no controller and no Secret {CSI_SECRET} that names the vCenter")]
     Half {
         /// The workloads that are left.
         workload: String,
@@ -105,20 +105,20 @@ impl Remedy for AdoptError {
     fn remedy(&self) -> Option<Cow<'static, str>> {
         Some(match self {
             Self::Grammar { source, .. } => return source.remedy(),
-            Self::Yaml { .. } | Self::Value { .. } => "Correct the line; the driver cannot start with it either.".into(),
+            Self::Yaml { .. } | Self::Value { .. } => "Correct the line; the driver cannot start with this line either.".into(),
             Self::Empty { .. } => {
                 "Restore the content of the file; the pods that still run read the file before its content was removed.".into()
             }
-            Self::Twice { .. } => "Keep one of the two. The driver uses the last value of a key.".into(),
-            Self::Contradiction { .. } => "Make both the same, or remove the one that is not in use.".into(),
+            Self::Twice { .. } => "Keep one of the two sections or keys. The driver uses the last value of a key.".into(),
+            Self::Contradiction { .. } => "Make both entries the same, or remove the entry that is not in use.".into(),
             Self::NoFile { .. } => "Put the file into a Secret or a ConfigMap that is mounted at this path.".into(),
             Self::Missing { .. } => "Create the object, or get the right to read it.".into(),
-            Self::NoCredentials { .. } => "Add the user and the password of this vCenter at the place named above, under the vCenter's address \
-                 exactly as the driver's configuration file spells it."
+            Self::NoCredentials { .. } => "Add the user and the password of this vCenter to the file or Secret that the message names. Write \
+                 the vCenter's address exactly as in the driver's configuration file."
                 .into(),
             Self::Half { .. } => format!(
-                "Apply the manifests of the controller or Secret {CSI_SECRET} again, then vdoctl adopt. Or name the vCenter: vdoctl deploy --vcenter \
-                 HOST --user NAME"
+                "Apply the manifests of the controller or the Secret {CSI_SECRET} again, then run vdoctl adopt. If you have neither, name the \
+                 vCenter: vdoctl deploy --vcenter HOST --user NAME"
             )
             .into(),
             Self::NoServer { .. } => "Name the vCenter in the file.".into(),

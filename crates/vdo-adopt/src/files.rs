@@ -116,7 +116,7 @@ fn unknown(workloads: &[&Installed]) -> (CsiFile, Losses) {
         "file",
         Origin::new(names(workloads), ""),
         format!(
-            "there is no controller and no Secret {CSI_SECRET}, so {FILE} with the vCenters, the cluster id and all settings is unknown"
+            "there is no controller and no Secret {CSI_SECRET}, so the settings in {FILE} (vCenters, cluster id and others) are unknown"
         ),
     );
     (CsiFile::default(), losses)

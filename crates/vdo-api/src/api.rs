@@ -5,6 +5,7 @@ mod compatibility;
 mod condition;
 mod conflict_rule;
 mod connection;
+mod error_message;
 mod failure;
 mod file_volumes;
 mod maintenance_window;
@@ -27,7 +28,8 @@ pub use connection::{
     AboutStatus, CaBundle, CertificateStatus, ConnectionType, CredentialStatus, MachineStatus, MachinesStatus, PrivilegesStatus,
     ProbeStatus, RegisteredVolumesStatus, TagCategoryStatus, VsphereCloudConfig, VsphereCloudConfigSpec, VsphereCloudConfigStatus,
 };
-pub use failure::{Class, Classify, causes, chain};
+pub use error_message::{causes, chain};
+pub use failure::{Class, Classify};
 pub use file_volumes::{FileVolumes, NetPermission, Permission, VsanClusters};
 pub use maintenance_window::MaintenanceWindow;
 pub use patch::{JsonOperation, JsonOperationKind, Patch, PatchTarget};

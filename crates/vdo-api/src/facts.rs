@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //! What was found out before anything is decided: data only.
 
-mod apart;
+mod ignored_nodes;
 mod kubelet;
 
-pub use apart::{Away, due};
+pub use ignored_nodes::{Away, due};
 pub use kubelet::Distribution;
 
 use crate::types::{KubernetesVersion, Secret, Thumbprint, Trust, VcenterVersion};

@@ -2,7 +2,8 @@
 //! When something that failed is tried again: one table of policies, one jitter, one reading of `Retry-After`.
 //!
 //! The pauses are those of the crate backon. Nothing waits here: who repeats something asks for the pause and waits itself. Time and chance
-//! are arguments. The pauses of a fight with another manager are in `vdo_core::plan::drift`.
+//! are arguments. The pauses of a fight with another manager are in `vdo_core::plan::repair_pauses`, those after a refused login in
+//! `vdo_vsphere::vsphere::login_retry`.
 
 use backon::{BackoffBuilder as _, ExponentialBuilder};
 use std::hash::{DefaultHasher, Hash, Hasher as _};

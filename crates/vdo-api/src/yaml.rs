@@ -42,7 +42,7 @@ impl From<serde_saphyr::Error> for YamlError {
         // advice for the programmer of the parser, not for the author of the text
         let message = message.split(", set DuplicateKeyPolicy").next().unwrap_or(message);
         let message = match error.without_snippet() {
-            serde_saphyr::Error::MultipleDocuments { .. } => "a second document begins here, and only one is expected",
+            serde_saphyr::Error::MultipleDocuments { .. } => "a second document begins here, but only one document is expected",
             _ => message,
         };
         Self::Read {

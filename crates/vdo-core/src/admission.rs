@@ -10,15 +10,15 @@
 //! what the charts render for one object, with the places where their schemas let a user write. Both readers of a shape refuse the rest.
 
 mod cel;
-mod judged;
+mod field_rules;
 mod shape;
 
-pub(crate) use judged::below;
+pub(crate) use field_rules::below;
 pub use shape::Violation;
 
 use crate::chart::{self, Chart, Placeholders};
 use crate::manifest::{Object, TRIAL_POD};
-use judged::BY_NAME;
+use field_rules::BY_NAME;
 use serde_json::{Value, json};
 use shape::{Marks, Shape};
 use std::borrow::Cow;
@@ -214,12 +214,12 @@ impl Allowed {
                         // A pod is tried and never created: controllers do that.
                         "expression": "request.resource.resource == 'pods' ? has(request.dryRun) && request.dryRun : \
                                        variables.place in variables.places",
-                        "message": "the operator may write only the objects of the drivers and its own",
+                        "message": "the operator may write only its own objects and the objects of the drivers",
                     },
                     {
                         "expression": "!(variables.place in variables.places) || variables.refused == ''",
-                        "messageExpression": "variables.place + ': content that no chart of the drivers has: ' + variables.refused",
-                        "message": "content that no chart of the drivers has",
+                        "messageExpression": "variables.place + ': no chart of the drivers contains this content: ' + variables.refused",
+                        "message": "no chart of the drivers contains this content",
                     },
                 ],
             },
@@ -307,7 +307,7 @@ mod tests {
             ),
             (
                 json!({"selector": {"app": "a"}, "ports": {"port": 80}}),
-                Some("spec.ports: no chart has such a value in this field"),
+                Some("spec.ports: no chart has a map in this field"),
             ),
         ] {
             let object = Object::new(service(spec.clone())).expect("an object");

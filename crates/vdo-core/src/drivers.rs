@@ -8,7 +8,7 @@ mod cpi;
 mod csi;
 mod default_class;
 mod feature_states;
-mod request;
+mod requested_drivers;
 mod resources;
 mod setup;
 mod topology;
@@ -23,7 +23,7 @@ pub use default_class::{
     with_default_snapshot_class,
 };
 pub use feature_states::{MIGRATION, ONLINE_EXPANSION, SNAPSHOTS, feature_states};
-pub use request::{Request, Uses, is_requested, requests};
+pub use requested_drivers::{Request, Uses, is_requested, requests};
 pub use resources::resources;
 pub use setup::{Setup, connection, values};
 pub use topology::categories;

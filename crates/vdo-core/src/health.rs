@@ -2,22 +2,22 @@
 //! Whether an object is as it should be, judged from the object alone (the rules of kstatus), and from there whether a
 //! driver works.
 
-mod admission;
 mod driver;
 mod kstatus;
 mod log_excerpt;
 mod missing;
-mod per_node;
+mod pod_admission_remedy;
 mod pods;
 mod rollout;
 mod scheduling;
 mod webhook_endpoints;
+mod workload_by_node;
 
-pub use admission::admission_remedy;
 pub use driver::{DriverHealth, NodesFound, Unmade, driver_health};
 pub use kstatus::{assess, is_judged};
 pub use log_excerpt::log_excerpt;
 pub use missing::{MissingWorkload, without};
+pub use pod_admission_remedy::admission_remedy;
 pub use pods::{ContainerFailure, Ended, PodFailure, worst_pod};
 pub use rollout::{Pods, Verdict};
 pub use scheduling::{Placement, placement};

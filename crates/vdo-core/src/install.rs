@@ -2,18 +2,18 @@
 //! The installation as data: the operator's own objects as deploy/ has them, adapted to what was asked for, and whether one version may
 //! replace another.
 
-mod manager;
+mod crd_schema;
+mod helm_or_olm;
 mod manifests;
 mod matrix;
-mod schema;
 mod toleration;
 mod version;
 
-pub use manager::Manager;
+pub use crd_schema::{Field, FieldError, Place, spec_fields, typed_spec, unknown_field};
+pub use helm_or_olm::Manager;
 pub use manifests::{
     EmbeddedError, FILES, HELM_RELEASE, HostNetwork, OPENSHIFT, OPERATOR, REMOVAL_GUARD, Settings, VDOCTL, objects, released_image,
 };
 pub use matrix::{MATRIX, MATRIX_CREDENTIALS, MATRIX_FILES, MATRIX_KEYS, Mounts, companion, companion_secret, matrix_source};
-pub use schema::{Field, FieldError, Place, spec_fields, typed_spec, unknown_field};
 pub use toleration::Toleration;
 pub use version::{Change, change, operator_version};

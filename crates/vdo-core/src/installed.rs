@@ -7,11 +7,11 @@
 
 mod evidence;
 mod image;
-mod moving;
+mod moved_workload;
 
 pub use evidence::Evidence;
 pub use image::{Image, version};
-pub use moving::{GO_ON, MOVED, Moving, NODE_PORT, Phase, has_node_port};
+pub use moved_workload::{GO_ON, MOVED, Moving, NODE_PORT, Phase, has_node_port};
 
 use crate::drivers::{Driver, KNOWN};
 use crate::manifest::{Object, consumed_by};

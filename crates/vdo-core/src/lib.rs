@@ -10,8 +10,8 @@
 //! ```
 //!
 //! The other modules serve these five: [`drivers`] and [`driverconfig`] know the two drivers, [`installed`] those of others, [`manifest`] an object, [`rbac`] and
-//! [`admission`] what an account may write, [`certificate`] the webhook's, [`install`] the operator's own manifests, [`lock`] a mirror's, [`patches`] what a user changes of charts, [`volumes`] why a volume does not work,
-//! [`windows`] when automatic changes are made.
+//! [`admission`] what an account may write, [`certificate`] the webhook's, [`install`] the operator's own manifests, [`mirror_lock`] a mirror's, [`patches`] what a user changes of charts, [`volume_diagnosis`] why a volume does not work,
+//! [`window_schedule`] when automatic changes are made.
 //!
 //! There is no client, clock, environment, file or await; who calls brings what was read, and the time.
 #![cfg_attr(not(test), warn(clippy::arithmetic_side_effects, clippy::too_many_lines))]
@@ -24,13 +24,13 @@ pub mod drivers;
 pub mod health;
 pub mod install;
 pub mod installed;
-pub mod lock;
 pub mod manifest;
 pub mod matrix;
+pub mod mirror_lock;
 pub mod openshift;
 pub mod patches;
 pub mod plan;
 pub mod rbac;
 pub mod status;
-pub mod volumes;
+pub mod volume_diagnosis;
 pub mod window_schedule;

@@ -1,20 +1,23 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Kubernetes objects as data: identity, ownership, what they mount, and how a wanted object differs from a live one.
 
+mod config_checksum;
 mod diff;
-mod early_start;
+mod field_handover;
 mod labels;
-mod managed_fields;
 mod object;
 mod patch;
 pub mod pointer;
 mod trial;
+mod uninitialized_taint;
 
+pub(crate) use config_checksum::consumed_by;
+pub use config_checksum::remember_configuration;
 pub use diff::{Difference, by_container, changes, differences, object_differences};
-pub use early_start::{UNINITIALIZED, start_early};
-pub use labels::{Owner, apply_set_id, is_owned, is_sealed, remember_configuration, stamp};
-pub(crate) use labels::{consumed_by, reseal};
-pub use managed_fields::{handed_back, handed_over, is_installer};
+pub use field_handover::{handed_back, handed_over, is_installer};
+pub(crate) use labels::reseal;
+pub use labels::{Owner, apply_set_id, is_owned, is_sealed, stamp};
 pub use object::{CONTENT, ManifestError, Object};
 pub use patch::merge_patch;
 pub use trial::{DEFAULT_ACCOUNT, TRIAL_POD, changes_pods, successor, trial_pod};
+pub use uninitialized_taint::{UNINITIALIZED, start_early};

@@ -8,6 +8,7 @@
 //! Both arrows are pure. An index is checked as a whole before anything in it is believed; choosing needs no network. Nothing that
 //! fits is never a reason to remove what runs: the caller keeps it and reports.
 
+mod age_and_expiry;
 mod constraints;
 mod difference;
 mod format;
@@ -15,21 +16,22 @@ mod held;
 mod index;
 mod legacy_format;
 pub mod lint;
-mod not_yet;
 mod parse;
 mod parts;
 mod privileges;
 mod rejection;
-mod released;
+mod release_dates;
 mod resolve;
 mod schema;
 mod skew;
 mod stored;
 mod stream;
 mod suggestion;
+mod unsupported_kubernetes;
 mod upgrade_path;
 mod what_if;
 
+pub use age_and_expiry::is_old;
 pub use constraints::{MULTI_VCENTER, misfits};
 pub use difference::{Choice, Difference, Situation, difference, known_minors, known_vcenters, minors};
 pub use held::Held;
@@ -37,14 +39,14 @@ pub use index::{
     BuildFloor, Confidence, Driver, Entry, Facts, Feature, Image, Index, RequiredWhen, Requirement, Source, State, Support, UpgradesFrom,
     Verdict,
 };
-pub use not_yet::NotYet;
 pub use parse::{INDEX_LIMIT, IndexError};
 pub use parts::{Parts, PartsError, Shelf};
 pub use privileges::{PrivilegeRule, PrivilegeRules};
 pub use rejection::{Cause, NoFit, Rejected, Rejection};
-pub use released::{KUBERNETES, Released, is_old, knowledge, known_up_to};
+pub use release_dates::{KUBERNETES, Released, knowledge, known_up_to};
 pub use resolve::{Candidates, DriverRequest, Pick, Query, Resolution, UpdatePolicy, candidates, resolve};
 pub use skew::apart;
 pub use stored::{EMBEDDED, StoredMatrix};
+pub use unsupported_kubernetes::NotYet;
 pub use upgrade_path::Step;
 pub use what_if::{Change, Outlook, Stage, Upgradeable, When, next_minor, outlook, upgradeable};

@@ -103,7 +103,8 @@ impl OpenShift {
     }
 
     fn refuses_cloud_provider(&self) -> Option<String> {
-        const LEAVE_OUT: &str = "request the storage driver alone: set spec.storageProvider of the VDOConfig, and no spec.cloudProvider";
+        const LEAVE_OUT: &str =
+            "request only the storage driver: set spec.storageProvider of the VDOConfig, and leave out spec.cloudProvider";
         let name = self.name();
         match self.platform.as_ref()? {
             Platform::VSphere => Some(format!(
@@ -119,7 +120,7 @@ impl OpenShift {
                 "Infrastructure {INFRASTRUCTURE} names no platform of {name}, so {name} may run a cloud provider itself; {LEAVE_OUT}"
             )),
             Platform::Other(platform) => Some(format!(
-                "{name} has nodes without an external cloud provider (Infrastructure {INFRASTRUCTURE}: platform {platform}), so no node would use \
+                "{name} runs its nodes without an external cloud provider (Infrastructure {INFRASTRUCTURE}: platform {platform}), so no node would use \
                  the cloud provider of VDO; {LEAVE_OUT}"
             )),
         }
@@ -142,7 +143,7 @@ impl OpenShift {
             )),
             None if self.operands.is_empty() => None,
             None => Some(format!(
-                "{name} runs the storage driver itself: {}; remove them with the operator that installed them",
+                "{name} runs the storage driver itself: {}; use the operator that installed these objects to remove them",
                 self.operands.join(", ")
             )),
         }

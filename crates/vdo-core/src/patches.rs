@@ -8,19 +8,19 @@
 //! A patch applies as a whole or not at all, and says why. It changes content: identity, ownership and the set of containers are not content.
 
 mod json;
+mod patched_fields;
 mod strategic;
 #[cfg(test)]
 mod tests;
-mod written;
 
 use crate::chart::object_id;
 use crate::rbac::is_prerequisite;
+use patched_fields::{Written, collision, forbidden};
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use vdo_api::api::{Patch, PatchTarget, VDOConfigSpec};
 use vdo_api::types::ObjectId;
-use written::{Written, collision, forbidden};
 
 /// The patches of a driver, each with its place in `spec.patches`.
 pub type Numbered = Vec<(usize, Patch)>;
@@ -159,7 +159,7 @@ fn of_object(object: &mut Value, id: &ObjectId, patch: &Patch) -> Result<Vec<Wri
             strategic::apply(&mut changed, id.kind(), part, &mut written)?;
             if written.is_empty() {
                 // The API server drops null from most requests, so that nothing is left of a merge that only removes.
-                return Err("strategicMerge writes no field; to remove one, use the operation remove of jsonPatch".into());
+                return Err("strategicMerge writes no field; to remove a field, use the operation remove of jsonPatch".into());
             }
         }
         _ => return Err("it needs either jsonPatch or strategicMerge, and the field must not be empty".into()),

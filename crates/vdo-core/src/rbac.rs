@@ -4,11 +4,11 @@
 //! The operator writes no Role, binding or Namespace: a process that may grant rights holds them. These objects are installed with it, and it
 //! compares what the charts ask for with what is there.
 
-mod prerequisite;
+mod missing_rules;
 mod rules;
 mod shared;
 
-pub use prerequisite::{Mismatch, is_prerequisite, lacking, union};
+pub use missing_rules::{Mismatch, is_prerequisite, lacking, union};
 pub use rules::{Rules, SingleRule};
 pub use shared::{beside_others, binding_handed_back, role_handed_back, shares_a_subject};
 

@@ -72,7 +72,7 @@ pub enum WindowError {
         duration: String,
     },
     /// No day fits its schedule.
-    #[error("spec.maintenanceWindows[{index}]: schedule {schedule:?} never opens, or not within four years")]
+    #[error("spec.maintenanceWindows[{index}]: no time within the next four years matches schedule {schedule:?}")]
     Never {
         /// Its place in the list.
         index: usize,
@@ -85,12 +85,11 @@ impl Remedy for WindowError {
     fn remedy(&self) -> Option<Cow<'static, str>> {
         Some(match self {
             Self::Schedule { .. } => {
-                "Write minute, hour, day of month, month and day of week, for example \"0 2 * * SAT\"; the zone is a field of its own."
-                    .into()
+                "Write minute, hour, day of month, month and day of week, for example \"0 2 * * SAT\"; the zone is a separate field.".into()
             }
             Self::TimeZone { .. } => "Write a name of the IANA time zone database, for example Europe/Berlin.".into(),
             Self::Duration { .. } => "Write hours and minutes, for example 2h or 1h30m.".into(),
-            Self::Never { .. } => "Name a day that the month has.".into(),
+            Self::Never { .. } => "Use a day that exists in the month.".into(),
         })
     }
 }
@@ -144,7 +143,7 @@ impl Window {
         };
         let fields: Vec<&str> = asked.schedule.split_whitespace().collect();
         if fields.len() != FIELDS {
-            return Err(unreadable(format!("it has {} fields and not {FIELDS}", fields.len())));
+            return Err(unreadable(format!("it has {} fields instead of {FIELDS}", fields.len())));
         }
         let schedule = cronexpr::parse_crontab(&format!("{} UTC", fields.join(" ")));
         let schedule = schedule.map_err(|error| unreadable(problem(&error)))?;

@@ -17,9 +17,6 @@ use vdo_system::{is_ours, is_ours_or_the_systems};
 /// How the name of a file ends that is not complete.
 pub const UNFINISHED: &str = ".part";
 
-/// How long a file system may take.
-const DEADLINE: Duration = Duration::from_secs(30);
-
 /// Attempts to find a name that does not exist.
 const NAMES: u32 = 16;
 
@@ -253,16 +250,12 @@ pub fn read(place: &Path, limit: usize) -> io::Result<Vec<u8>> {
     Ok(bytes)
 }
 
-/// Does this in a thread of its own, because a file system may keep it waiting for ever, and no longer than [`DEADLINE`]. A thread that does not
+/// Does this in a thread of its own, because a file system may keep it waiting for ever, and no longer than `deadline`. A thread that does not
 /// end is left behind; it keeps nothing else from going on or from ending.
 ///
 /// # Errors
 /// Of the kind `TimedOut` when it takes longer.
-pub async fn aside<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> io::Result<T> {
-    aside_for(DEADLINE, work).await
-}
-
-async fn aside_for<T: Send + 'static>(deadline: Duration, work: impl FnOnce() -> T + Send + 'static) -> io::Result<T> {
+pub async fn aside<T: Send + 'static>(deadline: Duration, work: impl FnOnce() -> T + Send + 'static) -> io::Result<T> {
     if tokio::runtime::Handle::try_current().is_err() {
         // There is nothing else that could go on meanwhile, and no clock.
         return Ok(work());
@@ -273,7 +266,7 @@ async fn aside_for<T: Send + 'static>(deadline: Duration, work: impl FnOnce() ->
         .spawn(move || drop(done.send(work())))?;
     match tokio::time::timeout(deadline, result).await {
         Ok(Ok(result)) => Ok(result),
-        Ok(Err(_)) => Err(io::Error::other("the work ended without a result")),
+        Ok(Err(_)) => Err(io::Error::other("the file operation ended without a result")),
         Err(_) => Err(io::Error::new(
             io::ErrorKind::TimedOut,
             format!("the file system has not answered within {} s", deadline.as_secs()),
@@ -296,7 +289,7 @@ fn stream(place: &Path, found: Option<&Metadata>) -> io::Result<Option<File>> {
     if !is_ours_or_the_systems(found) {
         return Err(io::Error::new(
             io::ErrorKind::PermissionDenied,
-            "it is a pipe, a device or a link of another user",
+            "it belongs to another user and is a pipe, a device or a link",
         ));
     }
     let mut options = OpenOptions::new();

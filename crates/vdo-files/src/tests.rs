@@ -168,11 +168,12 @@ fn resume_takes_a_file_of_its_own_and_no_link() {
 
 #[tokio::test]
 async fn aside_of_what_does_not_end_is_left_behind() {
-    assert_eq!(aside(|| 1).await.expect("it ends"), 1);
+    const LONG: Duration = Duration::from_secs(30);
+    assert_eq!(aside(LONG, || 1).await.expect("it ends"), 1);
     let (held, holds) = std::sync::mpsc::channel::<()>();
-    let waits = aside_for(Duration::from_millis(10), move || holds.recv()).await;
+    let waits = aside(Duration::from_millis(10), move || holds.recv()).await;
     assert_eq!(waits.map(|_| ()).expect_err("it does not end").kind(), io::ErrorKind::TimedOut);
     drop(held);
-    let panics = aside(|| assert!(std::hint::black_box(false), "in a thread of its own")).await;
+    let panics = aside(LONG, || assert!(std::hint::black_box(false), "in a thread of its own")).await;
     assert!(panics.is_err());
 }

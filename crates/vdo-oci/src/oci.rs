@@ -6,11 +6,13 @@ mod config;
 mod descriptor;
 mod manifest;
 pub mod media;
+mod platform;
 mod tree;
 
 pub use config::{ContainerConfig, History, ImageConfig, RootFs};
-pub use descriptor::{BlobError, Descriptor, ParsePlatformError, Platform};
+pub use descriptor::{BlobError, Descriptor};
 pub use manifest::{Index, Manifest};
+pub use platform::{ParsePlatformError, Platform};
 pub use tree::{Kind, children, is_foreign};
 
 use std::collections::BTreeMap;

@@ -13,24 +13,22 @@
 mod digest;
 mod error;
 mod fetch;
-mod find;
+mod image_signatures;
 mod origin;
+mod parallel;
 mod send;
-mod tasks;
 mod tree;
 
 pub use digest::digest;
 pub use error::TransferError;
 pub use fetch::{Known, fetch};
-pub use find::{Found, find, find_in, signature_tag};
+pub use image_signatures::{Found, find, find_in, signature_tag};
 pub use origin::Origin;
+pub use parallel::AT_ONCE;
 pub use send::{Delivery, send};
 pub use tree::{Tree, tree};
 
 use std::sync::atomic::{AtomicU64, Ordering};
-
-/// How many blobs move at the same time: more do not fill a line better, and each needs memory.
-pub const AT_ONCE: usize = 4;
 
 /// Counts what has moved, for people who wait.
 #[derive(Debug, Default)]

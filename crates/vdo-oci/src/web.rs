@@ -5,18 +5,18 @@
 //! Nothing is followed to plain http, unless the caller asked for plain http itself. Credentials reach the server that they are meant for and
 //! no other, wherever that server redirects to; so does a client certificate. Every answer is bounded in bytes and in time.
 
-mod access;
 mod client;
-mod clock;
 mod error;
 mod headers;
+mod server_credentials;
+mod timeouts;
 
-pub use access::{Access, AccessError};
 pub(crate) use client::shown;
 pub use client::{Client, Follow};
-pub use clock::Clock;
 pub use error::{Led, WebError};
 pub use headers::{good_for, header, wait};
+pub use server_credentials::{Access, AccessError};
+pub use timeouts::Clock;
 
 use reqwest::header::{AUTHORIZATION, HeaderValue};
 use reqwest::{Response, Url};

@@ -4,32 +4,31 @@
 //! [`MatrixSource`] is the one door; each kind of place has a file of its own. A [`ChartRepository`] keeps what was read, by its digest, and decides
 //! which index is used.
 
-mod config_maps;
-mod credentials;
+mod configmap_source;
 mod directory;
 pub mod embedded;
+mod former_auto_upgrade;
+mod index_downgrade;
 mod kept;
 mod keys;
-mod records;
 mod registry;
 mod repository;
 mod repository_error;
-mod settings;
 mod source;
+mod source_precedence;
 mod source_state;
 mod web;
 
-pub use config_maps::{ConfigMaps, ConfigMapsError, INDEX_FILE, Stock};
-pub use credentials::credentials;
-pub use directory::{chart_file, index_file};
+pub use configmap_source::{ConfigMaps, ConfigMapsError, INDEX_FILE, Stock};
+pub use directory::{chart_file, credentials, index_file};
+pub use index_downgrade::{Floor, Records, RolledBack};
 pub use kept::Kept;
 pub use keys::KeyStore;
-pub use records::{Floor, Records, RolledBack};
 pub use registry::RegistrySource;
 pub use repository::{ChartRepository, LoadedIndex, Polled};
 pub use repository_error::{Problem, RepositoryError};
-pub use settings::{CONFIG_MAPS, Named, Naming, Origin, SOURCE_SECRET, SettingsError, named_source, settings};
 pub use source::MatrixSource;
+pub use source_precedence::{CONFIG_MAPS, Named, Naming, Origin, SOURCE_SECRET, SettingsError, named_source, settings};
 pub use source_state::{Signed, SourceState, Validators};
 pub use web::Web;
 

@@ -33,7 +33,7 @@ pub enum SignatureError {
     #[error("the signature does not match: the file was changed after it was signed, or the signature belongs to another file")]
     OtherBytes,
     /// None of the keys has signed these bytes.
-    #[error("none of the {0} trusted keys has signed the file, or the file was changed after it was signed")]
+    #[error("no trusted key has signed the file ({0} checked), or the file was changed after it was signed")]
     NotTrusted(usize),
     /// The text with public keys cannot be used.
     #[error("the public keys cannot be used: {0}")]

@@ -109,7 +109,7 @@ pub fn keep_memory_private() {
     // A pipe to a program that collects core dumps ignores the limit, so the process is marked as not dumpable as well.
     #[cfg(target_os = "linux")]
     if let Err(error) = rustix::process::set_dumpable_behavior(rustix::process::DumpableBehavior::NotDumpable) {
-        tracing::warn!(%error, "the memory of this process cannot be closed to other processes of the same user");
+        tracing::warn!(%error, "the memory of this process cannot be protected from other processes of the same user");
     }
 }
 
@@ -122,7 +122,7 @@ pub fn raise_descriptor_limit() {
         maximum: limit.maximum,
     };
     if let Err(error) = setrlimit(Resource::Nofile, highest) {
-        tracing::warn!(%error, limit = ?limit.current, "the limit of file descriptors stays as it is");
+        tracing::warn!(%error, limit = ?limit.current, "the limit of file descriptors cannot be raised");
     }
 }
 

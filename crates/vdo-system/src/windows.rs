@@ -215,7 +215,7 @@ pub fn host_name() -> String {
 
 #[expect(
     clippy::disallowed_methods,
-    reason = "these mean here what they mean for kubectl, Helm and every shell"
+    reason = "these variables have the same meaning as in kubectl, Helm and every shell"
 )]
 fn variable(name: &str) -> Option<std::ffi::OsString> {
     std::env::var_os(name).filter(|value| !value.is_empty())

@@ -11,9 +11,7 @@
 //! [`MAX_ANSWER`] bytes while it is read; everything that is read counts against the [`Budget`] of the inspection, and ends in time.
 //! Answers are read on threads of their own. `HTTPS_PROXY` and `NO_PROXY` are honoured, never for loopback addresses.
 
-mod budget;
 mod call;
-mod collect;
 mod connect;
 mod fault;
 mod file_service;
@@ -21,8 +19,10 @@ mod file_service;
 pub mod fuzz;
 mod http;
 mod identifiers;
+mod inspection_limits;
 mod inspections;
 mod inventory;
+mod inventory_objects;
 mod meter;
 mod offload;
 mod policies;
@@ -37,7 +37,7 @@ mod tls;
 mod volumes;
 mod xml;
 
-pub use budget::{Budget, Limits, Pool};
+pub use inspection_limits::{Budget, Limits, Pool};
 pub use inspections::Inspections;
 pub use session::Session;
 

@@ -13,8 +13,8 @@ mod picture;
 mod show;
 
 use super::args::{Adopt as Args, Format, Global};
-use super::change::Change;
 use super::context::Context;
+use super::object_write::Change;
 use super::printer::Printer;
 use super::progress::{Mark, Progress};
 use super::{Answer, CliError, Exit};
@@ -77,7 +77,7 @@ async fn adopt(args: &Args, global: &Global, progress: &mut Progress) -> Result<
     let said = match new.len() {
         0 => "All objects are in sync already.".to_owned(),
         made => format!(
-            "{} created; the operator goes on by itself, vdoctl status --watch shows how far it is.",
+            "{} created; the operator continues by itself, and vdoctl status --watch shows the progress.",
             count(made, "object")
         ),
     };

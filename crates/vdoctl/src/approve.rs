@@ -27,7 +27,7 @@ pub(super) async fn run(args: &Args, global: &Global) -> Result<Answer, CliError
             return Err(CliError::new(
                 Exit::Refused,
                 format!("VDOConfig {name} waits for approval of plan {}, not of plan {hash}", plan.hash),
-                "The plan has changed. Look at it again with vdoctl plan.",
+                "The plan has changed. Check the current plan with vdoctl plan.",
             ));
         }
         None if args.yes => {}

@@ -11,26 +11,34 @@ mod contexts;
 mod delete;
 mod deploy;
 mod doctor;
+mod events;
 mod examples;
 mod explain;
 mod global;
 mod groups;
 mod history;
-mod look;
+mod logs;
 mod matrix;
 mod mirror;
 mod parse;
+mod pause;
 mod preview;
 mod publish;
 mod registry;
 mod release;
+mod report;
 mod rights;
+mod rollback;
+mod secrets;
 mod selftest;
+mod status;
 mod summary;
 mod support;
 mod trust;
+mod unknown_verb_or_flag;
 mod upgrade;
 mod users;
+mod wait;
 
 use super::completion::Shell;
 use clap::{Args, CommandFactory as _, Parser, Subcommand, ValueEnum};
@@ -40,36 +48,41 @@ pub use chart::{
     Chart, ChartAddRelease, ChartCompare, ChartImport, ChartLint, ChartName, ChartPackage, ChartPull, ChartPush, ChartRender, ChartSources,
     ChartVerb, ChartWith,
 };
-pub use configure::{
-    Configure, ConfigureConnection, ConfigureDrivers, ConfigureMatrix, ConfigureVerb, Secrets, SecretsList, SecretsSet, SecretsVerb,
-    Writing,
-};
+pub use configure::{Configure, ConfigureConnection, ConfigureDrivers, ConfigureMatrix, ConfigureVerb, Writing};
 pub use contexts::Contexts;
 pub use delete::Delete;
 pub use deploy::{Deploy, DeployVcenter, DryRun};
 pub use doctor::{Allow, Commands, Doctor, DoctorFixing, DoctorVcenter, DoctorVerb};
+pub use events::Events;
 pub use examples::of as examples;
 pub use explain::ExplainReason;
 use global::GLOBAL_OPTIONS;
 pub use global::{ClusterFlag, Global};
-pub(super) use groups::{GROUPS, with_tip};
-pub use history::{History, Rollback};
-pub use look::{Events, Logs, Status};
+pub(super) use groups::GROUPS;
+pub use history::History;
+pub use logs::Logs;
 pub use matrix::{
     Explain, Lint, List, Matrix, MatrixFile, MatrixLoad, MatrixSourceArgs, MatrixVerb, Platform, Resolve, Show, Sign, Verify, WhyNot,
 };
 pub use mirror::{Mirror, MirrorCopy, MirrorPrune, MirrorPull, MirrorPush, MirrorVerb, MirrorVerify, Resolving, Selecting, Taking};
 pub use parse::{CredentialsSecret, DriverArg, Setting, Vcenter};
+pub use pause::Manage;
 pub use preview::Preview;
 pub use publish::{Init, Mark, MatrixDiff, Publish, Publishing};
 pub use registry::{Registries, RegistryArgs};
 pub use release::{NewOwner, Release};
+pub use report::Report;
 pub use rights::Rights;
+pub use rollback::Rollback;
+pub use secrets::{Secrets, SecretsList, SecretsSet, SecretsVerb};
 pub use selftest::{AccessMode, Selftest, SelftestFormat};
-pub use support::{Report, SupportBundle};
+pub use status::Status;
+pub use support::SupportBundle;
 pub use trust::TypedTrust;
-pub use upgrade::{Manage, Upgrade, UpgradeApply, UpgradePlan, UpgradeVerb, Wait};
+pub(super) use unknown_verb_or_flag::with_tip;
+pub use upgrade::{Upgrade, UpgradeApply, UpgradePlan, UpgradeVerb};
 pub use users::{For, Users, UsersAccount, UsersChange, UsersCreate, UsersVcenter, UsersVerb};
+pub use wait::Wait;
 
 /// Installs, upgrades, checks and removes the vSphere drivers of a Kubernetes cluster.
 ///
@@ -85,7 +98,7 @@ pub struct Cli {
     pub verb: Option<Verb>,
 }
 
-const AFTER: &str = "To list the global options of every verb: vdoctl options\n\nExit codes: 0 success, 1 differences or a failed check, \
+const AFTER: &str = "To list the global options of every command: vdoctl options\n\nExit codes: 0 success, 1 differences or a failed check, \
 2 wrong usage, 3 not found or not deployed, 4 refused, 5 cluster unreachable, 6 vCenter error, 7 timeout, 130 and 143 signals.";
 
 /// When to use colours.
@@ -277,8 +290,9 @@ pub enum Verb {
     Delete(Delete),
     /// Collects reports, objects, events and logs in one archive
     ///
-    /// For each object, the archive contains only the fields in a fixed list. The archive contains no values of Secrets and ConfigMaps, no
-    /// container flags and environment variables that vdoctl does not know, and no volumes of other drivers. Text that looks like a key or
+    /// For each object, the archive contains only the fields in a fixed list. The archive contains no values of Secrets or ConfigMaps and no
+    /// volumes of other drivers. Of container flags, the archive contains only the flags that vdoctl knows. Of environment variables, the
+    /// archive contains all names, but only the values of the variables that vdoctl knows. Text that looks like a key or
     /// a token is removed from events and logs. Read the events and logs before you send the archive. If vdoctl cannot read some data, the
     /// data is left out and the command reports this.
     SupportBundle(SupportBundle),
@@ -425,74 +439,7 @@ pub fn options() -> clap::Command {
     Global::augment_args(bare).mut_args(|arg| arg.hide_env_values(true))
 }
 
-const OPTIONS: &str = "To list the global options, which every verb accepts: vdoctl options";
+const OPTIONS: &str = "To list the global options, which every command accepts: vdoctl options";
 
 #[cfg(test)]
-mod free_names;
-#[cfg(test)]
-mod guidance;
-#[cfg(test)]
-mod tests {
-    use std::collections::BTreeSet;
-
-    /// Which flags can be set in the environment. One more needs a reason in decision 125.
-    #[test]
-    fn cli_args_environment_has_one_meaning_for_each_name() {
-        fn look<'a>(command: &'a clap::Command, found: &mut BTreeSet<(&'a str, &'a str)>) {
-            for arg in command.get_arguments() {
-                let name = arg.get_env().map(|name| name.to_str().expect("UTF-8"));
-                found.extend(name.map(|name| (name, arg.get_long().unwrap_or_default())));
-            }
-            command.get_subcommands().for_each(|verb| look(verb, found));
-        }
-        let command = super::command();
-        let mut found = BTreeSet::new();
-        look(&command, &mut found);
-        let expected = [
-            ("VDO_ACCOUNT_PASSWORD_FILE", "account-password-file"),
-            ("VDO_AS", "as"),
-            ("VDO_AS_GROUP", "as-group"),
-            ("VDO_COLOR", "color"),
-            ("VDO_CONTEXT", "context"),
-            ("VDO_KUBECONFIG", "kubeconfig"),
-            ("VDO_KUBE_CLUSTER", "kube-cluster"),
-            ("VDO_KUBE_USER", "kube-user"),
-            ("VDO_MATRIX", "matrix"),
-            ("VDO_MATRIX_CREDENTIALS", "matrix-credentials"),
-            ("VDO_MATRIX_KEYS", "keys"),
-            ("VDO_MATRIX_KEYS", "matrix-keys"),
-            ("VDO_NAMESPACE", "namespace"),
-            ("VDO_OUTPUT", "output"),
-            ("VDO_PASSWORD_FILE", "password-file"),
-            ("VDO_REGISTRY_CONFIG", "registry-config"),
-            ("VDO_REQUEST_TIMEOUT", "request-timeout"),
-            ("VDO_SIGNING_KEY_FILE", "key-file"),
-            ("VDO_TIMEOUT", "timeout"),
-            ("VDO_TOKEN_FILE", "token-file"),
-        ];
-        assert_eq!(found.into_iter().collect::<Vec<_>>(), expected);
-    }
-
-    /// Every verb that decides takes the same sources, keys and credentials.
-    #[test]
-    fn cli_args_verbs_with_a_matrix_have_its_keys_and_credentials() {
-        fn look(command: &clap::Command, path: &str, found: &mut Vec<String>) {
-            let has = |name: &str| command.get_arguments().any(|arg| arg.get_long() == Some(name));
-            let path = format!("{path} {}", command.get_name());
-            if has("matrix") {
-                assert!(has("matrix-keys") && has("matrix-credentials"), "{path}");
-                found.push(path.trim_start_matches(" vdoctl ").to_owned());
-            }
-            command.get_subcommands().for_each(|command| look(command, &path, found));
-        }
-        let mut found = Vec::new();
-        look(&super::command(), "", &mut found);
-        let deciding = "deploy, adopt, plan, upgrade plan, upgrade apply, configure drivers, diff, render, release, rights, matrix resolve, matrix explain, matrix why-not, matrix list, matrix show, matrix init, mirror pull, doctor";
-        assert_eq!(found.join(", "), deciding);
-    }
-
-    #[test]
-    fn cli_args_definition_is_consistent() {
-        super::command().debug_assert();
-    }
-}
+mod help_tests;

@@ -16,7 +16,7 @@ mod values;
 use super::args::{Chart as Args, ChartPackage, ChartRender, ChartVerb, ChartWith, Format, Global};
 use super::output::object_name;
 use super::views::publish::ImageListView;
-use super::{Answer, CliError, Exit, save, style};
+use super::{Answer, CliError, Exit, atomic_files, style};
 use open::Opened;
 use serde::Serialize;
 use serde_json::Value;
@@ -134,7 +134,7 @@ async fn package(args: &ChartPackage) -> Result<Answer, CliError> {
     if args.output == Path::new("-") {
         return Ok(Answer::bytes(opened.bytes).note(line));
     }
-    save::write(&args.output, &opened.bytes).map_err(|error| {
+    atomic_files::write(&args.output, &opened.bytes).map_err(|error| {
         CliError::new(
             Exit::Refused,
             format!("{} cannot be written: {error}", args.output.display()),

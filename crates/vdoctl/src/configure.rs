@@ -10,8 +10,8 @@ mod drivers;
 mod matrix;
 
 use super::args::{Configure as Args, ConfigureVerb, Global, Writing};
-use super::change::Change;
 use super::context::Context;
+use super::object_write::Change;
 use super::printer::Printer;
 use super::progress::{Mark, Progress};
 use super::status::{Kind, needed};
@@ -69,7 +69,7 @@ async fn goes_on(context: &Context) -> Vec<String> {
         .await
         .filter(|need| matches!(need.kind, Kind::Operator | Kind::Paused))
     {
-        None => vec!["The operator goes on by itself; vdoctl status --watch shows how far it is.".to_owned()],
+        None => vec!["The operator continues by itself; vdoctl status --watch shows the progress.".to_owned()],
         Some(need) => vec![format!("The change has no effect yet: {}.", need.what), need.remedy],
     }
 }
@@ -80,8 +80,8 @@ fn line(change: &Change, dry_run: bool) -> String {
         (_, true, _) => "is in sync",
         (None, _, true) => "would be created",
         (None, _, false) => "was created",
-        (Some(_), _, true) if change.recreates() => "would be deleted and created again",
-        (Some(_), _, false) if change.recreates() => "was deleted and created again",
+        (Some(_), _, true) if change.recreates() => "would be deleted and recreated",
+        (Some(_), _, false) if change.recreates() => "was deleted and recreated",
         (Some(_), _, true) => "would be changed",
         (Some(_), _, false) => "was changed",
     };

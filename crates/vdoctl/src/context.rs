@@ -231,7 +231,7 @@ impl Context {
             Deployed::Nothing => CliError::new(
                 Exit::NotFound,
                 format!(
-                    "VDO is not deployed in cluster {} ({}): it has no VDOConfig definition",
+                    "VDO is not deployed in cluster {} ({}): the CustomResourceDefinition of VDOConfig does not exist",
                     self.name, self.server
                 ),
                 INSTALL,
@@ -243,7 +243,7 @@ impl Context {
                     self.name, self.server
                 ),
                 format!(
-                    "Create one in namespace {}; an empty spec installs both drivers.\nTo create it together with a vSphere connection: \
+                    "Create a VDOConfig in namespace {}; an empty spec installs both drivers.\nTo create it together with a vSphere connection: \
                      vdoctl deploy --vcenter HOST --user NAME",
                     self.namespace
                 ),
@@ -252,8 +252,8 @@ impl Context {
                 Exit::NotFound,
                 format!("there is no VDOConfig in namespace {} of cluster {}", self.namespace, self.name),
                 format!(
-                    "There is {}. An operator reads only its own namespace: if an operator runs in that namespace, name the namespace with -n.",
-                    others.join(" and ")
+                    "Other namespaces have VDOConfig {}. An operator reads only its own namespace: if an operator runs there, name that namespace with -n.",
+                    others.join(" and VDOConfig ")
                 ),
             ),
             Deployed::Config(..) => CliError::new(Exit::Ok, "", ""),

@@ -5,21 +5,22 @@
 
 mod drivers;
 mod guards;
+mod kept_namespaces_and_roles;
+mod objects_to_delete;
 mod remove;
 mod rights;
-mod target;
 
 use super::args::{Delete as Args, DryRun, Format, Global};
 use super::context::{Context, id, now};
-use super::operator::{Installer, Presence};
+use super::operator_running::{Installer, Presence};
 use super::printer::Printer;
 use super::progress::{Mark, Progress};
 use super::views::delete::{DataView, DeleteView, StaysView};
 use super::{Answer, CliError, Exit, prompt, stopping};
+use objects_to_delete::{Scope, Target};
 use remove::Stays;
 use std::collections::BTreeSet;
 use std::time::Duration;
-use target::{Scope, Target};
 use vdo::reconcile;
 use vdo_api::api::DriverStatus;
 use vdo_api::types::{Ids, ObjectId};
@@ -41,7 +42,7 @@ pub(super) async fn run(args: &Args, global: &Global, printer: &mut Printer) -> 
     let looked = tokio::time::timeout(global.timeout(), look(args, global)).await;
     let (mut context, target, data, left) = looked.map_err(|_| CliError::timed_out(global.timeout()))??;
     if target.is_empty() {
-        return answer(&progress, &context, Stay::of(Vec::new(), data), "there is nothing of VDO to remove");
+        return answer(&progress, &context, Stay::of(Vec::new(), data), "there is nothing to remove");
     }
     announce(&context, &target, &data, &left, &mut progress);
     if args.dry_run != DryRun::None {
@@ -57,7 +58,7 @@ pub(super) async fn run(args: &Args, global: &Global, printer: &mut Printer) -> 
     }
     stopping::when_stopped("nothing was removed", "");
     confirm(args, &context, &target)?;
-    stopping::when_stopped("not everything is removed yet", "Run vdoctl delete again: it continues from there.");
+    stopping::when_stopped("not everything is removed yet", "Run the same command again to remove the rest.");
     let carried_out = tokio::time::timeout(timeout, carry_out(&mut context, &target, global, &mut progress)).await;
     let stays = match carried_out {
         Ok(stays) => stays?,
@@ -193,7 +194,7 @@ fn left(installer: &Installer, target: &Target, namespace: &str) -> Stays {
     let deployment = target.objects.iter().find(|object| object.kind() == "Deployment");
     let by = installer.manager.installed_by();
     let removal = installer.removal(namespace);
-    let because = format!("it was installed {by}: run {removal}, then vdoctl delete again for the rest");
+    let because = format!("it was installed {by}; run {removal}, then run vdoctl delete again to remove the rest");
     deployment.map(|deployment| (deployment.id(), because)).into_iter().collect()
 }
 

@@ -26,6 +26,7 @@ use super::chart::objects_answer;
 use super::context::{Context, Deciding};
 use super::doctor::check::Check;
 use super::matrix::Choice;
+use super::password_file::private;
 use super::printer::Printer;
 use super::progress::{Mark, Progress};
 use super::waiting::{After, come_about};
@@ -164,12 +165,13 @@ async fn manifests(args: &Args, global: &Global, progress: &mut Progress) -> Res
         return Err(CliError::new(
             Exit::Usage,
             "--create-account and -o yaml cannot be combined: --create-account changes a vCenter, but -o yaml writes nothing",
-            "Make the account first with vdoctl users create, and name its Secret: --credentials-secret NAME.",
+            "Create the account first with vdoctl users create, and name its Secret: --credentials-secret NAME.",
         ));
     }
     let manifests = Manifests::of(args, global, progress).await?;
     let all: Vec<_> = manifests.all().map(|object| object.value().clone()).collect();
-    Ok(objects_answer(Format::Yaml, &all)?.note("The output contains the password, if one was given. Nothing was written to a cluster."))
+    Ok(objects_answer(Format::Yaml, &all)?
+        .note("If a password was given, the output contains the password. Nothing was written to a cluster."))
 }
 
 /// Writes the objects that change. Whether the operator is replaced by it.
@@ -190,7 +192,7 @@ async fn written(
         write::apply(context, &changing, matrix.map(|place| (place, all)), progress).await?;
         // An operator that lacked what was just written may wait minutes for its next attempt.
         if !replaced && configured {
-            super::manage::wake(context).await?;
+            super::pause_resume_reconcile::wake(context).await?;
         }
     }
     progress.step(Mark::Done, &applied(changing.len(), all.len() - changing.len()));
@@ -293,7 +295,7 @@ pub(super) fn text(file: &Path) -> Result<String, CliError> {
         let open = std::fs::File::open(file).map_err(unreadable)?;
         open.take(MOST).read_to_string(&mut text).map_err(unreadable)?;
         if load_has_secrets(&text) {
-            vcenter::private(file)?;
+            private(file)?;
         }
     }
     Ok(text)
@@ -406,7 +408,7 @@ fn applied(changed: usize, kept: usize) -> String {
         kept => format!(", {}", write::kept(kept)),
     };
     format!(
-        "{} applied{kept}; the operator goes on by itself, so interrupting is safe",
+        "{} applied{kept}; the operator continues by itself, so interrupting is safe",
         count(changed, "object")
     )
 }

@@ -4,7 +4,7 @@
 use super::args::{Diff as Args, Format, Global};
 use super::context::Context;
 use super::matrix::Used;
-use super::plan_view::Planned;
+use super::plan_and_diff::Planned;
 use super::views::plan::DiffView;
 use super::{Answer, CliError};
 use vdo_core::plan::Item;

@@ -58,9 +58,12 @@ impl Digests {
                 .map(|refusal| refusal.problem.clone());
             resolved.take(reference, first);
             if let Some(problem) = silent {
-                resolved.missing.extend(
-                    images.map(|(reference, _)| (reference.clone(), format!("the registry was not asked for {reference}: {problem}"))),
-                );
+                resolved.missing.extend(images.map(|(reference, _)| {
+                    (
+                        reference.clone(),
+                        format!("the registry was not asked for the digest of {reference}, because an earlier request failed: {problem}"),
+                    )
+                }));
                 continue;
             }
             let asked = stream::iter(images).map(|(reference, at)| async move {

@@ -7,10 +7,10 @@
 
 pub(super) mod check;
 mod cluster;
+pub(super) mod exit_code;
 mod fix;
 mod operator;
-pub(super) mod password;
-pub(super) mod preflight;
+mod preflight;
 mod required;
 mod topology;
 mod uninstall;
@@ -24,7 +24,8 @@ use super::progress::Progress;
 use super::views::doctor::{DoctorView, OfConnection};
 use super::views::volumes::VolumesView;
 use super::{Answer, CliError, Exit};
-use check::{Check, KUBELETS, Subject, Topic, worst};
+use check::{Check, KUBELETS, Subject, Topic};
+use exit_code::worst;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
@@ -134,7 +135,7 @@ fn misuse(args: &Args) -> Result<(), CliError> {
     let usage = |what: &str, remedy: &str| Err(CliError::new(Exit::Usage, what, remedy));
     if changes && !matches!(args.what, None | Some(DoctorVerb::Connection { .. })) {
         return usage(
-            "--fix and --undo work on a vCenter as a whole",
+            "--fix and --undo apply to a whole vCenter, not to a part of the checks",
             "Write: vdoctl doctor --fix, or vdoctl doctor connection NAME --fix",
         );
     }

@@ -85,21 +85,21 @@ impl DriverChangeView {
             ChangeKind::Install => format!("{name} {} {}: {}", version(&self.to), style::good("is installed"), self.because),
             ChangeKind::Upgrade => renewed(style::good("upgrade")),
             ChangeKind::Downgrade => renewed(style::bad("downgrade")),
-            ChangeKind::Change | ChangeKind::Keep => format!("{name} {} stays", version(&self.to)),
+            ChangeKind::Change | ChangeKind::Keep => format!("{name} stays at {}", version(&self.to)),
         };
         let mut text = format!("{head}\n");
         if !self.then.is_empty() {
             text.push_str(&format!("  then {}\n", self.then.join(", then ")));
         }
         if !self.preconditions.is_empty() {
-            text.push_str(&format!("  required before: {}\n", self.preconditions.join(", ")));
+            text.push_str(&format!("  required before the change: {}\n", self.preconditions.join(", ")));
         }
         if self.objects == 0 {
             return text;
         }
         let labels = match self.labels_only {
             0 => String::new(),
-            some => format!(", {some} of them only in the label of the version"),
+            some => format!(", {some} of them only in the version label"),
         };
         let verb = verb(self.objects, "changes", "change");
         let pods = match &self.restarts[..] {
@@ -134,16 +134,16 @@ mod tests {
         for (change, expected) in [
             (
                 change(v("3.7.3"), v("3.6.3"), 4, &node),
-                "CSI 3.7.3 → 3.6.3 (downgrade): pinned\n  4 objects change, 2 of them only in the label of the version; pods restart: DaemonSet vsphere-csi-node\n",
+                "CSI 3.7.3 → 3.6.3 (downgrade): pinned\n  4 objects change, 2 of them only in the version label; pods restart: DaemonSet vsphere-csi-node\n",
             ),
             (
                 change(v("3.6.3"), v("3.7.3"), 1, &[]),
                 "CSI 3.6.3 → 3.7.3 (upgrade): pinned\n  1 object changes; no pod restarts\n",
             ),
-            (change(v("3.7.3"), v("3.7.3"), 0, &[]), "CSI 3.7.3 stays\n"),
+            (change(v("3.7.3"), v("3.7.3"), 0, &[]), "CSI stays at 3.7.3\n"),
             (
                 change(v("3.7.3"), v("3.7.3"), 1, &node),
-                "CSI 3.7.3 stays\n  1 object changes; pods restart: DaemonSet vsphere-csi-node\n",
+                "CSI stays at 3.7.3\n  1 object changes; pods restart: DaemonSet vsphere-csi-node\n",
             ),
             (change(None, v("3.7.3"), 0, &[]), "CSI 3.7.3 is installed: pinned\n"),
             (change(None, None, 1, &[]), "CSI is removed\n  1 object changes; no pod restarts\n"),

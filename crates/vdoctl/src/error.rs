@@ -73,12 +73,12 @@ impl CliError {
         match error {
             ClusterError::Forbidden { source, .. } if source.code == 401 => Self::new(
                 Exit::Refused,
-                format!("the cluster does not know who you are: {}", source.message),
+                format!("the API server does not accept your credentials: {}", source.message),
                 "Log in again, or choose other credentials with --kubeconfig or --context.",
             ),
             ClusterError::Forbidden { verb, id, rule, .. } => Self::new(
                 Exit::Refused,
-                format!("you may not {verb} {id}"),
+                format!("you lack the right to {verb} {id}"),
                 format!("Ask for a role with this rule: {rule}"),
             ),
             ClusterError::Unavailable { verb, what, source } => Self::new(
@@ -115,7 +115,7 @@ impl CliError {
     /// Nothing fits: the choice is what was asked to be prepared, so its failure is a refusal here.
     fn no_fit(error: &NoFit) -> Self {
         let advice = error.remedy().map(|advice| format!("{advice}\n")).unwrap_or_default();
-        let remedy = format!("{advice}`vdoctl matrix resolve` lists every candidate with the reason it was rejected.");
+        let remedy = format!("{advice}`vdoctl matrix resolve -o wide` lists every candidate with the reason for its rejection.");
         Self::new(Exit::Refused, error.to_string(), remedy)
     }
 }
@@ -186,7 +186,7 @@ fn no_cluster(listed: &[PathBuf]) -> String {
             format!("KUBECONFIG names {}, which cannot be read", files.join(", "))
         }
     };
-    format!("no cluster is configured: {kubeconfig}, and this is not a pod")
+    format!("no cluster is configured: {kubeconfig}, and vdoctl does not run in a pod")
 }
 
 /// The error and its sources as one sentence. Errors of the Kubernetes client repeat their sources and show their insides;
@@ -238,9 +238,13 @@ pub(super) fn unknown(what: &str, word: &str, known: &[&str]) -> CliError {
     let guess = style::nearest(word, known.iter().copied())
         .map(|near| format!("Did you mean {near}? "))
         .unwrap_or_default();
+    let available = match known {
+        [] => "None is available.".to_owned(),
+        known => format!("Available: {}.", known.join(", ")),
+    };
     CliError::new(
         Exit::NotFound,
         format!("there is no {what} {word:?}"),
-        format!("{guess}There are: {}.", known.join(", ")),
+        format!("{guess}{available}"),
     )
 }

@@ -4,8 +4,8 @@
 use super::args::{Events as Args, Global};
 use super::context::{Context, now};
 use super::error::sentence;
-use super::places::{is_ours, namespaces};
 use super::style::{ago, bad, table};
+use super::vdo_namespaces::{is_ours, namespaces};
 use super::views::events::{EventView, EventsView};
 use super::{Answer, CliError};
 use k8s_openapi::jiff::Timestamp;
@@ -53,7 +53,7 @@ fn of_event(event: &Object) -> EventView {
 
 fn text(view: &EventsView, now: Timestamp) -> String {
     if view.events.is_empty() {
-        return "There are no events: the API server keeps them for an hour.\n".to_owned();
+        return "There are no events. The API server keeps events for an hour.\n".to_owned();
     }
     let row = |event: &EventView| {
         let seen = event.last_seen.map_or_else(|| "-".to_owned(), |then| ago(then, now));

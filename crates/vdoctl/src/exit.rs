@@ -58,7 +58,7 @@ impl Exit {
             Self::Differences => "There are differences, failed checks or other problems; the output names them.",
             Self::Usage => "The command line is not valid; `--help` shows the correct usage.",
             Self::NotFound => "The named object does not exist, or VDO is not deployed.",
-            Self::Refused => "A check refused the command, or you or the operator lack a right.",
+            Self::Refused => "A check refused the command, or a right is missing (yours or the operator's).",
             Self::Cluster => "The cluster cannot be reached; check --kubeconfig and --context.",
             Self::Vcenter => "The vCenter cannot be reached or refuses a request, or its state is unknown.",
             Self::TimedOut => "The wait timed out, or it cannot end until a user acts; the output shows the cause.",
@@ -73,7 +73,7 @@ impl Exit {
         Some(match self {
             Self::Ok => return None,
             Self::Differences => "The output names the problem. `vdoctl status` shows the problem again, with the command that fixes it.",
-            Self::Usage => "The error names the wrong argument. `vdoctl VERB --help` shows the arguments of the verb, with examples.",
+            Self::Usage => "The error names the wrong argument. `vdoctl COMMAND --help` shows the arguments of the command, with examples.",
             Self::NotFound => "`vdoctl status` shows the deployed versions; `vdoctl deploy` deploys VDO if it is missing.",
             Self::Refused => {
                 "The error names the check or the right. `vdoctl rights --missing` prints the rights that the operator lacks. If you lack a right \

@@ -52,8 +52,8 @@ fn compare(path: &str, found: &Value, wanted: &Value, text: &mut String) {
         return;
     }
     let lines = [
-        style::bad(&format!("- found  {}", shown(found))),
-        style::good(&format!("+ wanted {}", shown(wanted))),
+        style::bad(&format!("- found   {}", shown(found))),
+        style::good(&format!("+ desired {}", shown(wanted))),
     ];
     listed(path, &lines, text);
 }
@@ -93,8 +93,8 @@ fn by_name(path: &str, old: &[(&str, &Value)], new: &[(&str, &Value)], text: &mu
     if whole.is_empty() && parts.is_empty() {
         let order = |all: &[(&str, &Value)]| all.iter().map(|(name, _)| *name).collect::<Vec<_>>().join(", ");
         whole = vec![
-            style::bad(&format!("- found  in the order {}", order(old))),
-            style::good(&format!("+ wanted in the order {}", order(new))),
+            style::bad(&format!("- found   in the order {}", order(old))),
+            style::good(&format!("+ desired in the order {}", order(new))),
         ];
     }
     if !whole.is_empty() {
@@ -156,8 +156,12 @@ mod tests {
     fn field_view_lists_are_compared_by_name_or_word() {
         let env = |all: &[(&str, &str)]| -> Value { all.iter().map(|(name, value)| json!({"name": name, "value": value})).collect() };
         for (found, wanted, expected) in [
-            (json!("a"), json!("b"), "    f\n      - found  a\n      + wanted b\n"),
-            (json!(null), json!(["a"]), "    f\n      - found  nothing\n      + wanted [\"a\"]\n"),
+            (json!("a"), json!("b"), "    f\n      - found   a\n      + desired b\n"),
+            (
+                json!(null),
+                json!(["a"]),
+                "    f\n      - found   nothing\n      + desired [\"a\"]\n",
+            ),
             (
                 env(&[("A", "1"), ("B", "1"), ("C", "1")]),
                 env(&[("A", "1"), ("C", "2"), ("D", "1")]),
@@ -167,12 +171,12 @@ mod tests {
             (
                 json!([{"name": "a", "configMap": {"name": "x"}}, {"name": "b", "emptyDir": {}}]),
                 json!([{"name": "a", "configMap": {"name": "y"}}]),
-                "    f\n      - b {\"emptyDir\":{}}\n    f[a].configMap.name\n      - found  x\n      + wanted y\n",
+                "    f\n      - b {\"emptyDir\":{}}\n    f[a].configMap.name\n      - found   x\n      + desired y\n",
             ),
             (
                 json!([{"name": "a"}, {"name": "b"}]),
                 json!([{"name": "b"}, {"name": "a"}]),
-                "    f\n      - found  in the order a, b\n      + wanted in the order b, a\n",
+                "    f\n      - found   in the order a, b\n      + desired in the order b, a\n",
             ),
             (
                 json!("a\nb\n"),

@@ -69,7 +69,7 @@ pub(super) fn once<'a>(all: impl Iterator<Item = (&'a String, &'a Vec<String>)>)
     let line = |(context, others): (&String, &Vec<String>)| {
         let what = count(others.len(), "other context");
         format!(
-            "{context} has the same cluster and user as {what}, so this cluster was asked once: {}",
+            "{context} has the same cluster and user as {what} ({}), so vdoctl queried this cluster once",
             others.join(", ")
         )
     };
@@ -111,7 +111,7 @@ mod tests {
         let lines = once(asked.iter().map(|asked| (&asked.context, &asked.others)));
         assert_eq!(
             lines,
-            ["good has the same cluster and user as 1 other context, so this cluster was asked once: same"]
+            ["good has the same cluster and user as 1 other context (same), so vdoctl queried this cluster once"]
         );
     }
 }

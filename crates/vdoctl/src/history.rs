@@ -1,17 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
-//! `vdoctl history` and `vdoctl upgrade retry`: what was applied of the drivers, and what of it failed.
+//! `vdoctl history`: what was applied of the drivers, and what of it failed.
 
 use super::args::{Format, Global, History as Args};
 use super::chart::objects_answer;
-use super::context::{Context, id, now};
+use super::context::{Context, now};
 use super::output::nameless;
-use super::status::{Kind, handed, needed};
 use super::views::history::{DriverHistoryView, HistoryView};
 use super::{Answer, CliError, Exit, style};
 use k8s_openapi::jiff::Timestamp;
 use serde_json::{Value, json};
 use vdo::reconcile;
-use vdo_api::api::{API_VERSION, RETRY_AT, RollbackPolicy, VDOConfig};
+use vdo_api::api::{API_VERSION, VDOConfig};
 use vdo_api::types::count;
 use vdo_core::drivers::short;
 use vdo_core::plan::{Inventory, Outcome, Revision};
@@ -20,7 +19,7 @@ use vdo_core::plan::{Inventory, Outcome, Revision};
 pub(super) struct Histories {
     pub(super) context: Context,
     pub(super) config: VDOConfig,
-    inventory: Inventory,
+    pub(super) inventory: Inventory,
 }
 
 impl Histories {
@@ -66,7 +65,7 @@ pub(super) fn revision<'a>(driver: &str, revisions: &'a [Revision], number: u64)
             Exit::NotFound,
             format!("{driver} has no revision {number} in its history"),
             format!(
-                "There are: {}. See vdoctl history {}.",
+                "Available: {}. See vdoctl history {}.",
                 known.join(", "),
                 short(driver).to_lowercase()
             ),
@@ -174,23 +173,4 @@ fn table(view: &HistoryView, wide: bool, now: Timestamp) -> String {
     let rows = view.drivers.iter();
     let rows = rows.flat_map(|driver| driver.revisions.iter().rev().map(|revision| row(&driver.name, revision)));
     style::table(&heading, &rows.collect::<Vec<_>>())
-}
-
-pub(super) async fn retry(global: &Global) -> Result<Answer, CliError> {
-    let all = Histories::read(global).await?;
-    let config = id(&all.config);
-    let failed = all.inventory.history.iter().filter_map(|(driver, revisions)| {
-        let newest = revisions.last()?;
-        let from = newest.about.rollback.as_ref().and_then(|rollback| rollback.from.as_ref());
-        let by_rollback = from.map(|from| format!("{driver} {}", from.version));
-        let waits = || newest.failure.as_ref().map(|_| format!("{driver} {}", newest.about.version));
-        by_rollback.or_else(waits)
-    });
-    let failed: Vec<String> = failed.collect();
-    if failed.is_empty() || all.config.spec.rollback == RollbackPolicy::Disabled {
-        return Ok(Answer::text("").note(format!("VDOConfig {config}: no change has failed, so there is nothing to retry")));
-    }
-    all.annotate(RETRY_AT, now().to_string().into()).await?;
-    let done = format!("VDOConfig {config}: the operator retries {}", failed.join(" and "));
-    Ok(handed(&done, needed(&all.context).await, &[Kind::Fault]))
 }

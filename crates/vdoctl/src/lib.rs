@@ -13,7 +13,8 @@
 mod adopt;
 mod approve;
 pub mod args;
-mod change;
+mod atomic_files;
+mod certificate_question;
 mod chart;
 mod commands;
 mod completion;
@@ -32,18 +33,18 @@ mod exit;
 mod explain;
 mod field_view;
 mod fleet;
-mod foreign;
 mod history;
 mod limited;
 mod logs;
-mod manage;
 mod matrix;
 mod mirror;
-mod operator;
+mod object_write;
+mod operator_running;
 mod output;
-mod places;
+mod password_file;
+mod pause_resume_reconcile;
 mod plan;
-mod plan_view;
+mod plan_and_diff;
 mod preview;
 mod printer;
 mod progress;
@@ -56,7 +57,6 @@ mod render;
 mod report;
 mod rights;
 mod rollback;
-mod save;
 mod secrets;
 mod selftest;
 mod start;
@@ -64,9 +64,13 @@ mod status;
 mod stopping;
 mod style;
 mod support;
+mod terminal_escapes;
 mod text_diff;
 mod upgrade;
 mod users;
+mod vcenter_address;
+mod vdo_namespaces;
+mod vdoctl_lease;
 mod version;
 mod views;
 mod waiting;
@@ -197,7 +201,7 @@ async fn to_the_end(cli: Cli, mut printer: Printer) -> io::Result<Exit> {
     }
     quiet.silence();
     prompt::end();
-    save::give_up();
+    atomic_files::give_up();
     Ok(stopped)
 }
 
@@ -234,19 +238,19 @@ async fn run(cli: &Cli, printer: &mut Printer) -> Exit {
         Verb::Upgrade(args) => match &args.verb {
             UpgradeVerb::Plan(args) => within(global, upgrade::plan(args, global)).await,
             UpgradeVerb::Apply(args) => upgrade::apply(args, global, printer).await,
-            UpgradeVerb::Retry => within(global, history::retry(global)).await,
+            UpgradeVerb::Retry => within(global, upgrade::retry(global)).await,
         },
         Verb::Configure(args) => configure::run(args, global, printer).await,
         Verb::Secrets(args) => secrets::run(args, global, printer).await,
         Verb::Pause(args) => {
-            let done = within(global, manage::state(args, ManagementState::Paused, global)).await;
+            let done = within(global, pause_resume_reconcile::state(args, ManagementState::Paused, global)).await;
             after(args.wait.then_some(After::Handled), done, Format::Table, global, printer).await
         }
         Verb::Resume(args) => {
-            let done = within(global, manage::state(args, ManagementState::Managed, global)).await;
+            let done = within(global, pause_resume_reconcile::state(args, ManagementState::Managed, global)).await;
             after(args.wait.then_some(After::Healthy), done, Format::Table, global, printer).await
         }
-        Verb::Reconcile => within(global, manage::reconcile(global)).await,
+        Verb::Reconcile => within(global, pause_resume_reconcile::reconcile(global)).await,
         Verb::Wait(args) => waiting::run(args, global, printer).await,
         Verb::Diff(args) => within(global, diff::run(args, global)).await,
         Verb::Render(args) => within(global, render::run(args, global)).await,

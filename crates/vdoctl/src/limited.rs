@@ -16,7 +16,7 @@ const NO_MEMORY: &str = "memory allocation of";
 /// Runs this command line once more in a child with a limit, and gives what it ends with; its answer is on stdout already. Nothing, where there
 /// is a limit: this is the child, and does the work. Nothing on a system that cannot limit a process, either.
 pub(super) async fn in_child(verb: &str, path: &Path) -> Result<Option<Answer>, CliError> {
-    let failed = |error: io::Error| CliError::new(Exit::Refused, format!("{verb} cannot start a process of its own: {error}"), "");
+    let failed = |error: io::Error| CliError::new(Exit::Refused, format!("{verb} cannot start a child process: {error}"), "");
     let Some(child) = vdo_system::again_with_memory(MOST).map_err(failed)? else {
         return Ok(None);
     };

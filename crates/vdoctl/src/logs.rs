@@ -6,9 +6,9 @@ mod follow;
 use super::args::{Global, Logs as Args};
 use super::context::Context;
 use super::error::sentence;
-use super::places::{is_ours, namespaces};
 use super::printer::Printer;
 use super::style::head;
+use super::vdo_namespaces::{is_ours, namespaces};
 use super::{Answer, CliError, Exit};
 use std::collections::BTreeSet;
 use vdo::cluster::{Select, Watch, list, pod_log_tail};
@@ -74,8 +74,12 @@ async fn pods_of(args: &Args, context: &Context, of: &Of) -> Result<Vec<Object>,
         pods.extend(found.into_iter().filter(|pod| is_of(of, pod)));
     }
     if pods.is_empty() {
-        let what = format!("no pod of {} is in cluster {}", args.of, context.name);
-        return Err(CliError::new(Exit::NotFound, what, "See what runs: vdoctl status"));
+        let what = format!("no pod of {} exists in cluster {}", args.of, context.name);
+        return Err(CliError::new(
+            Exit::NotFound,
+            what,
+            "To see whether the operator and the drivers run: vdoctl status",
+        ));
     }
     let mut known: Vec<String> = pods.iter().flat_map(containers).collect();
     match &args.container {
@@ -83,7 +87,7 @@ async fn pods_of(args: &Args, context: &Context, of: &Of) -> Result<Vec<Object>,
             known.sort();
             known.dedup();
             let what = format!("no pod of {} has a container {wanted}", args.of);
-            Err(CliError::new(Exit::NotFound, what, format!("There are: {}.", known.join(", "))))
+            Err(CliError::new(Exit::NotFound, what, format!("Available: {}.", known.join(", "))))
         }
         _ => Ok(pods),
     }

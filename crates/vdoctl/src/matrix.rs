@@ -3,24 +3,24 @@
 
 mod bars;
 mod bounds;
-mod choice;
 pub(super) mod config_maps;
 mod diff;
 mod explain;
 mod init;
 mod lint;
 pub(super) mod load;
-mod mark;
 mod notes;
-mod place;
 mod publish;
+mod publish_target;
 mod query;
 mod resolve;
 pub(super) mod show;
 mod sign;
 mod source;
 mod what_if;
+mod which_matrix;
 mod why_not;
+mod withdraw_and_deprecate;
 
 use super::args::{Format, Global, List, Matrix as Args, MatrixFile, MatrixVerb, Platform};
 use super::context::{Context, now};
@@ -29,7 +29,6 @@ use super::views::matrix::{KnownMatrixView, MatrixListView, NewestView, VersionV
 use super::{Answer, CliError, Exit, style};
 pub(super) use bars::minors;
 use bounds::bounds;
-pub(super) use choice::{Choice, Used, repeated};
 use k8s_openapi::jiff::Timestamp;
 use query::{Question, question};
 use std::path::Path;
@@ -40,6 +39,7 @@ use vdo_api::api::chain;
 use vdo_api::types::{KubernetesVersion, VersionRange, count, shell_word};
 use vdo_core::matrix::{Confidence, Driver, Entry, Index, State, is_old, knowledge, known_up_to};
 use vdo_source::fetch::{ChartRepository, FetchError, LoadedIndex, Records, RepositoryError, embedded, index_file};
+pub(super) use which_matrix::{Choice, Used, repeated};
 
 pub(super) async fn run(args: &Args, global: &Global) -> Result<Answer, CliError> {
     match &args.verb {
@@ -55,8 +55,8 @@ pub(super) async fn run(args: &Args, global: &Global) -> Result<Answer, CliError
         MatrixVerb::Verify(args) => sign::verify(args).await,
         MatrixVerb::Init(args) => init::run(args, global).await,
         MatrixVerb::Publish(args) => publish::run(args, global).await,
-        MatrixVerb::Withdraw(args) => mark::run(args, "withdrawn").await,
-        MatrixVerb::Deprecate(args) => mark::run(args, "deprecated").await,
+        MatrixVerb::Withdraw(args) => withdraw_and_deprecate::run(args, "withdrawn").await,
+        MatrixVerb::Deprecate(args) => withdraw_and_deprecate::run(args, "deprecated").await,
         MatrixVerb::Diff(args) => diff::run(args, global).await,
     }
 }
@@ -189,7 +189,7 @@ impl Loaded {
             Some(days) if days >= 0 => format!(" ({} before)", count(usize::try_from(days).unwrap_or_default(), "day")),
             _ => String::new(),
         };
-        let knows = knowledge(&self.index).map(|knows| format!("knows {knows}{beside}"));
+        let knows = knowledge(&self.index).map(|knows| format!("covers {knows}{beside}"));
         let generated = generated.map(|day| format!("generated on {day}"));
         let facts: Vec<String> = [generated, knows].into_iter().flatten().collect();
         match facts.is_empty() {

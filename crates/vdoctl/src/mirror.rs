@@ -6,7 +6,6 @@
 //!                                                                      images -------copy-------------> registry
 //! ```
 
-mod adopt;
 mod bundle;
 mod cluster;
 mod collect;
@@ -18,6 +17,7 @@ mod pull;
 mod push;
 pub(super) mod registries;
 mod remote;
+mod use_in_cluster;
 mod verify;
 
 use super::args::{Format, Global, Mirror as Args, MirrorVerb};
@@ -29,7 +29,7 @@ use std::io::{self, IsTerminal as _};
 use std::pin::pin;
 use std::time::Duration;
 use vdo_api::types::{Later as _, count};
-use vdo_core::lock::MATRIX;
+use vdo_core::mirror_lock::MATRIX;
 use vdo_oci::layout::LayoutError;
 use vdo_oci::registry::Reference;
 use vdo_oci::transfer::{Meter, TransferError};

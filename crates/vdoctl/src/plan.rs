@@ -3,7 +3,7 @@
 
 use super::args::{Format, Global, Plan as Args};
 use super::context::Context;
-use super::plan_view::Planned;
+use super::plan_and_diff::Planned;
 use super::views::plan::PlanView;
 use super::{Answer, CliError, style};
 use vdo_api::api::Approval;
@@ -96,7 +96,7 @@ fn meaning((pruned, wave): (bool, u8)) -> &'static str {
 #[cfg(test)]
 mod tests {
     use super::super::context::Left;
-    use super::super::plan_view::Refusal;
+    use super::super::plan_and_diff::Refusal;
     use super::super::views::plan::{ChangeKind, DriverChangeView};
     use super::*;
     use serde_json::json;

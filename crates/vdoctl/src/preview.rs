@@ -2,12 +2,12 @@
 //! A change of the configuration that was not made yet: what the API server has to say to it, and the pipeline as if it were made.
 
 use super::args::Preview as Args;
-use super::change::{Change, set};
 use super::context::{Context, id};
 use super::deploy::checks::with_status;
 use super::deploy::configuration::Configuration;
 use super::deploy::text;
 use super::driver_fields::{field, keeping_all};
+use super::object_write::{Change, set};
 use super::{CliError, Exit};
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
@@ -118,7 +118,7 @@ fn unusable(error: FieldError) -> CliError {
             let guess = meant.map(|near| format!("Did you mean {near}? ")).unwrap_or_default();
             let known = match known.as_slice() {
                 [] => "To list the fields: kubectl explain vdoconfig.spec".to_owned(),
-                known => format!("There are: {}.", known.join(", ")),
+                known => format!("Available: {}.", known.join(", ")),
             };
             (format!("a VDOConfig has no field {path}"), format!("{guess}{known}"))
         }

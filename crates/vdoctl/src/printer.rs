@@ -7,7 +7,7 @@ use super::commands::ClusterFlags;
 use super::context::now;
 use super::output::Form;
 use super::wrap::{columns_of, fit};
-use super::{Answer, CliError, Exit, foreign, style};
+use super::{Answer, CliError, Exit, style, terminal_escapes};
 use anstream::stream::{AsLockedWrite, RawStream};
 use anstream::{AutoStream, ColorChoice};
 use clap::builder::StyledStr;
@@ -149,10 +149,10 @@ impl Printer {
         let text = || String::from_utf8_lossy(data);
         let raw = match form {
             Form::Text => return self.paint(stdout, &self.for_people(&text(), columns_of(&io::stdout()))),
-            Form::Foreign => return self.paint(stdout, &foreign::shown(&fit(&text(), columns_of(&io::stdout())))),
-            Form::Json => Cow::Owned(foreign::json(&text()).into_bytes()),
+            Form::Foreign => return self.paint(stdout, &terminal_escapes::shown(&fit(&text(), columns_of(&io::stdout())))),
+            Form::Json => Cow::Owned(terminal_escapes::json(&text()).into_bytes()),
             // There is no simple way to write the same YAML in other letters. On a terminal only a person reads it.
-            Form::Yaml if stdout.is_terminal() => Cow::Owned(foreign::shown(&text()).into_bytes()),
+            Form::Yaml if stdout.is_terminal() => Cow::Owned(terminal_escapes::shown(&text()).into_bytes()),
             Form::Yaml | Form::Bytes => Cow::Borrowed(data),
         };
         stdout.write_all(&raw)?;
@@ -160,7 +160,7 @@ impl Printer {
     }
 
     fn for_people(&self, text: &str, columns: Option<usize>) -> String {
-        foreign::shown(&fit(&self.cluster.added_to(text), columns))
+        terminal_escapes::shown(&fit(&self.cluster.added_to(text), columns))
     }
 
     /// Writes text with its styles, or without them where they are not wanted.
@@ -196,7 +196,7 @@ impl Printer {
 /// any paint: if it then holds nothing that would command a terminal, the paint is all there is.
 pub fn help(painted: &StyledStr, bare: &StyledStr) -> String {
     let bare = bare.ansi().to_string();
-    match bare == foreign::shown(&bare) {
+    match bare == terminal_escapes::shown(&bare) {
         true => style::ours(&painted.ansi().to_string()),
         false => bare,
     }

@@ -219,10 +219,10 @@ fn clock(time: Duration) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::foreign;
+    use crate::terminal_escapes;
 
     fn plain(text: &str) -> String {
-        anstream::adapter::strip_str(&foreign::shown(text)).to_string()
+        anstream::adapter::strip_str(&terminal_escapes::shown(text)).to_string()
     }
 
     #[test]

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Asking for a password on the terminal, which does not show what is typed meanwhile.
 
-use super::foreign;
+use super::terminal_escapes;
 use super::wrap::{columns_of, fit};
 use super::{CliError, Exit};
 use std::io::{self, IsTerminal as _, Write as _};
@@ -15,7 +15,7 @@ static HIDING: Mutex<Option<String>> = Mutex::new(None);
 /// Asks for the password of this user.
 pub(super) fn password(user: &str) -> io::Result<String> {
     set(vdo_system::terminal_settings());
-    let answer = rpassword::prompt_password(foreign::shown(&format!("Password for {user}: ")));
+    let answer = rpassword::prompt_password(terminal_escapes::shown(&format!("Password for {user}: ")));
     set(None);
     if answer.as_ref().is_err_and(|error| error.kind() == io::ErrorKind::Interrupted) {
         // Ctrl-C: the signal is on its way and ends the process; until then nothing is to be said.
@@ -29,7 +29,7 @@ pub(super) fn line(what: &str, now: Option<&str>) -> io::Result<Option<String>> 
     let shown = now.map(|now| format!(" [{now}]")).unwrap_or_default();
     let mut terminal = io::stderr();
     let columns = columns_of(&terminal);
-    write!(terminal, "{}", foreign::shown(&fit(&format!("{what}{shown}: "), columns)))?;
+    write!(terminal, "{}", terminal_escapes::shown(&fit(&format!("{what}{shown}: "), columns)))?;
     terminal.flush()?;
     let mut answer = String::new();
     if io::stdin().read_line(&mut answer)? == 0 {
@@ -43,7 +43,11 @@ pub(super) fn line(what: &str, now: Option<&str>) -> io::Result<Option<String>> 
 pub(super) fn yes(question: &str) -> io::Result<bool> {
     let mut terminal = io::stderr();
     let columns = columns_of(&terminal);
-    write!(terminal, "{}", foreign::shown(&fit(&format!("{question} [y/N] "), columns)))?;
+    write!(
+        terminal,
+        "{}",
+        terminal_escapes::shown(&fit(&format!("{question} [y/N] "), columns))
+    )?;
     terminal.flush()?;
     let mut answer = String::new();
     io::stdin().read_line(&mut answer)?;
@@ -62,7 +66,7 @@ pub(super) fn is_terminal() -> bool {
 /// answer is no.
 pub(super) fn confirmed(question: &str, nothing: &str, confirm: &str, instead: &str) -> Result<(), CliError> {
     if !is_terminal() {
-        let what = format!("{nothing}: there is no terminal to ask on");
+        let what = format!("{nothing}: there is no terminal on which to confirm");
         return Err(CliError::new(Exit::Refused, what, confirm));
     }
     match yes(question) {

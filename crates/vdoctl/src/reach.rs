@@ -2,8 +2,8 @@
 //! How the API server is reached, from the command line, and why it is not.
 
 use super::args::Global;
-use super::doctor::password::secret;
 use super::error::sentence;
+use super::password_file::secret;
 use super::{CliError, Exit};
 use std::error::Error;
 use std::path::Path;
@@ -21,7 +21,7 @@ const CERTIFICATE: &str = "Check certificate-authority-data and the address of t
                            Or choose another cluster with --kubeconfig or --context.";
 
 /// What to do where something answers that is no API server.
-const ANOTHER: &str = "A proxy or a login page may answer in its place. Check the address of this cluster in the kubeconfig: \
+const ANOTHER: &str = "A proxy or a login page may answer instead of the API server. Check the address of this cluster in the kubeconfig: \
                        `kubectl config view --minify` shows the address. Or choose another cluster with --kubeconfig or --context.";
 
 /// The cluster that the command line names.
@@ -62,7 +62,7 @@ fn read(file: &Path) -> Result<Secret, CliError> {
         return Err(CliError::new(
             Exit::Usage,
             what,
-            "Of --token-file and --password-file only one can be stdin.",
+            "Name a file with a token. Only one of --token-file and --password-file can be stdin.",
         ));
     }
     Ok(Secret::new(token))

@@ -2,7 +2,7 @@
 //! A registry as the flags of a verb, or the logins that Helm and Docker keep, let us ask it.
 
 use super::args::RegistryArgs;
-use super::doctor::password::password;
+use super::password_file::password;
 use super::{CliError, Exit};
 use std::io;
 use std::path::Path;
@@ -58,7 +58,7 @@ pub(super) fn failed(error: &RegistryError) -> CliError {
 pub(super) fn reference(text: &str) -> Result<Reference, CliError> {
     let wrong = |what: String| CliError::new(Exit::Usage, what, "Write oci://HOST/REPOSITORY.");
     if !text.starts_with("oci://") {
-        return Err(wrong("this is not an address in a registry".into()));
+        return Err(wrong(format!("{text:?} is not an address in a registry")));
     }
     text.parse()
         .map_err(|error: vdo_oci::registry::ParseReferenceError| wrong(error.to_string()))
@@ -70,7 +70,7 @@ async fn kept(args: &RegistryArgs, reference: &Reference) -> Result<Option<Login
         CliError::new(
             Exit::Usage,
             error.to_string(),
-            "Correct the file, or name another one with --registry-config.",
+            "Correct the file, or name another file with --registry-config.",
         )
     };
     let files = match &args.reach.registry_config {

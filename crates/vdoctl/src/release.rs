@@ -5,7 +5,7 @@
 
 use super::args::{Global, NewOwner, Release as Args};
 use super::context::{Context, joined};
-use super::{Answer, CliError, Exit, save};
+use super::{Answer, CliError, Exit, atomic_files};
 use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
 use vdo_api::types::{count, shell_word};
@@ -23,7 +23,7 @@ pub(super) async fn run(args: &Args, global: &Global) -> Result<Answer, CliError
         return Err(CliError::new(
             Exit::Refused,
             format!("some drivers cannot be planned: {}", joined(&decided.left)),
-            "Fix this first, so that the files match the installed drivers.",
+            "Fix the problem first, so that the files match the installed drivers.",
         ));
     }
     let mut desired: Vec<&Desired> = decided.planned.desired.iter().collect();
@@ -59,7 +59,7 @@ fn chart(objects: &[Value]) -> Vec<(PathBuf, String)> {
 
 fn write(path: &Path, text: &str) -> Result<(), CliError> {
     let made = path.parent().map_or(Ok(()), std::fs::create_dir_all);
-    made.and_then(|()| save::write_private(path, text.as_bytes()))
+    made.and_then(|()| atomic_files::write_private(path, text.as_bytes()))
         .map_err(|error| super::support::unwritable(path, &error))
 }
 

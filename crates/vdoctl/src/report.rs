@@ -11,7 +11,7 @@ use super::status::{attention, row};
 use super::support::{Facts, unwritable, word};
 use super::views::matrix::VersionView;
 use super::views::status_list::ClusterStatusView;
-use super::{Answer, CliError, Exit, save};
+use super::{Answer, CliError, Exit, atomic_files};
 use std::path::{Path, PathBuf};
 use vdo_core::matrix::Index;
 
@@ -66,9 +66,9 @@ fn written(html: &Path, page: Result<String, minijinja::Error>) -> Result<Answer
     if html == Path::new("-") {
         return Ok(Answer::bytes(page.into_bytes()));
     }
-    save::write_private(html, page.as_bytes()).map_err(|error| unwritable(html, &error))?;
+    atomic_files::write_private(html, page.as_bytes()).map_err(|error| unwritable(html, &error))?;
     Ok(Answer::text("").note(format!(
-        "{}: open it in a browser, or send it. It holds names, addresses and versions of this site, and no value of a Secret.",
+        "{}: open the report in a browser, or send the report. It contains names, addresses and versions of this site, and no value of a Secret.",
         html.display()
     )))
 }

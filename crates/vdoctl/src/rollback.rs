@@ -36,8 +36,11 @@ pub(super) async fn run(args: &Args, global: &Global) -> Result<Answer, CliError
         None => way_back(revisions).ok_or_else(|| {
             CliError::new(
                 Exit::NotFound,
-                format!("{driver} has no earlier revision that worked and that a rollback can reach"),
-                format!("See vdoctl history {name}. A revision that you name is used without this check."),
+                format!("{driver} has no earlier revision that worked and that a rollback can restore"),
+                format!(
+                    "To list the revisions: vdoctl history {name}. If you name a revision, VDO does not check whether it worked, nor whether \
+                     the upgrades after it can be rolled back."
+                ),
             )
         })?,
     };

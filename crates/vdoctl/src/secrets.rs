@@ -2,13 +2,12 @@
 //! `vdoctl secrets`: the credentials of connections, without ever showing them.
 
 use super::args::{Global, Secrets as Args, SecretsList, SecretsSet, SecretsVerb};
-use super::change::Change;
 use super::configure::connection::{Target, credentials, has_user, inspected};
 use super::configure::write;
 use super::context::{Context, now};
 use super::deploy::Judge;
-use super::deploy::vcenter::private;
-use super::doctor::password::password;
+use super::object_write::Change;
+use super::password_file::{password, private};
 use super::printer::Printer;
 use super::progress::Progress;
 use super::style::{ago, bad, good, table};

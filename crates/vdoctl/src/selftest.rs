@@ -4,12 +4,12 @@
 //! The steps and their judgement are pure (`steps`), as are the objects (`objects`). Why something failed is looked up in the table of
 //! `vdoctl doctor volumes`. A signal ends the steps, and everything is deleted; what a killed run leaves is deleted by the next one.
 
-mod home;
 mod junit;
-mod known;
 mod objects;
 mod run;
 mod steps;
+mod storage_class_and_zones;
+mod test_namespace;
 
 pub(crate) use steps::{Outcome, Step};
 
@@ -20,13 +20,13 @@ use super::progress::{Mark, Progress};
 use super::style::{bad, good, warn};
 use super::views::selftest::SelftestView;
 use super::{Answer, CliError, Exit, stopping};
-use home::Home;
-use known::Found;
 use objects::{Place, Setting};
 use run::Run;
 use std::time::Duration;
+use storage_class_and_zones::Found;
+use test_namespace::Home;
 use tokio::time::Instant;
-use vdo_core::volumes::Finding;
+use vdo_core::volume_diagnosis::Finding;
 
 pub(super) async fn run(args: &Args, global: &Global, printer: &Printer) -> Result<Answer, CliError> {
     let (context, found) = super::within(global, prepared(args, global)).await?;
@@ -56,7 +56,7 @@ pub(super) async fn run(args: &Args, global: &Global, printer: &Printer) -> Resu
 
 async fn prepared(args: &Args, global: &Global) -> Result<(Context, Found), CliError> {
     let context = Context::open(global).await?;
-    let found = known::find(args, &context).await?;
+    let found = storage_class_and_zones::find(args, &context).await?;
     Ok((context, found))
 }
 
@@ -102,7 +102,10 @@ async fn all(args: &Args, found: &Found, run: &mut Run<'_>, timeout: Duration, p
     if let Some(exit) = stopped {
         progress.step(
             Mark::Note,
-            &format!("stopped ({}); everything is deleted", exit.meaning().trim_end_matches('.')),
+            &format!(
+                "stopped ({}); vdoctl deletes all test objects",
+                exit.meaning().trim_end_matches('.')
+            ),
         );
     }
     let failed = run.steps.iter().any(|step| step.result == Outcome::Failed);

@@ -81,12 +81,12 @@ fn of(judgement: Judgement) -> State {
     }
 }
 
-const DOCTOR: Step = ("vdoctl doctor", "checks everything, and says how to fix it");
-const STATUS: Step = ("vdoctl status", "shows what runs and what is wrong");
+const DOCTOR: Step = ("vdoctl doctor", "checks everything, and shows remedies");
+const STATUS: Step = ("vdoctl status", "shows versions, health and problems");
 const WATCH: Step = ("vdoctl status --watch", "shows each change as it happens");
 const PLAN: Step = ("vdoctl plan", "shows what the operator would do");
 const EVENTS: Step = ("vdoctl events", "shows what happened");
-const LOGS: Step = ("vdoctl logs", "shows what the operator logs");
+const LOGS: Step = ("vdoctl logs", "shows the log of the operator");
 const LIST: Step = ("vdoctl matrix list", "shows which driver fits which cluster");
 
 /// What is the case, in a sentence, and five steps.
@@ -109,7 +109,7 @@ fn steps(state: &State) -> (String, [Step; 5]) {
                 ("vdoctl options", "lists the global flags (cluster, user, timeouts)"),
                 LIST,
                 ("vdoctl rights", "prints the roles and namespaces that are needed"),
-                ("vdoctl explain 5", "says what exit code 5 means"),
+                ("vdoctl explain 5", "explains exit code 5"),
             ],
         ),
         State::NotDeployed(cluster) => (
@@ -133,17 +133,17 @@ fn steps(state: &State) -> (String, [Step; 5]) {
             ],
         ),
         State::Progressing => (
-            "VDO is deployed, and the operator is at work.".into(),
+            "VDO is deployed, but the drivers are not ready yet, or the operator has not finished its work.".into(),
             [WATCH, PLAN, EVENTS, LOGS, DOCTOR],
         ),
         State::Approval => (
             "A plan waits for approval.".into(),
             [
                 PLAN,
-                ("vdoctl diff", "shows each field that it changes"),
-                ("vdoctl approve --help", "approves it"),
+                ("vdoctl diff", "shows each field that the plan changes"),
+                ("vdoctl approve --help", "shows how to approve the plan"),
                 STATUS,
-                ("vdoctl history", "shows what was applied before"),
+                ("vdoctl history", "shows the revisions that were applied"),
             ],
         ),
         State::Paused => (
@@ -151,17 +151,17 @@ fn steps(state: &State) -> (String, [Step; 5]) {
             [
                 ("vdoctl resume", "ends the pause"),
                 PLAN,
-                ("vdoctl diff", "shows how the live drivers differ"),
+                ("vdoctl diff", "compares the live drivers with the desired state"),
                 STATUS,
                 DOCTOR,
             ],
         ),
         State::Ill(what) => (
-            format!("Something is wrong: {what}."),
+            format!("There is a problem: {what}."),
             [
                 STATUS,
                 DOCTOR,
-                ("vdoctl doctor volumes", "says why volumes do not work"),
+                ("vdoctl doctor volumes", "shows why volumes do not work"),
                 EVENTS,
                 ("vdoctl support-bundle", "collects status, events and logs"),
             ],
@@ -175,11 +175,11 @@ fn screen(about: &str, said: &str, steps: [Step; 5]) -> String {
     for (command, what) in steps {
         let _ = writeln!(text, "  {command:width$}  {what}");
     }
-    let _ = writeln!(text, "\n{}", head("Verbs:"));
+    let _ = writeln!(text, "\n{}", head("Commands:"));
     for (_, verbs) in GROUPS {
         let _ = writeln!(text, "  {}", verbs.join(", "));
     }
-    text.push_str("\nvdoctl --help describes all verbs, vdoctl VERB --help describes one verb with its flags.\n");
+    text.push_str("\nvdoctl --help describes all commands, vdoctl COMMAND --help describes one command with its flags.\n");
     text
 }
 

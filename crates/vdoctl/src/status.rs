@@ -11,7 +11,7 @@ mod model;
 mod next;
 mod nodes;
 mod problem;
-mod view;
+mod status_screen;
 
 use super::args::{Format, Global, Status as Args};
 use super::context::{Context, Deployed, now};
@@ -76,12 +76,12 @@ fn recorded(file: &Path, format: Format) -> Result<Answer, CliError> {
 }
 
 fn shown(view: &StatusView, format: Format, now: Timestamp) -> Result<Answer, CliError> {
-    Answer::view(format, view, || view::draw(view, layout(format), now))
+    Answer::view(format, view, || status_screen::draw(view, layout(format), now))
 }
 
 /// How the screen is written.
-fn layout(format: Format) -> view::Layout {
-    view::Layout {
+fn layout(format: Format) -> status_screen::Layout {
+    status_screen::Layout {
         columns: columns_of(&std::io::stdout()),
         wide: format == Format::Wide,
     }
@@ -139,7 +139,7 @@ pub(super) async fn needed(context: &Context) -> Option<Need> {
 /// The answer of a verb that hands something to the operator: what it did, and what comes of that. Where no operator acts, that is what it ends
 /// with; a need of another kind is added where it is not `settled` by what was written.
 pub(super) fn handed(done: &str, need: Option<Need>, settled: &[Kind]) -> Answer {
-    let follow = "vdoctl status --watch shows how far it is";
+    let follow = "vdoctl status --watch shows the progress";
     match need.filter(|need| !settled.contains(&need.kind)) {
         None => Answer::text("").note(format!("{done}; {follow}")),
         Some(need) => {

@@ -2,7 +2,7 @@
 //! How text looks: a few styles, a table, relative times. Styles are always in the text; the printer takes them out where
 //! they are not wanted.
 
-use super::foreign;
+use super::terminal_escapes;
 use k8s_openapi::jiff::Timestamp;
 use owo_colors::Style;
 use std::borrow::Cow;
@@ -83,7 +83,10 @@ pub fn columns<'a>(rows: impl Iterator<Item = &'a Vec<String>> + Clone) -> Strin
 
 /// How many characters of a styled text are seen.
 pub fn width(text: &str) -> usize {
-    anstream::adapter::strip_str(&foreign::shown(text)).to_string().chars().count()
+    anstream::adapter::strip_str(&terminal_escapes::shown(text))
+        .to_string()
+        .chars()
+        .count()
 }
 
 /// How long ago: `12s`, `5m`, `3h`, `9d`.
@@ -151,8 +154,8 @@ mod tests {
             ("the next attempt is at 2026-01-01T01:14:00Z.", "the next attempt is in 14m."),
             ("it was tried at 2026-01-01T00:55:00Z", "it was tried 5m ago"),
             (
-                "Pod n/p is being deleted since 2026-01-01T00:30:00Z: its pods must terminate first",
-                "Pod n/p is being deleted for 30m: its pods must terminate first",
+                "Pod n/p has been terminating since 2026-01-01T00:30:00Z: its pods must terminate first",
+                "Pod n/p has been terminating for 30m: its pods must terminate first",
             ),
             (
                 "the login at vc was refused since Zoe came",
@@ -190,7 +193,7 @@ mod tests {
             &["A", "B"],
             &[vec!["x\u{1b}[8m".into(), "1".into()], vec!["longer than that".into(), "2".into()]],
         );
-        let shown = anstream::adapter::strip_str(&foreign::shown(&text)).to_string();
+        let shown = anstream::adapter::strip_str(&terminal_escapes::shown(&text)).to_string();
         assert_eq!(shown, "A                 B\nx\\u{1b}[8m        1\nlonger than that  2\n");
     }
 

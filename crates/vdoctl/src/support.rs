@@ -18,14 +18,14 @@ mod missing;
 use super::args::{Global, SupportBundle as Args};
 use super::context::{Context, now};
 use super::output::{View as _, of_view};
-use super::views::choice::OutlookView;
 use super::views::doctor::DoctorView;
 use super::views::history::HistoryView;
 use super::views::matrix::MatrixListView;
+use super::views::matrix_resolve::OutlookView;
 use super::views::status::StatusView;
 use super::views::support::{BundleClusterView, SupportBundleView};
 use super::views::volumes::VolumesView;
-use super::{Answer, CliError, Exit, save, style};
+use super::{Answer, CliError, Exit, atomic_files, style};
 use archive::Archive;
 use documents::Documents;
 use k8s_openapi::jiff::Timestamp;
@@ -46,7 +46,7 @@ const MANIFEST: &str = "bundle.json";
 const NAMED: usize = 3;
 
 /// What is in a bundle, for the person who sends it.
-const CONTENT: &str = "It contains the output of several verbs, selected fields of objects, and events and logs, all with names and \
+const CONTENT: &str = "It contains the output of several commands, selected fields of objects, and events and logs, all with names and \
                        addresses of this site; read the files in logs/ before you send it.";
 
 const VERSION: &str = env!("CARGO_PKG_VERSION");
@@ -145,7 +145,7 @@ pub(super) async fn run(args: &Args, global: &Global) -> Result<Answer, CliError
     let answer = if path == Path::new("-") {
         Answer::bytes(bytes)
     } else {
-        save::write_private(&path, &bytes).map_err(|error| unwritable(&path, &error))?;
+        atomic_files::write_private(&path, &bytes).map_err(|error| unwritable(&path, &error))?;
         Answer::text("").note(format!("{}: {} in {size} KiB. {CONTENT}", path.display(), count(files, "file")))
     };
     let lines = missing::grouped(&missing);

@@ -3,20 +3,25 @@
 //!
 //! A driver is pinned to its next version until it is healthy there. The pin is then lifted, because the policy of the VDOConfig keeps what
 //! is installed; a pin that was there before stays, at the new version. A pin that the operator refuses is taken back.
+//!
+//! `vdoctl upgrade retry`: the operator tries a change once more that failed and was rolled back.
 
 mod apply;
 mod pins;
 
 use super::args::{DriverArg, Format, Global, MatrixFile, Platform, Resolve, UpgradePlan};
-use super::change::Change;
-use super::context::{Context, Deciding};
+use super::context::{Context, Deciding, id, now};
 use super::driver_fields::typed;
+use super::history::Histories;
 use super::matrix::{Used, repeated};
-use super::plan_view::Planned;
+use super::object_write::Change;
+use super::plan_and_diff::Planned;
+use super::status::{Kind, handed, needed};
 use super::views::plan::{UpgradePlanView, UpgradeRestView};
 use super::{Answer, CliError, Exit, matrix, style};
 use serde_json::Value;
 use std::collections::BTreeMap;
+use vdo_api::api::{RETRY_AT, RollbackPolicy};
 use vdo_api::types::DriverVersion;
 use vdo_core::drivers::short;
 use vdo_core::manifest::Object;
@@ -77,7 +82,7 @@ impl Upgrade {
             };
             let reason = match installed.get(&driver.driver) {
                 Some(found) if !asked.contains(&driver.driver) => found.because.clone(),
-                _ => "asked for with --to".to_owned(),
+                _ => "requested with --to".to_owned(),
             };
             driver.because = match to == target {
                 true => reason,
@@ -250,6 +255,25 @@ fn targets(to: &[DriverArg], spec: &Value, installed: &BTreeMap<String, Installe
         }
     }
     Ok(targets)
+}
+
+pub(super) async fn retry(global: &Global) -> Result<Answer, CliError> {
+    let all = Histories::read(global).await?;
+    let config = id(&all.config);
+    let failed = all.inventory.history.iter().filter_map(|(driver, revisions)| {
+        let newest = revisions.last()?;
+        let from = newest.about.rollback.as_ref().and_then(|rollback| rollback.from.as_ref());
+        let by_rollback = from.map(|from| format!("{driver} {}", from.version));
+        let waits = || newest.failure.as_ref().map(|_| format!("{driver} {}", newest.about.version));
+        by_rollback.or_else(waits)
+    });
+    let failed: Vec<String> = failed.collect();
+    if failed.is_empty() || all.config.spec.rollback == RollbackPolicy::Disabled {
+        return Ok(Answer::text("").note(format!("VDOConfig {config}: no change has failed, so there is nothing to retry")));
+    }
+    all.annotate(RETRY_AT, now().to_string().into()).await?;
+    let done = format!("VDOConfig {config}: the operator retries {}", failed.join(" and "));
+    Ok(handed(&done, needed(&all.context).await, &[Kind::Fault]))
 }
 
 #[cfg(test)]

@@ -3,7 +3,7 @@
 //!
 //! ```text
 //! site     the cluster, the connections and the accounts that these need
-//! look     an administrator's login, and what is there
+//! login    an administrator's login, and what is there
 //! plan     the steps (pure, in the room `accounts`)
 //! ask      every step is shown; nothing is changed without consent
 //! change   step by step; the next run goes on from wherever one stopped
@@ -11,18 +11,18 @@
 //!
 //! The administrator's password is read once, sent to the vCenter and its token service, and wiped with the session.
 
-mod change;
 mod consent;
 mod create;
 mod follow;
-mod look;
+mod login_and_datastores;
 mod rotate;
 mod show;
+mod shrink_and_delete;
 mod site;
 mod store;
 
 pub(super) use create::create_shared;
-pub(super) use look::log_in;
+pub(super) use login_and_datastores::log_in;
 pub(super) use site::place;
 
 use super::args::{Format, Global, Users as Args, UsersVerb};
@@ -50,8 +50,8 @@ pub(super) async fn run(args: &Args, global: &Global, printer: &Printer) -> Resu
         UsersVerb::Create(args) => create::run(args, global, &mut progress).await,
         UsersVerb::List(args) => show::list(args, global).await,
         UsersVerb::Verify(args) => show::verify(args, global).await,
-        UsersVerb::Shrink(args) => change::shrink(args, global, &mut progress).await,
-        UsersVerb::Delete(args) => change::delete(args, global, &mut progress).await,
+        UsersVerb::Shrink(args) => shrink_and_delete::shrink(args, global, &mut progress).await,
+        UsersVerb::Delete(args) => shrink_and_delete::delete(args, global, &mut progress).await,
         UsersVerb::Rotate(args) => rotate::run(args, global, &mut progress).await,
     };
     match progress.end() {

@@ -4,7 +4,7 @@
 use super::args::{Global, MatrixFile, Output, Version as Args};
 use super::context::Context;
 use super::matrix::{Choice, Used, embedded_index, span};
-use super::operator::Build;
+use super::operator_running::Build;
 use super::views::matrix::OwnMatrixView;
 use super::views::version::{KnownDriverView, OperatorVersionView, VersionView};
 use super::{Answer, CliError, style};

@@ -2,7 +2,6 @@
 //! What verbs have to say to programs: one type for each kind of document. `docs/schema/vdoctl-v1` has their JSON schemas.
 
 pub(crate) mod adopt;
-pub(crate) mod choice;
 pub(crate) mod configure;
 pub(crate) mod delete;
 pub(crate) mod doctor;
@@ -10,6 +9,7 @@ pub(crate) mod events;
 pub(crate) mod explain;
 pub(crate) mod history;
 pub(crate) mod matrix;
+pub(crate) mod matrix_resolve;
 pub(crate) mod mirror;
 pub(crate) mod plan;
 pub(crate) mod progress;
@@ -36,11 +36,11 @@ pub fn schemas() -> Vec<(&'static str, Value)> {
     of![
         adopt::AdoptionView,
         adopt::MoveView,
-        choice::ExplanationView,
-        choice::MatrixDiffView,
-        choice::OutlookView,
-        choice::ResolutionView,
-        choice::WhyNotView,
+        matrix_resolve::ExplanationView,
+        matrix_resolve::MatrixDiffView,
+        matrix_resolve::OutlookView,
+        matrix_resolve::ResolutionView,
+        matrix_resolve::WhyNotView,
         doctor::DoctorView,
         doctor::FixedView<'_>,
         doctor::RequiredRolesView,

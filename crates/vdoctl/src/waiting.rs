@@ -5,7 +5,7 @@ use super::args::{Format, Global, Wait as Args};
 use super::context::{Context, Deployed};
 use super::deploy::wait::{Watcher, until_ready};
 use super::error::unknown;
-use super::manage::wake;
+use super::pause_resume_reconcile::wake;
 use super::printer::Printer;
 use super::progress::{Mark, Progress};
 use super::status::{Judgement, Kind, Need};
@@ -221,14 +221,14 @@ async fn until(context: &Context, goal: &Goal, patience: Duration, progress: &mu
         if let Some(need) = watcher.settled().filter(|need| ends(goal, need)) {
             return Err(CliError::new(
                 Exit::TimedOut,
-                format!("not reached: {}", need.what),
+                format!("the requested state was not reached: {}", need.what),
                 need.remedy.clone(),
             ));
         }
         if Instant::now() >= end {
             return Err(CliError::new(
                 Exit::TimedOut,
-                format!("not reached after {} s: {waits}", patience.as_secs()),
+                format!("the requested state was not reached after {} s: {waits}", patience.as_secs()),
                 format!("{remedy}\nWait longer with --timeout."),
             ));
         }

@@ -38,7 +38,7 @@ pub(super) fn take_in<const FIELDS: usize>(
         let id = object.id();
         let (kept, whole) = CachedObject::new(object, room);
         if is_cut || !whole {
-            tracing::warn!(object = %id, "the object is too large, or there are too many of its kind: nothing but its name is read");
+            tracing::warn!(object = %id, "the operator reads only the name: the object is too large, or there are too many objects of its kind");
         }
         Some((id, kept))
     };

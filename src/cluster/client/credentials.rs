@@ -30,12 +30,12 @@ pub(super) fn command(user: &AuthInfo) -> String {
     let exec = user.exec.as_ref().and_then(|exec| exec.command.as_ref());
     let provider = || user.auth_provider.as_ref().and_then(|provider| provider.config.get("cmd-path"));
     match exec.or_else(provider) {
-        Some(command) => format!("the command {command:?}, which the kubeconfig names for the credentials,"),
+        Some(command) => format!("the credential command {command:?} of the kubeconfig"),
         None => SOME_COMMAND.into(),
     }
 }
 
-const SOME_COMMAND: &str = "the credential plugin that the kubeconfig names";
+const SOME_COMMAND: &str = "the credential plugin of the kubeconfig";
 
 impl CredentialsError {
     /// What an error of a request says about the credentials, which are renewed now and then.
@@ -60,20 +60,20 @@ impl CredentialsError {
             AuthError::AuthExecStart(error) => own(format!("cannot be started: {error}"), "Check that you may run this command."),
             AuthError::AuthExecRun { out, .. } => own(format!("ended with {}", out.status), BY_HAND),
             AuthError::AuthExecParse(_) | AuthError::ExecPluginFailed | AuthError::ParseTokenKey(_) => {
-                own("gave no credentials".into(), BY_HAND)
+                own("returned no credentials".into(), BY_HAND)
             }
             AuthError::AuthExec(_) => own(
-                "gave no credentials".into(),
+                "returned no credentials".into(),
                 "Most kinds of auth-provider are no longer supported: name the command under exec of the user in the kubeconfig.",
             ),
-            AuthError::MalformedTokenExpirationDate(_) => own("gave a token whose expiry date is not valid".into(), BY_HAND),
-            AuthError::UnrefreshableTokenResponse => own("gave a token that cannot be renewed".into(), BY_HAND),
+            AuthError::MalformedTokenExpirationDate(_) => own("returned a token whose expiry date is not valid".into(), BY_HAND),
+            AuthError::UnrefreshableTokenResponse => own("returned a token that cannot be renewed".into(), BY_HAND),
             AuthError::MissingCommand => Self {
                 who: "the user of the kubeconfig".into(),
                 problem: "has an exec section without a command".into(),
-                remedy: "Write the command into it, or name another user with --kube-user.",
+                remedy: "Write the command into this section, or name another user with --kube-user.",
             },
-            AuthError::ExecMissingClusterInfo => own("needs to know the cluster, and the kubeconfig has none".into(), BY_HAND),
+            AuthError::ExecMissingClusterInfo => own("needs data of the cluster, and the kubeconfig names no cluster".into(), BY_HAND),
             AuthError::ReadTokenFile(error, path) => Self {
                 who: format!("the token file {}", path.display()),
                 problem: format!("cannot be read: {error}"),
@@ -96,8 +96,8 @@ impl CredentialsError {
 
     fn unfit() -> Self {
         Self {
-            who: "the token that the kubeconfig leads to".into(),
-            problem: "has a character that no token has".into(),
+            who: "the token that the kubeconfig refers to".into(),
+            problem: "contains a character that is not allowed in a token".into(),
             remedy: "Write the token on one line.",
         }
     }
@@ -147,8 +147,11 @@ mod tests {
                 "the command cannot be started: permission denied. Check that you may run",
             ),
             (run, "the command ended with exit status: 3. Run this command by hand"),
-            (AuthError::AuthExec(SECRET.into()), "the command gave no credentials. Most kinds"),
-            (AuthError::ExecPluginFailed, "the command gave no credentials. Run"),
+            (
+                AuthError::AuthExec(SECRET.into()),
+                "the command returned no credentials. Most kinds",
+            ),
+            (AuthError::ExecPluginFailed, "the command returned no credentials. Run"),
             (
                 AuthError::MissingCommand,
                 "the user of the kubeconfig has an exec section without a command",
@@ -159,7 +162,7 @@ mod tests {
             ),
             (
                 AuthError::InvalidBearerToken(header),
-                "the token that the kubeconfig leads to has a character",
+                "the token that the kubeconfig refers to contains a character",
             ),
         ] {
             let said = chain(&CredentialsError::of(&error, "the command").expect("known"));

@@ -46,7 +46,7 @@ pub enum ClientError {
         source: kube::config::InferConfigError,
     },
     /// The client cannot be made from the configuration.
-    #[error("no client can be made from the kubeconfig")]
+    #[error("no client can be created from the kubeconfig")]
     Client(#[source] kube::Error),
     /// There are no credentials.
     #[error(transparent)]
@@ -102,7 +102,7 @@ impl Remedy for ClientError {
             Self::NoContext { name, known } => Some(format!("{}The contexts are: {}.", guess(name, known), known.join(", ")).into()),
             Self::Missing { .. } => Some("Name a kubeconfig with --kubeconfig or KUBECONFIG.".into()),
             Self::Client(_) => Some(
-                "Correct the certificates, tls-server-name and as in the entries of the cluster and the user in the kubeconfig.".into(),
+                "In the kubeconfig, correct the certificates and the fields tls-server-name (of the cluster) and as (of the user).".into(),
             ),
             Self::Credentials(error) => error.remedy(),
             Self::Server { .. } => Some(
@@ -113,7 +113,7 @@ impl Remedy for ClientError {
                 Some(format!("The kubeconfig has no {kind}s: name another kubeconfig with --kubeconfig or KUBECONFIG.").into())
             }
             Self::NoEntry { kind, name, known } => {
-                Some(format!("{}Name one with --kube-{kind}: {}.", guess(name, known), known.join(", ")).into())
+                Some(format!("{}Name a {kind} with --kube-{kind}: {}.", guess(name, known), known.join(", ")).into())
             }
             Self::GroupsWithoutUser => Some("Name the user with --as.".into()),
             Self::TimedOut { remedy, .. } => Some((*remedy).into()),

@@ -279,12 +279,12 @@ mod tests {
             (
                 FILE,
                 given("", "zebra", ""),
-                "the kubeconfig has no cluster \"zebra\". Name one with --kube-cluster: a, b.",
+                "the kubeconfig has no cluster \"zebra\". Name a cluster with --kube-cluster: a, b.",
             ),
             (
                 FILE,
                 given("", "", "uu"),
-                "the kubeconfig has no user \"uu\". Did you mean u? Name one with --kube-user: u, v.",
+                "the kubeconfig has no user \"uu\". Did you mean u? Name a user with --kube-user: u, v.",
             ),
             (
                 "{}",

@@ -3,7 +3,7 @@
 //! believed only as far as something else vouches for it, and deleted when the Secret is there (effect).
 
 use super::delete::delete_if;
-use super::inventory::APPLY_SET_LABEL;
+use super::state_secret::APPLY_SET_LABEL;
 use crate::cluster::{ClusterError, Reader};
 use crate::reconcile::Ports;
 use crate::reconcile::error::ReconcileError;

@@ -61,8 +61,8 @@ pub(in crate::reconcile) fn doubtful(config: &VDOConfig, found: &ClusterId) -> O
             Reason::ClusterIdChanged,
             format!(
                 "the operator does not change the CSI driver: \
-                 Secret {STATE} has cluster id {stored}, for example after a manual change or the restore of a backup of another \
-                 cluster, and the id of this cluster is {now}"
+                 Secret {STATE} contains cluster id {stored}, but the id of this cluster is {now}; the cause may be a manual change, or \
+                 the restore of a backup of another cluster"
             ),
             format!("To keep {now}: {}. To change it to {stored}: {}.", annotate(now), annotate(stored)),
         ),
@@ -75,7 +75,7 @@ pub(in crate::reconcile) fn doubtful(config: &VDOConfig, found: &ClusterId) -> O
                     each.join(", ")
                 ),
                 format!(
-                    "Find out under which of these ids the volumes are registered in vCenter, and set it: {}.",
+                    "Find out under which of these ids the volumes are registered in vCenter, and set this id: {}.",
                     set("ID")
                 ),
             )
@@ -85,26 +85,31 @@ pub(in crate::reconcile) fn doubtful(config: &VDOConfig, found: &ClusterId) -> O
             unreadable,
             elsewhere,
         } => {
-            let hidden =
-                listed("not readable for the operator", unreadable) + &listed("not read, because a tenant may have written it", elsewhere);
+            let hidden = listed("the operator lacks the right to read", unreadable)
+                + &listed(
+                    "the operator does not read the following, because a tenant may have written it",
+                    elsewhere,
+                );
             let grants = unreadable
                 .iter()
                 .map(|id| format!(" Let the operator read {id}: {}.", granted(id, &home)));
             let person = if elsewhere.is_empty() {
                 ""
             } else {
-                " vdoctl adopt reads it in every namespace, with your rights."
+                " vdoctl adopt reads such configurations in every namespace, with your rights."
             };
             let more: String = grants.chain([person.to_owned()]).collect();
             (
                 Reason::ClusterIdUnknown,
                 format!(
-                    "the operator does not install the CSI driver: the cluster has {} of this driver, but neither the configuration of an installed driver nor a vCenter contains the cluster id of these volumes{hidden}",
+                    "the operator does not install the CSI driver: the cluster has {} of this driver, but neither the configuration of an \
+                     installed driver nor a vCenter contains the cluster id of these volumes{hidden}",
                     count(*volumes, "PersistentVolume")
                 ),
                 format!(
-                    "The id is in the configuration of the driver that made the volumes (csi-vsphere.conf, cluster-id), or in vCenter (govc \
-                     volume.ls -json). Set it: {}. If no volume is registered under any id, for example after a restore: {}.{more}",
+                    "The id is in the configuration of the driver that created the volumes (csi-vsphere.conf, cluster-id), or in vCenter \
+                     (govc volume.ls -json). Set this id: {}. If no volume is registered under any id, for example after a restore, set the \
+                     id of this cluster: {}.{more}",
                     set("ID"),
                     set(now)
                 ),
@@ -139,11 +144,11 @@ mod tests {
         };
         let message = doubtful(&config, &found).expect("it waits").message;
         for words in [
-            "not readable for the operator: Secret kube-system/csi-file",
-            "not read, because a tenant may have written it: Secret storage/conf",
+            "the operator lacks the right to read: Secret kube-system/csi-file",
+            "the operator does not read the following, because a tenant may have written it: Secret storage/conf",
             "kubectl --namespace kube-system create role vdo-operator-reads-csi-file --verb list --resource secrets --resource-name csi-file",
             "create rolebinding vdo-operator-reads-csi-file --role vdo-operator-reads-csi-file --serviceaccount home:vdo-operator",
-            "vdoctl adopt reads it in every namespace",
+            "vdoctl adopt reads such configurations in every namespace",
         ] {
             assert!(message.contains(words), "{words} is not in {message}");
         }

@@ -7,7 +7,7 @@ use std::collections::BTreeSet;
 use vdo_api::api::VsphereCloudConfig;
 use vdo_api::facts::Credentials;
 use vdo_vsphere::vcenter::{Budget, Endpoint, Session};
-use vdo_vsphere::vsphere::lockout::{self, Decision, Key, TagRefusals};
+use vdo_vsphere::vsphere::login_retry::{self, Decision, Key, TagRefusals};
 use vdo_vsphere::vsphere::{Inspection, InspectionRequest, LoginOutcome, ProbeOutcome, RegisteredVolume, SessionError, reached_datastores};
 
 /// Whether a login may be made.
@@ -61,7 +61,7 @@ pub async fn stored_volumes(
         return Ok(None);
     };
     let key = Key::of(found, facts);
-    if !matches!(lockout::decide(&key, &key.records(connections), now), Decision::Proceed) {
+    if !matches!(login_retry::decide(&key, &key.records(connections), now), Decision::Proceed) {
         return Ok(None);
     }
     let session = Session::open(endpoint, found.credentials.clone(), budget).await?;
@@ -97,7 +97,7 @@ async fn log_in(
     if let Permission::Recorded(connections, now) = permission {
         let key = Key::of(found, facts);
         tags = TagRefusals::recorded(&key, connections).allow();
-        match lockout::decide(&key, &key.records(connections), now) {
+        match login_retry::decide(&key, &key.records(connections), now) {
             Decision::Proceed => {}
             Decision::Wait(record) => return LoginOutcome::Postponed(record),
             Decision::RecordFirst(_) => return LoginOutcome::NotTried,

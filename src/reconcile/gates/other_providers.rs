@@ -42,8 +42,8 @@ pub(super) fn deletes_nodes(desired: &[Desired], cluster: &Cluster, live: &ById<
         Distribution::Kubeadm | Distribution::Other => String::new(),
     };
     let message = format!(
-        "{} of {} nodes are of another cloud provider, and the cloud provider for vSphere deletes such a node when it is not ready: {}; to \
-         keep these nodes: vdoctl configure drivers --set cloudProvider.keepNodes=true{join}",
+        "{} of {} nodes belong to another cloud provider: {}; the cloud provider for vSphere would delete each of these nodes when the \
+         node is not ready; to keep these nodes, run: vdoctl configure drivers --set cloudProvider.keepNodes=true{join}",
         others.len(),
         cluster.nodes.len(),
         name_list(&named),
@@ -114,8 +114,8 @@ mod tests {
                 other => format!("{other:?}"),
             })
         };
-        let message = "vsphere-cpi NodesOfOtherProvider 1 of 2 nodes are of another cloud provider, and the cloud provider for vSphere deletes such \
-                       a node when it is not ready: m-1 (k3s://); to keep these nodes: vdoctl configure drivers --set cloudProvider.keepNodes=true";
+        let message = "vsphere-cpi NodesOfOtherProvider 1 of 2 nodes belong to another cloud provider: m-1 (k3s://); the cloud provider for vSphere \
+                       would delete each of these nodes when the node is not ready; to keep these nodes, run: vdoctl configure drivers --set cloudProvider.keepNodes=true";
         for (keeps, live, others, expected) in [
             (false, None, true, true),
             (true, None, true, false),

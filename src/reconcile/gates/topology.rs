@@ -41,7 +41,7 @@ fn unknown(driver: &DriverName, connection: &Connection, new: &BTreeSet<String>)
             driver: driver.clone(),
             reason: Reason::TopologyCategoryNotFound,
             message: format!(
-                "{driver} would read tag categories that the vCenter of vSphere connection {} does not have: {}",
+                "{driver} waits for tag categories that the vCenter of vSphere connection {} does not have: {}",
                 connection.name,
                 name_list(&missing)
             ),

@@ -28,7 +28,7 @@ pub(super) fn certificates(text: &str) -> Result<String, String> {
             Err(_) => return Err(format!("which is damaged after PEM block number {}", certificates + others)),
         }
     }
-    let holds = |what: &str| Err(format!("which holds {}{what}", counted(certificates, "certificate")));
+    let holds = |what: &str| Err(format!("which contains {}{what}", counted(certificates, "certificate")));
     if text.contains("PRIVATE KEY-----") {
         // The user who stored it should know.
         holds(" and a private key")
@@ -101,10 +101,13 @@ mod tests {
         let one = certificate("one");
         let cut = &one[..one.len() / 2];
         for (text, expected) in [
-            (String::new(), "which holds no certificate"),
-            ("hunter2".into(), "which holds no certificate"),
-            ("hunter2 -----BEGIN CERTIFICATE----- hunter2".into(), "which holds no certificate"),
-            (block("PUBLIC KEY", b"x"), "which holds no certificate and 1 other PEM block"),
+            (String::new(), "which contains no certificate"),
+            ("hunter2".into(), "which contains no certificate"),
+            (
+                "hunter2 -----BEGIN CERTIFICATE----- hunter2".into(),
+                "which contains no certificate",
+            ),
+            (block("PUBLIC KEY", b"x"), "which contains no certificate and 1 other PEM block"),
             (block("CERTIFICATE", b"hunter2"), "whose certificate number 1 cannot be read"),
             (
                 one.clone() + &block("CERTIFICATE", b"hunter2"),
@@ -114,15 +117,15 @@ mod tests {
             (format!("{one}-----BEGIN hunter2\n"), "which is damaged after PEM block number 1"),
             (
                 one.clone() + &block("PRIVATE KEY", b"x"),
-                "which holds 1 certificate and a private key",
+                "which contains 1 certificate and a private key",
             ),
             (
                 block("EC PRIVATE KEY", b"x") + &one + &one,
-                "which holds 2 certificates and a private key",
+                "which contains 2 certificates and a private key",
             ),
             (
                 one.clone() + &block("ENCRYPTED PRIVATE KEY", b"x"),
-                "which holds 1 certificate and a private key",
+                "which contains 1 certificate and a private key",
             ),
         ] {
             assert_eq!(certificates(&text), Err(expected.to_owned()), "{text}");

@@ -108,7 +108,7 @@ async fn refusal(ports: &Ports, health: &DriverHealth) -> Option<String> {
     let mut known = known();
     let known = known.get_mut(&unmade.uid)?;
     if let Err(error) = known.heard(now, answer) {
-        tracing::warn!(object = %unmade.workload, error = %vdo_api::api::chain(&error), "it is not known why its pods are not created");
+        tracing::warn!(object = %unmade.workload, error = %vdo_api::api::chain(&error), "the operator cannot find out why the pods of the workload are not created");
     }
     known.words()
 }
@@ -136,11 +136,11 @@ async fn last_line(ports: &Ports, failure: &PodFailure, secrets: &[&str]) -> Opt
     let words = match log {
         Ok(log) => log_excerpt(&log, secrets),
         Err(error @ ClusterError::Forbidden { .. }) => {
-            tracing::warn!(pod = failure.pod, container = container.name, error = %vdo_api::api::chain(&error), "its log cannot be read");
+            tracing::warn!(pod = failure.pod, container = container.name, error = %vdo_api::api::chain(&error), "the log of the container cannot be read");
             None
         }
         Err(error) => {
-            tracing::debug!(pod = failure.pod, container = container.name, error = %vdo_api::api::chain(&error), "its log cannot be read");
+            tracing::debug!(pod = failure.pod, container = container.name, error = %vdo_api::api::chain(&error), "the log of the container cannot be read");
             None
         }
     };

@@ -68,7 +68,7 @@ async fn volumes(ports: &Ports, config: &VDOConfig) -> Result<Volumes, ClusterEr
         .get(REMOVE_DESPITE_VOLUMES)
         .is_some_and(|value| value == "true")
     {
-        tracing::warn!(config = %config.name_any(), "the storage driver is deleted without a check of its volumes, as the annotation {REMOVE_DESPITE_VOLUMES} says");
+        tracing::warn!(config = %config.name_any(), "the storage driver is deleted without a check of its volumes, as requested by the annotation {REMOVE_DESPITE_VOLUMES}");
         return Ok(Volumes::default());
     }
     let watches = volume_watches();

@@ -4,7 +4,7 @@
 use crate::cluster::{ClusterError, Reader, Select, Watch};
 use crate::reconcile::Ports;
 use crate::reconcile::apply::delete::{is_current, outdated};
-use crate::reconcile::apply::inventory::StoredInventory;
+use crate::reconcile::apply::state_secret::StoredInventory;
 use crate::reconcile::apply::{StateLocation, apply, former};
 use crate::reconcile::error::ReconcileError;
 use crate::reconcile::observe::ClusterState;
@@ -100,8 +100,9 @@ pub enum Recovered {
 impl Recovered {
     /// What happened, for people.
     fn message(self, config: &str, objects: usize) -> String {
-        let rebuilt =
-            format!("it is rebuilt from {objects} objects that bear the labels of VDOConfig {config}, and nothing is removed meanwhile");
+        let rebuilt = format!(
+            "the inventory is rebuilt from {objects} objects that have the labels of VDOConfig {config}, and nothing is removed meanwhile"
+        );
         match self {
             Self::Lost => format!("Secret {STATE} was lost; {rebuilt}"),
             Self::OfAnotherCluster => {

@@ -141,7 +141,10 @@ fn alone(namesakes: &[Foreigner], moved: &[String]) -> String {
                 more => format!(" and {more} more"),
             };
             let what = &first.what;
-            format!("{alone}; {what}{more} only looks like a driver: its account has no rights of a driver, so it blocks nothing")
+            format!(
+                "{alone}; {what}{more} only looks like a driver: its ServiceAccount has no rights of a driver, so it does not block the \
+                 installation"
+            )
         }
     }
 }

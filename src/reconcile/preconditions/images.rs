@@ -2,7 +2,7 @@
 //! Whether the images of the drivers come from the mirror that the specification names, and by their digests.
 
 use vdo_api::api::{ConditionType, Reason, VDOConfigSpec};
-use vdo_core::lock::{Lock, outside};
+use vdo_core::mirror_lock::{Lock, outside};
 use vdo_core::plan::Desired;
 use vdo_core::status::Precondition;
 
@@ -22,10 +22,10 @@ pub(in crate::reconcile) fn mirrored<'a>(
                 kind: KIND,
                 holds: None,
                 reason: Reason::NotRequested,
-                message: "no mirror is named in spec.images.registry".into(),
+                message: "spec.images.registry names no mirror".into(),
             },
             Some(_) => {
-                fails("the matrix comes from a mirror, and the images do not: set spec.images.registry to HOST/PREFIX of the mirror".into())
+                fails("the matrix comes from a mirror, but the images do not: set spec.images.registry to HOST/PREFIX of the mirror".into())
             }
         };
     };
@@ -33,7 +33,7 @@ pub(in crate::reconcile) fn mirrored<'a>(
     match found.as_slice() {
         [] => Precondition::holds(KIND, format!("all images are pulled from {registry}")),
         images => fails(format!(
-            "these images are not pulled from {registry}: {}. Remove the overrides of these images, or mirror the images and override them with names below {registry}",
+            "these images are not pulled from {registry}: {}. Remove the overrides of these images, or mirror the images and override them with names that begin with {registry}/",
             images.join(", ")
         )),
     }

@@ -45,8 +45,8 @@ fn judged(basis: &Basis, source: &str, now: Timestamp) -> Precondition {
         let why = &problem.message;
         let message = match basis.narrowed {
             true => format!(
-                "{source} cannot be used, so no version is selected; the installed drivers stay, with the same charts, which are built into \
-                 this operator: {why}"
+                "{source} cannot be used, so no version is selected; the operator keeps the installed drivers with their charts, which are \
+                 built into the operator: {why}"
             ),
             false if basis.loaded.source == source => {
                 format!("{source} cannot be used, so its previous version {} is used: {why}", index.version)
@@ -63,7 +63,7 @@ fn judged(basis: &Basis, source: &str, now: Timestamp) -> Precondition {
             kind,
             Reason::MatrixExpired,
             format!(
-                "the matrix ({source}, version {}) was generated at {generated}, and the time here is {now}: one of the two times is wrong, \
+                "the matrix ({source}, version {}) was generated at {generated}, but the clock of the machine that checks the matrix shows {now}: one of the two times is wrong, \
                  so it is not known whether the matrix has expired; the installed versions stay, and nothing is upgraded",
                 index.version
             ),
@@ -82,7 +82,7 @@ fn judged(basis: &Basis, source: &str, now: Timestamp) -> Precondition {
         Some(expires) => Precondition::holds(
             kind,
             format!(
-                "{source}, version {}, good until {expires}{}{}",
+                "the matrix ({source}, version {}) is valid until {expires}{}{}",
                 index.version,
                 signed(basis, source),
                 age(index, now)
@@ -91,7 +91,7 @@ fn judged(basis: &Basis, source: &str, now: Timestamp) -> Precondition {
         None => Precondition::holds(
             kind,
             format!(
-                "{source}, version {}, without an expiry{}{}",
+                "the matrix ({source}, version {}) has no expiry date{}{}",
                 index.version,
                 signed(basis, source),
                 age(index, now)
@@ -102,7 +102,7 @@ fn judged(basis: &Basis, source: &str, now: Timestamp) -> Precondition {
 
 /// Which Kubernetes it knows, and that it is old when it is. It says days and no ages, so that the condition does not change daily.
 fn age(index: &Index, now: Timestamp) -> String {
-    let knows = matrix::knowledge(index).map(|knows| format!("; it knows {knows}"));
+    let knows = matrix::knowledge(index).map(|knows| format!("; the matrix covers {knows}"));
     let old = matrix::is_old(index.generated, now).map(|old| format!("; {old}"));
     [knows, old].into_iter().flatten().collect()
 }
@@ -110,9 +110,9 @@ fn age(index: &Index, now: Timestamp) -> String {
 /// Who has signed it. What is in the binary needs no signature.
 fn signed(basis: &Basis, source: &str) -> String {
     match &basis.loaded.signer {
-        Some(key) => format!(", signed by the key {key}"),
+        Some(key) => format!(" and is signed by the key {key}"),
         None if source == MatrixSource::Embedded.to_string() => String::new(),
-        None => ", not checked for a signature: no keys are trusted".into(),
+        None => " and is not checked for a signature, because no keys are trusted".into(),
     }
 }
 
@@ -209,7 +209,7 @@ mod tests {
                 .is_some_and(|day| at(now).duration_since(day).as_hours() > 24 * 182);
             assert_eq!(found.message.contains("older than six months"), old && holds, "{}", found.message);
             assert_eq!(
-                found.message.contains("knows Kubernetes up to 1.37, released on 2026-08-26"),
+                found.message.contains("covers Kubernetes up to 1.37, released on 2026-08-26"),
                 holds,
                 "{}",
                 found.message

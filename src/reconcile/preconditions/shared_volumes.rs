@@ -52,12 +52,12 @@ impl Shared {
     }
 
     fn judge(&self) -> Precondition {
-        let again = "the upgrade waits and the installed version stays";
+        let again = "the upgrade waits, and the installed version stays";
         if !self.attached.is_empty() {
             let named: Vec<String> = self.attached.iter().take(NAMED).map(|(v, n)| format!("{v} on node {n}")).collect();
             let more = self.attached.len().saturating_sub(NAMED);
             let message = format!(
-                "{} attachments of ReadWriteMany or ReadOnlyMany volumes of {CSI_DRIVER} exist: {}{}; {again}: stop the pods that use \
+                "{} attachments of ReadWriteMany or ReadOnlyMany volumes of {CSI_DRIVER} exist: {}{}; {again}; stop the pods that use \
                  these volumes until the upgrade is complete, or pin the version with allowIncompatible",
                 self.attached.len(),
                 named.join(", "),

@@ -158,10 +158,10 @@ fn machines_found(known: &UpgradeFacts<'_>) -> Checked {
     match (unknown, waiting) {
         (None, _) => Ok(()),
         (Some(node), Some(connection)) => Err(format!(
-            "whether node {node} is a virtual machine is not known: the vCenter of {connection} has not been asked yet"
+            "it is not known whether node {node} is a virtual machine: the operator has not queried the vCenter of connection {connection} yet"
         )),
         (Some(node), None) => Err(format!(
-            "whether node {node} is a virtual machine is not known yet; the operator checks the node again"
+            "it is not known yet whether node {node} is a virtual machine; the operator checks the node again"
         )),
     }
 }
@@ -175,8 +175,8 @@ fn volume_limit(known: &UpgradeFacts<'_>) -> Checked {
         Ok(DEFAULT) => Ok(()),
         Ok(limit) if known.many_volumes && limit <= MANY => Ok(()),
         _ => Err(format!(
-            "MAX_VOLUMES_PER_NODE is {text} on the nodes and would be ignored: the limit would be {DEFAULT}; remove it from \
-             spec.storageProvider.values.node, or set spec.storageProvider.features[high-pv-node-density] to true for {MANY}"
+            "MAX_VOLUMES_PER_NODE is {text}, but the new version ignores this value and uses the limit {DEFAULT}; remove the variable from \
+             spec.storageProvider.values.node, or set spec.storageProvider.features[high-pv-node-density] to true for the limit {MANY}"
         )),
     }
 }
@@ -272,14 +272,18 @@ mod tests {
                 vec![one(), None],
                 None,
                 false,
-                vec!["NodeVmsFound: whether node b is a virtual machine is not known: the vCenter of vc2 has not been asked yet"],
+                vec![
+                    "NodeVmsFound: it is not known whether node b is a virtual machine: the operator has not queried the vCenter of connection vc2 yet",
+                ],
             ),
             (
                 &two,
                 vec![None],
                 None,
                 false,
-                vec!["NodeVmsFound: whether node a is a virtual machine is not known: the vCenter of vc1 has not been asked yet"],
+                vec![
+                    "NodeVmsFound: it is not known whether node a is a virtual machine: the operator has not queried the vCenter of connection vc1 yet",
+                ],
             ),
             // a node that joined after the vCenter was asked
             (
@@ -287,7 +291,7 @@ mod tests {
                 vec![machines(1, &[("a", "/DC/vm/a")])],
                 None,
                 false,
-                vec!["NodeVmsFound: whether node b is a virtual machine is not known yet"],
+                vec!["NodeVmsFound: it is not known yet whether node b is a virtual machine"],
             ),
             // beyond the end of the list are nodes without a problem
             (&two, vec![machines(200, &[("c", "/DC/vm/c")])], None, false, vec![]),
@@ -296,7 +300,7 @@ mod tests {
                 vec![both()],
                 Some("120"),
                 false,
-                vec!["VolumeLimitBySwitch: MAX_VOLUMES_PER_NODE is 120 on the nodes and would be ignored: the limit would be 59"],
+                vec!["VolumeLimitBySwitch: MAX_VOLUMES_PER_NODE is 120"],
             ),
             (&two, vec![both()], Some("120"), true, vec![]),
             (
@@ -304,7 +308,7 @@ mod tests {
                 vec![both()],
                 Some("300"),
                 true,
-                vec!["VolumeLimitBySwitch: MAX_VOLUMES_PER_NODE is 300 on the nodes and would be ignored: the limit would be 59"],
+                vec!["VolumeLimitBySwitch: MAX_VOLUMES_PER_NODE is 300"],
             ),
         ] {
             assert_eq!(say(registered, &seen, limit, many), expected, "{registered:?} {seen:?} {limit:?}");

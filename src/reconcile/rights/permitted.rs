@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Whether the operator has the rights that the charts in use ask for (effect: reads).
 
-use super::{Places, manage};
+use super::operator_roles::{Places, manage};
 use crate::cluster;
 use crate::reconcile::Ports;
 use crate::reconcile::driver_run::{DriverRun, DriverRuns};

@@ -61,7 +61,7 @@ fn window_condition_and_next_look_follow_the_windows() {
             Some((
                 None,
                 "MaintenanceWindowInvalid",
-                "there is no time zone \"Here\"; no driver changes by itself until that is corrected",
+                "there is no time zone \"Here\"; no driver changes automatically until the windows are corrected",
             )),
             None,
         ),
@@ -196,7 +196,7 @@ fn chart_of_a_newer_matrix_waits_with_the_version_of_before() {
         assert_eq!(found, expected, "{version} {is_kept}");
         let waits: Vec<String> = waits(Some(&closed), &runs).into_iter().map(|wait| wait.message).collect();
         let expected_wait = format!(
-            "the other chart of CSI {version} waits until 2026-01-01T02:00:00Z, when the maintenance window \"0 2 * * *\" in UTC opens"
+            "another chart of CSI {version} waits until 2026-01-01T02:00:00Z, when the maintenance window \"0 2 * * *\" in UTC opens"
         );
         assert_eq!(
             waits,

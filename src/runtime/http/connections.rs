@@ -109,7 +109,7 @@ impl Listener {
         let waits = self.is_waited_for();
         if waits && self.warned.is_none_or(|at| at.elapsed() >= REMIND) {
             self.warned = Some(Instant::now());
-            tracing::warn!(%error, "file descriptors have run out; probes are answered with one in reserve");
+            tracing::warn!(%error, "no file descriptor is free; the operator answers probes with its reserved descriptor");
         }
         if waits && (self.reserve.take().is_some() || connections.end_oldest().await) {
             return;

@@ -150,7 +150,7 @@ async fn login_goes_to_no_other_server() -> Result<()> {
 
     // A service for tokens by plain http is not asked at all, and one that leads elsewhere gives none.
     let plain = other.url("/token").replace("https", "http");
-    for (realm, said) in [(plain, "which is not https"), (registry.url("/token"), "issued no token")] {
+    for (realm, said) in [(plain, "does not use https"), (registry.url("/token"), "issued no token")] {
         other.forget();
         let (challenge, elsewhere) = (format!("Bearer realm=\"{realm}\",service=\"r\""), other.url("/stolen"));
         registry.answer(move |asked| match asked.path.as_str() {
@@ -214,7 +214,7 @@ async fn login_is_not_sent_to_a_service_for_tokens_in_another_domain() -> Result
     for login in [login(), Login::Identity(Secret::new("s3cret"))] {
         let said = ask(login.clone(), None).await?;
         assert!(
-            said.contains("tokens.other.invalid, which is in another domain")
+            said.contains("token service tokens.other.invalid of the registry is in another domain")
                 && said.contains("--registry-token-realm tokens.other.invalid")
                 && !said.contains("s3cret"),
             "{said}"

@@ -107,14 +107,14 @@ fn chart_lint_each_mistake_is_found() {
             "apiVersion: v1\nkind: Namespace\nmetadata: {name: a, namespace: b}\n".to_owned(),
             "Namespace a: has a namespace",
         ),
-        (pod("serviceAccountName: absent,"), "names the ServiceAccount absent"),
-        (pod("volumes: [{configMap: {name: none}}],"), "names the ConfigMap none"),
-        (pod("volumes: [{secret: {secretName: none}}],"), "names the Secret none"),
+        (pod("serviceAccountName: absent,"), "refers to the ServiceAccount absent"),
+        (pod("volumes: [{configMap: {name: none}}],"), "refers to the ConfigMap none"),
+        (pod("volumes: [{secret: {secretName: none}}],"), "refers to the Secret none"),
         (pod("initContainers: [{image: 'x/y:latest'}],"), "has the tag latest"),
         (pod("initContainers: [{image: 'r:5000/x/y'}],"), "has no tag"),
         (
             "apiVersion: rbac.authorization.k8s.io/v1\nkind: RoleBinding\nmetadata: {name: a, namespace: b}\nroleRef: {kind: Role, name: none}\n".to_owned(),
-            "names the Role none",
+            "refers to the Role none",
         ),
         ("x: {{ values.nope }}\n".to_owned(), "undefined value"),
     ];

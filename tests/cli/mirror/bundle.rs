@@ -297,10 +297,10 @@ async fn bundle_that_another_vdoctl_writes_is_left_alone() -> Result<()> {
     turn.try_lock()?;
     let refused = site.run(&["mirror", "prune", &bundle])?;
     assert_eq!(refused.code, 4);
-    assert!(refused.err.contains("another vdoctl writes into"), "{}", refused.err);
+    assert!(refused.err.contains("another vdoctl process is writing into"), "{}", refused.err);
     let refused = site.pull(&bundle, &["--all"])?;
     assert_eq!(refused.code, 4, "{}", refused.out);
-    assert!(refused.err.contains("another vdoctl writes into"), "{}", refused.err);
+    assert!(refused.err.contains("another vdoctl process is writing into"), "{}", refused.err);
     drop(turn);
     site.pull(&bundle, &["--all"])?.good();
     Ok(())

@@ -46,8 +46,8 @@ async fn selection_that_names_nothing_says_what_there_is() -> Result<()> {
     let site = Site::start().await?;
     let bundle = site.path("bundle");
     for (flags, code, said) in [
-        (&[][..], 2, "nothing is selected"),
-        (&["--driver", "toy=2.*"], 2, "it has 1.1.0, 1.0.1, 1.0.0"),
+        (&[][..], 2, "no driver version is selected"),
+        (&["--driver", "toy=2.*"], 2, "the matrix has 1.1.0, 1.0.1, 1.0.0"),
         (&["--driver", "tyo"], 3, "Did you mean toy?"),
         (&["--kubernetes", "1.20"], 2, "none of the 3 versions"),
         (&["--driver", "toy=a.b"], 2, "does not select versions of a driver"),

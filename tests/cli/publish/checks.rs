@@ -77,7 +77,7 @@ fn publish_definition_that_loses_a_field_is_refused() {
     assert!(publish(&publisher, &first, &[]).starts_with("exit 0"));
     let second = publisher.toy_of("1.2.0", &definition("a: {type: string}"));
     let shown = publish(&publisher, &second, &[]);
-    assert!(shown.starts_with("exit 4") && shown.contains("v1.spec.b is gone"), "{shown}");
+    assert!(shown.starts_with("exit 4") && shown.contains("v1.spec.b was removed"), "{shown}");
 }
 
 #[test]
@@ -87,7 +87,7 @@ fn publish_version_of_a_new_minor_needs_facts() {
     let shown = seen(vdoctl(&publisher.with(&["matrix", "publish", &package])));
     let flat = shown.split_whitespace().collect::<Vec<_>>().join(" ");
     assert!(
-        shown.starts_with("exit 2") && flat.contains("which Kubernetes versions toy 1.1.0 supports"),
+        shown.starts_with("exit 2") && flat.contains("no Kubernetes versions are given that toy 1.1.0 supports"),
         "{shown}"
     );
     // A patch release takes over what is known of the one before.
@@ -119,7 +119,7 @@ fn publish_facts_of_a_file_are_written_and_mistakes_in_it_refused() {
     let ranges = "kubernetes: {min: \"1.34\", max: \"1.35\", evidence: [notes], confidence: primary}\nvsphere: {min: \"8.0\", max: null, confidence: unverified}\n";
     for (text, said) in [
         ("- a\n", "they are not a map"),
-        ("version: 2.0.0\n", "version comes from the chart"),
+        ("version: 2.0.0\n", "version is taken from the chart and cannot be set"),
         (ranges, "notes"),
         (
             "kubernetes: {min: \"1.35\", max: \"1.34\", confidence: unverified}\nvsphere: {min: null, max: null, confidence: unverified}\n",

@@ -32,6 +32,7 @@ fn with_more(manifests: &mut [Value], more: &str) -> Result<()> {
 }
 
 #[test]
+#[ignore = "long"]
 fn adoption_that_loses_settings_waits_for_approval() -> Result<()> {
     OPERATOR.run(async |bed| {
         let mut manifests = reference(bed).await?.manifests;

@@ -58,7 +58,7 @@ async fn without_workloads(bed: &Bed) -> Result<()> {
     for words in [
         "Pod kube-system/vsphere-ccm-cp",
         "argument --cloud-provider=vsphere",
-        "VDO adopts workloads only",
+        "VDO adopts only workloads",
     ] {
         ensure!(code == 4 && err.contains(words), "{words:?}: {code} {err}");
     }
@@ -107,7 +107,7 @@ fn vdoctl_adopt_shows_settings_and_losses_and_creates_what_was_confirmed() -> Re
         }
         let (code, _, err) = bed.vdoctl(&["adopt", "--as", "a-tenant"])?;
         ensure!(
-            code == 4 && err.contains("you may not list") && err.contains("Ask for a role"),
+            code == 4 && err.contains("you lack the right to list") && err.contains("Ask for a role"),
             "{code} {err}"
         );
         let (code, _, err) = bed.vdoctl(&[
@@ -227,7 +227,7 @@ fn adoption_of_settings_keeps_pods_and_what_was_set() -> Result<()> {
         let (code, out, err) = bed.vdoctl(&["adopt", "-o", "name"])?;
         ensure!(code == 0 && out.contains("vdoconfig.vdo.vmware.com/vdo"), "{out} {err}");
         let (code, _, err) = bed.vdoctl(&["adopt", "--write"])?;
-        ensure!(code == 4 && err.contains("no terminal to ask on"), "{code} {err}");
+        ensure!(code == 4 && err.contains("no terminal on which to confirm"), "{code} {err}");
         let (code, _, err) = bed.vdoctl(&["adopt", "--write", "--yes"])?;
         ensure!(code == 0, "{code} {err}");
         let config = bed.until_ready().await?;

@@ -47,13 +47,13 @@ fn delete_after_kubectl_delete_of_everything_finishes_without_operator() -> Resu
         // The Lease of a killed operator runs out by itself.
         until("status to explain the situation", PATIENCE, async || {
             let (code, out, err) = bed.vdoctl(&["status"])?;
-            let explained = out.contains("is being deleted, and no operator runs that could finish it") && out.contains("vdoctl delete");
+            let explained = out.contains("is being deleted, and no operator runs to finish the deletion") && out.contains("vdoctl delete");
             Ok(Probe::when(code == 1 && explained, format!("{code}\n{out}{err}")))
         })
         .await?;
         let (code, out, err) = bed.vdoctl(&["doctor"])?;
         ensure!(code == 1, "{code} {out}{err}");
-        ensure_says(&out, &["no operator runs that could finish it", "Run vdoctl delete"])?;
+        ensure_says(&out, &["no operator runs to finish the deletion", "Run vdoctl delete"])?;
         for wrong in ["recreated", "not installed yet", "Choose a driver version"] {
             ensure!(!out.contains(wrong) && !err.contains(wrong), "{wrong:?} is in:\n{out}{err}");
         }

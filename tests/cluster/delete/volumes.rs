@@ -47,16 +47,16 @@ fn delete_of_the_kustomization_leaves_the_driver_and_vdoctl_delete_refuses() -> 
         // No operator is left, which is known before its Lease runs out.
         let (code, out, err) = bed.vdoctl(&["status"])?;
         ensure!(code == 1, "{code}\n{out}{err}");
-        ensure_says(&out, &["no operator runs that could finish it", "vdoctl delete"])?;
-        for wrong in ["keeps trying", "waits for its rights", "goes on by itself"] {
+        ensure_says(&out, &["no operator runs to finish the deletion", "vdoctl delete"])?;
+        for wrong in ["keeps trying", "waits for missing rights", "continues by itself"] {
             ensure!(!out.contains(wrong), "{wrong:?} is in:\n{out}");
         }
         let (code, out, err) = bed.vdoctl(&["doctor"])?;
-        ensure!(code == 1 && !out.contains("an operator acts"), "{code}\n{out}{err}");
+        ensure!(code == 1 && !out.contains("an operator runs"), "{code}\n{out}{err}");
         ensure_says(&(out + &err), &["OperatorNotRunning"])?;
         let (code, _, err) = bed.vdoctl(&["wait", "--for", "deleted", "--timeout", "2m"])?;
         ensure!(code == 7, "{code}\n{err}");
-        ensure_says(&err, &["no operator runs that could finish it", "vdoctl delete"])?;
+        ensure_says(&err, &["no operator runs to finish the deletion", "vdoctl delete"])?;
         ensure_driver_stays(bed).await?;
 
         let refusal = [

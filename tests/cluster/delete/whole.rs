@@ -95,6 +95,7 @@ fn removal_guard() -> Result<Vec<Value>> {
 
 /// All objects of all kinds before the installation and after the deletion.
 #[test]
+#[ignore = "long"]
 fn delete_after_install_leaves_every_object_as_before() -> Result<()> {
     BARE.run(async |bed| {
         let before = everything(bed).await?;
@@ -122,7 +123,7 @@ fn delete_after_install_leaves_every_object_as_before() -> Result<()> {
         ensure_nothing_is_left(bed).await?;
         ensure_same(&before, &everything(bed).await?)?;
         let (code, _, err) = delete(bed, &[])?;
-        ensure!(code == 0 && err.contains("nothing of VDO"), "{code} {err}");
+        ensure!(code == 0 && err.contains("there is nothing to remove"), "{code} {err}");
         Ok(())
     })
 }
@@ -298,7 +299,7 @@ fn delete_interrupted_says_how_to_continue_and_releases_its_lease() -> Result<()
         let output = interrupted(&proxy, Some(HELD), command.args(["delete", "--yes", "--kubeconfig"]).arg(&through)).await?;
         let said = String::from_utf8(output.stderr)?;
         ensure!(output.status.code() == Some(130), "{}: {said}", output.status);
-        ensure_says(&said, &["interrupted: not everything is removed yet", "Run vdoctl delete again"])?;
+        ensure_says(&said, &["interrupted: not everything is removed yet", "Run the same command again"])?;
         ensure!(is_there(bed, VDO, "VDOConfig", NS, "vdo").await?, "the VDOConfig is gone: {said}");
         let lease = bed.get("coordination.k8s.io/v1", "Lease", "kube-system", "vdo-operator").await?;
         ensure!(lease["spec"]["holderIdentity"].as_str().unwrap_or_default().is_empty(), "{lease}");

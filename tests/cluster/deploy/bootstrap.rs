@@ -95,7 +95,7 @@ fn deploy_to_nodes_without_pod_network_uses_that_of_the_node_and_later_leaves_it
             "endpoints": [{"addresses": ["192.0.2.7"]}], "ports": [{"name": "https", "port": 6443}]});
         bed.apply(&slice).await?;
         let tried = deploy.run(bed, &["--host-network", "--dry-run", "server"])?;
-        let line = "will run in the network of its node; the operator will reach the API server at 192.0.2.7 port 6443";
+        let line = "will run in the host network of its node; the operator will reach the API server at 192.0.2.7 port 6443";
         ensure!(
             tried.status.success() && out(&tried).contains(line),
             "{}{}",

@@ -107,8 +107,8 @@ fn builds_with_different_matrices_upgrade_in_order_and_go_back_without_loss() ->
 
         // Each verb of the newer one decides with the matrix that the operator keeps in the cluster, or says that it does not.
         let output = run(own, bed, &words(&["version"])).await?;
-        let skew = format!("the operator is older than this vdoctl ({OLDER} and {OWN})");
-        ensure_ended(&output, 0, &[&skew, "vdoctl deploy upgrades it"])?;
+        let skew = format!("operator {OLDER} is older than this vdoctl ({OWN})");
+        ensure_ended(&output, 0, &[&skew, "vdoctl deploy upgrades the operator"])?;
         let output = run(own, bed, &words(&["plan"])).await?;
         agrees_or_warns(&output, matrix - 1)?;
 
@@ -167,7 +167,8 @@ fn builds_with_different_matrices_upgrade_in_order_and_go_back_without_loss() ->
 fn agrees_or_warns(output: &Output, matrix: u64) -> Result<()> {
     let text = format!("{}{}", out(output), err(output));
     let agrees = text.contains(&format!("version {matrix}, ")) && text.contains("the operator of cluster");
-    let warns = text.contains("this answer does not use the matrix of the operator") && text.contains("vdoctl deploy upgrades it");
+    let warns =
+        text.contains("this answer does not use the matrix of the operator") && text.contains("vdoctl deploy upgrades the operator");
     ensure!(agrees || warns, "{:?} {text}", output.status);
     Ok(())
 }

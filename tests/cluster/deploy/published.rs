@@ -219,7 +219,9 @@ async fn once_by_one(kind: RegistryKind) -> Result<()> {
     site.server.refuse_uploads(true).await?;
     let refused = site.publish("")?;
     ensure!(
-        refused.status.code() == Some(1) && err(&refused).contains("before it are published; run the same command again to continue"),
+        refused.status.code() == Some(1)
+            && err(&refused).contains(" is not published; number of artifacts published before: ")
+            && err(&refused).contains("; run the same command again to continue"),
         "{}{}",
         out(&refused),
         err(&refused)

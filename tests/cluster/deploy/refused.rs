@@ -125,7 +125,7 @@ pub(super) async fn in_an_empty_cluster(bed: &Bed, deploy: &Deploy) -> Result<()
             "readable password",
             run(deploy.without(&["--password-file"]), &["--password-file", &open]),
             4,
-            &["others on this machine may read", "chmod 600"],
+            &["other users of this machine can read", "chmod 600"],
         )?,
         case(
             "wrong password",
@@ -156,7 +156,12 @@ pub(super) async fn in_an_empty_cluster(bed: &Bed, deploy: &Deploy) -> Result<()
             2,
             &["is not in the namespace of the operator"],
         )?,
-        case("missing rights", run(deploy.args.clone(), &["--as", "someone"]), 4, &["may not"])?,
+        case(
+            "missing rights",
+            run(deploy.args.clone(), &["--as", "someone"]),
+            4,
+            &["you lack the right to"],
+        )?,
         case(
             "missing rights to write",
             run(deploy.args.clone(), &["--as", "reader"]),
@@ -209,7 +214,7 @@ pub(super) async fn in_an_installed_cluster(bed: &mut Bed, deploy: &Deploy) -> R
         Ok(other_trust),
         4,
         &[
-            "trusts its vCenter by a thumbprint",
+            "vSphere connection vc1 has a thumbprint and cannot also have a CA bundle",
             "vdoctl configure connection vc1 --ca-file FILE",
             "nothing was written",
         ],

@@ -25,7 +25,7 @@ fn deploy_past_timeout_names_what_it_waited_for_and_a_signal_ends_the_wait() -> 
         for words in [
             "not ready after 3 s: ",
             "the operator has not checked VDOConfig",
-            "Look at the operator's log",
+            "Check the operator's log",
             "Run the same command again to continue waiting",
         ] {
             ensure!(said.contains(words), "{words:?} is not in {said}");

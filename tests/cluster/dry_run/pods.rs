@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Pods are tried before a change: what quotas, limits and policies have against them is a condition with a remedy, and nothing is half-done.
 
-use super::{CSI_NS, POLICY, VDO, connect, discard, nothing_is_there, refused};
+use super::{CSI_NS, VDO, connect, discard, nothing_is_there, refused};
 use crate::common::{Bed, NS, PATIENCE, condition};
 use crate::fixture::{INSTALLED, OPERATOR};
 use anyhow::{Context, Result, ensure};
@@ -9,6 +9,7 @@ use kube::api::{Patch, PatchParams};
 use serde_json::{Value, json};
 use vdo_testbed::{Probe, until};
 
+const POLICY: &str = "admissionregistration.k8s.io/v1";
 const HOME: &str = "kube-system";
 const CPI: &str = "vsphere-cloud-controller-manager";
 

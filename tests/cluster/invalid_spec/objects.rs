@@ -123,7 +123,7 @@ fn vdoconfig_second_in_cluster_is_not_active() -> Result<()> {
             bed,
             ("VDOConfig", "second"),
             ("Ready", "NotActive"),
-            &["VDOConfig vdo is older", "delete one of the two"],
+            &["VDOConfig vdo acts for this cluster", "delete one of the two"],
         )
         .await?;
         untouched(bed, guard, "second VDOConfig").await?;

@@ -45,8 +45,8 @@ impl Odd {
             Self::Unreachable => Some((GUEST.0, "is unreachable")),
             Self::Cordoned => Some(("w-1", "is cordoned")),
             Self::Drained => Some(("w-2", "is cordoned")),
-            Self::OfOtherProvider => Some(("m-1", "is of another provider (metal3://)")),
-            Self::OfOtherProviderAndNotReady => Some(("m-2", "is of another provider (k3s://)")),
+            Self::OfOtherProvider => Some(("m-1", "belongs to another provider (metal3://)")),
+            Self::OfOtherProviderAndNotReady => Some(("m-2", "belongs to another provider (k3s://)")),
             Self::TaintOfItsOwn | Self::QuotaElsewhere | Self::LimitsOfTheNamespace => None,
         }
     }

@@ -247,7 +247,7 @@ fn make_deploy_over_ssh_names_what_is_missing_or_wrong() -> Result<()> {
         let output = desk.make(&["deploy-k8s-cluster"], &rest)?;
         let text = said(&output);
         ensure!(
-            !output.status.success() && text.contains(&format!("Not set in the environment: {left_out}\n")),
+            !output.status.success() && text.contains(&format!("These variables are not set in the environment: {left_out}\n")),
             "{text}"
         );
     }

@@ -108,7 +108,7 @@ fn real_csi_selftest_makes_every_step_and_leaves_nothing() -> Result<()> {
         let expected: Vec<String> = STEPS.iter().map(|step| format!("{step} passed")).collect();
         ensure!(code == 0 && results(&whole) == expected, "{code} {whole:#}");
         let text = |index: usize| whole["steps"][index]["message"].as_str().unwrap_or_default().to_owned();
-        ensure!(text(3) == "from 1Gi to 2Gi", "{whole:#}");
+        ensure!(text(3) == "expanded from 1Gi to 2Gi", "{whole:#}");
         nothing_is_left(bed).await?;
         killed_runs_are_cleaned_up(bed).await?;
         stopped_runs_clean_up(bed).await?;

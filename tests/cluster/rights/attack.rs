@@ -262,6 +262,7 @@ fn operator_token_leaves_content_of_others_as_it_is() -> Result<()> {
 
 /// With the policy in force an upgrade, which is all that it could be in the way of, goes through.
 #[test]
+#[ignore = "long"]
 fn operator_with_admission_policy_upgrades_drivers() -> Result<()> {
     INSTALLED.run(async |bed| {
         let client = bed.cluster.service_account_client(NS, "vdo-operator").await?;

@@ -26,7 +26,7 @@ async fn missing(bed: &crate::common::Bed, words: &[&str]) -> Result<()> {
         let message = ready["message"].as_str().unwrap_or_default();
         let said = words
             .iter()
-            .chain(&[COMMAND, "vsphere-csi waits for its rights"])
+            .chain(&[COMMAND, "vsphere-csi waits for missing rights"])
             .all(|word| message.contains(word));
         Ok(Probe::when(ready["reason"] == "RightsMissing" && said, ready))
     })

@@ -9,6 +9,7 @@ use serde_json::{Value, json};
 use vdo_testbed::{Probe, Requests, until};
 
 #[test]
+#[ignore = "long"]
 fn every_right_is_used_in_a_life_and_nothing_is_refused() -> Result<()> {
     EMPTY.run(async |bed| {
         // A new Lease.

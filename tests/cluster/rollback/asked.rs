@@ -60,7 +60,7 @@ fn rollback_by_a_person_needs_no_matrix_and_stays_until_lifted() -> Result<()> {
         ensure!(csi["revision"].as_u64() == history(bed)?.last().map(|newest| newest.0), "{csi}");
 
         let (code, text, _) = bed.vdoctl(&["status"])?;
-        let reported = format!("CSI is kept at revision {good}; `vdoctl rollback csi --lift` ends this.");
+        let reported = format!("CSI is kept at revision {good}; `vdoctl rollback csi --lift` ends the rollback.");
         ensure!(code == 0 && text.contains(&reported), "{code}\n{text}");
 
         // A revision that is not there stops nothing that runs.

@@ -46,16 +46,19 @@ async fn life(bed: &Bed) -> Result<()> {
         bed,
         &with(&["--existing", "storage", "--for", "csi"]),
         2,
-        ["\"storage\" is not the name of a user with a domain", "k8s@"],
+        ["\"storage\" is not a user name with a domain", "k8s@"],
     )?;
     is_refused(
         bed,
         &with(&["--existing", USER]),
         2,
-        ["two drivers with separate accounts cannot have the same account", "--shared"],
+        [
+            "each driver has a separate account, but the command names only one account",
+            "--shared",
+        ],
     )?;
     let (code, text) = users(bed, "rotate", &with(&["--existing", USER, "--for", "csi", "--yes"]))?;
-    ensure!(code == 2 && text.contains("only accounts that vdoctl made"), "exit {code}\n{text}");
+    ensure!(code == 2 && text.contains("vdoctl rotates only accounts"), "exit {code}\n{text}");
     let unknown = with(&["--existing", "unknown@corp.example.com", "--for", "csi"]);
     is_refused(bed, &unknown, 6, ["UserNotFound", "no such user or group in the identity sources"])?;
     done(bed, "delete", &[&unknown[..], &["--yes"]].concat())?;
@@ -78,7 +81,7 @@ async fn life(bed: &Bed) -> Result<()> {
     let secret = held(bed, SECRET).await?;
     ensure!(secret.is_some_and(|held| held.user == USER && held.password.expose() == PASSWORD));
     let text = done(bed, "verify", &csi)?;
-    ensure!(text.contains("has exactly what is needed"), "{text}");
+    ensure!(text.contains("has exactly the needed privileges"), "{text}");
     let listed: Value = serde_json::from_str(&done(bed, "list", &["-o", "json"])?)?;
     ensure!(
         listed["accounts"] == json!([]) && listed["roles"][0]["usedBy"] == json!([principal()?.down_level()]),
@@ -93,9 +96,9 @@ async fn life(bed: &Bed) -> Result<()> {
     let group = with(&["--existing", GROUP, "--group", "--for", "csi"]);
     done(bed, "create", &[&group[..], &["--yes"]].concat())?;
     let text = done(bed, "verify", &group)?;
-    ensure!(text.contains("has exactly what is needed"), "{text}");
+    ensure!(text.contains("has exactly the needed privileges"), "{text}");
     let text = done(bed, "verify", &csi)?;
-    ensure!(text.contains("has exactly what is needed"), "{text}");
+    ensure!(text.contains("has exactly the needed privileges"), "{text}");
     done(bed, "delete", &[&group[..], &["--yes"]].concat())?;
     Ok(())
 }

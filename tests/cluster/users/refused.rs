@@ -54,7 +54,7 @@ pub async fn each_changes_nothing(bed: &Bed) -> Result<()> {
         bed,
         &["--name", "storage"],
         4,
-        ["was not made by vdoctl users", "--existing storage@vsphere.local"],
+        ["was not created by vdoctl users", "--existing storage@vsphere.local"],
     )?;
     admin.carry_out(&Step::DeleteUser { user }, &Secret::default(), NOW).await?;
     vcenter.freeze_users(true).await?;
@@ -95,7 +95,7 @@ pub async fn each_changes_nothing(bed: &Bed) -> Result<()> {
 
     // A session that ends halfway: the next run goes on with what is there.
     vcenter.fail_next("SetEntityPermissions", "NotAuthenticated", 1).await?;
-    is_refused(bed, &[], 6, ["the session", "it continues where this one stopped"])?;
+    is_refused(bed, &[], 6, ["the session", "the command continues where it stopped"])?;
     ensure!(user_in_secret(bed).await? == vcenter.user(), "the Secret was written");
     admin.close().await;
     Ok(())

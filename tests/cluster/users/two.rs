@@ -70,7 +70,7 @@ pub async fn at_the_first_change(bed: &Bed, verb: &str, more: &[&str]) -> Result
     }
     results.sort();
     ensure!(
-        results[0].0 == 0 && results[1].0 == 6 && results[1].1.contains("Another administrator runs this command at the same time"),
+        results[0].0 == 0 && results[1].0 == 6 && results[1].1.contains("Another user has created the object at the same time"),
         "{results:?}"
     );
     Ok(())
@@ -84,7 +84,7 @@ async fn both_before_the_first_change(bed: &Bed) -> Result<()> {
     let text = done(bed, "create", &own)?;
     ensure!(text.contains("nothing to change"), "{text}");
     let text = done(bed, "verify", &own[..own.len() - 1])?;
-    ensure!(text.contains("has exactly what is needed"), "{text}");
+    ensure!(text.contains("has exactly the needed privileges"), "{text}");
     Ok(())
 }
 

@@ -113,7 +113,7 @@ fn adopted_installation_that_contradicts_itself_is_refused() {
         "metadata": {"name": "vsphere-csi-cluster-id", "namespace": "vmware-system-csi"}, "data": {"clusterID": "b"}});
     assert_eq!(
         said(&world().with(generated)),
-        "the cluster id differs: in Secret vmware-system-csi/vsphere-config-secret, csi-vsphere.conf, line 2 and in \
+        "the cluster id differs between Secret vmware-system-csi/vsphere-config-secret, csi-vsphere.conf, line 2 and \
          ConfigMap vmware-system-csi/vsphere-csi-cluster-id, clusterID"
     );
     // A second controller with a file of its own.
@@ -127,7 +127,7 @@ fn adopted_installation_that_contradicts_itself_is_refused() {
     ));
     assert_eq!(
         said(&second),
-        "the configuration of the driver differs: in Secret vmware-system-csi/vsphere-config-secret, csi-vsphere.conf and in \
+        "the configuration of the driver differs between Secret vmware-system-csi/vsphere-config-secret, csi-vsphere.conf and \
          Secret kube-system/vsphere-config-secret, csi-vsphere.conf"
     );
     let mut gone = world();
@@ -166,8 +166,8 @@ fn adopted_node_plugin_without_controller_reads_the_secret_or_loses_the_file() {
     };
     assert_eq!(
         said(&gone(World::default())),
-        "only a part of the driver exists, DaemonSet vmware-system-csi/vsphere-csi-node-windows and DaemonSet \
-         vmware-system-csi/vsphere-csi-node: there is no controller and no Secret vsphere-config-secret that names its vCenter"
+        "only a part of the driver exists (DaemonSet vmware-system-csi/vsphere-csi-node-windows and DaemonSet \
+         vmware-system-csi/vsphere-csi-node); there is no controller and no Secret vsphere-config-secret that names the vCenter"
     );
     let cloud = "global: {user: u, password: hunter2}\nvcenter: {a: {server: vc}}\n";
     let beside = gone(World::default().with_cpi("vsphere.yaml", cloud)).adopted().unwrap();

@@ -28,7 +28,7 @@ fn resolve_choice_states_its_reason() {
     let index = full_index();
     let because = |ask: Ask, driver: &str| ask.of(&index).unwrap().picks[driver].because.clone();
     let base = ask("v1.34.4", &["8.0.3", "7.0.3"]);
-    assert_eq!(because(base.clone(), CPI), "its minor must equal Kubernetes 1.34");
+    assert_eq!(because(base.clone(), CPI), "its minor version must equal Kubernetes 1.34");
     assert_eq!(
         because(base.clone(), CSI),
         "newest that supports Kubernetes 1.34 and vCenter 7.0.3 and 8.0.3"
@@ -117,10 +117,7 @@ fn resolve_incompatible_pin_needs_allow_incompatible() {
     };
     let pick = question.of(&index).unwrap().picks[CSI].clone();
     assert_eq!(pick.version.to_string(), "3.5.1");
-    assert_eq!(
-        pick.overridden.as_deref(),
-        Some("supports Kubernetes 1.31 to 1.33, the cluster has 1.34")
-    );
+    assert_eq!(pick.overridden.as_deref(), Some("supports Kubernetes 1.31 to 1.33, not 1.34"));
 }
 
 #[test]

@@ -96,7 +96,10 @@ fn matrix_index_with_many_unknown_fields_is_refused() {
     };
     assert_eq!(with(100).map(|index| index.unknown_fields.len()).ok(), Some(100));
     let error = with(101).unwrap_err().to_string();
-    assert!(error.contains("more than 100 fields that this version does not know"), "{error}");
+    assert!(
+        error.contains("more than 100 fields that this version of VDO does not know"),
+        "{error}"
+    );
     assert!(with(20_000).is_err());
 }
 
@@ -115,10 +118,7 @@ fn matrix_index_unknown_field_is_not_built_and_known_ones_are_counted() {
     }
     for index in with("\"images\"", &many) {
         let error = index.unwrap_err().to_string();
-        assert!(
-            error.contains("drivers.toy entry 1: it has more values than an index may have"),
-            "{error}"
-        );
+        assert!(error.contains("drivers.toy entry 1: it has too many values"), "{error}");
     }
     let mut value = toy();
     value["sources"] = (0..60_000)
@@ -126,7 +126,7 @@ fn matrix_index_unknown_field_is_not_built_and_known_ones_are_counted() {
         .collect::<serde_json::Map<_, _>>()
         .into();
     let error = Index::parse(value.to_string().as_bytes()).unwrap_err().to_string();
-    assert!(error.contains("the top: it has more values"), "{error}");
+    assert!(error.contains("at the top level: it has too many values"), "{error}");
 }
 
 #[test]
@@ -253,7 +253,8 @@ fn matrix_index_names_without_explanation_are_refused() {
         index["drivers"]["toy"]["versions"][0][part] = value;
         Index::parse(index.to_string().as_bytes()).map_or_else(|error| error.to_string(), |_| "accepted".to_owned())
     };
-    let rumour = "the matrix index is wrong at drivers.toy 2.0.0: the evidence \"rumour\" is not under sources; add it there";
+    let rumour =
+        "the matrix index has an error at drivers.toy 2.0.0: the evidence \"rumour\" is not listed under sources; add it to sources";
     let support = |evidence: &str| json!({"min": "7.0", "max": null, "confidence": "secondary", "evidence": [evidence]});
     for (part, value, expected) in [
         ("vsphere", support("rumour"), rumour),
@@ -265,7 +266,7 @@ fn matrix_index_names_without_explanation_are_refused() {
         (
             "upgradesFrom",
             json!({"preconditions": ["Luck"]}),
-            "the matrix index is wrong at drivers.toy 2.0.0: the precondition \"Luck\" is not defined under preconditions",
+            "the matrix index has an error at drivers.toy 2.0.0: the precondition \"Luck\" is not defined under preconditions",
         ),
     ] {
         assert_eq!(refused(part, value), expected, "{part}");
@@ -351,8 +352,8 @@ fn matrix_index_text_instead_of_map_is_reported() {
 #[test]
 fn matrix_index_something_else_is_named() {
     for (bytes, what) in [
-        (&b""[..], "this is empty"),
-        (b" \n", "this is empty"),
+        (&b""[..], "this is an empty document"),
+        (b" \n", "this is an empty document"),
         (b"<!DOCTYPE html>", "this is a web page"),
         (b"\n <html>", "this is a web page"),
         (b"\x1f\x8b\x08\x00", "this is an archive"),

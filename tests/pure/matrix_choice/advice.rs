@@ -106,7 +106,7 @@ fn advice_feature_of_no_version_is_to_be_done_without() {
     let features = &mut question.drivers.get_mut("toy").unwrap().features;
     features.insert("flying".into(), "spec.flying".into());
     let error = question.of(&index).unwrap_err();
-    assert_eq!(error.advice.as_deref(), Some("Without spec.flying, 1.0.0 would fit"));
+    assert_eq!(error.advice.as_deref(), Some("Without spec.flying, version 1.0.0 can be installed"));
 }
 
 #[test]
@@ -128,7 +128,10 @@ fn advice_vcenter_too_new_is_not_advised_to_be_upgraded() {
     )]);
     let advice = |vcenters: &[&str]| ask(&index, "v1.33.0", vcenters).of(&index).unwrap_err().advice;
     let both = advice(&["6.7.3", "6.5.0"]);
-    assert_eq!(both.as_deref(), Some("Upgrading vc1 and vc2 to 7.0 would let 1.0.0 be installed"));
+    assert_eq!(
+        both.as_deref(),
+        Some("After an upgrade of vc1 and vc2 to 7.0, version 1.0.0 can be installed")
+    );
     assert_eq!(advice(&["9.0.0.0"]), None);
     assert_eq!(advice(&["6.7.3", "9.0.0.0"]), None);
 }
@@ -144,7 +147,7 @@ fn advice_too_new_kubernetes_says_what_must_be_released_and_what_a_pin_risks() {
         advice(&index, "v1.36.1"),
         format!("No version of toy supports Kubernetes 1.36 yet: the newest, 2.0.0, supports Kubernetes up to 1.35. {rest}")
     );
-    assert_eq!(advice(&index, "v1.29.1"), "Kubernetes 1.30 would let 2.0.0 be installed");
+    assert_eq!(advice(&index, "v1.29.1"), "With Kubernetes 1.30, version 2.0.0 can be installed");
     let released = json!({"kubernetes": {"1.36": "2026-04-22"}, "toy": {"2.0.0": "2026-03-21"}});
     index.released = serde_json::from_value(released).unwrap();
     assert_eq!(
@@ -200,7 +203,10 @@ fn advice_requirement_is_named_only_where_it_is_all_that_lacks() {
     let mut question = ask(&index, "v1.33.0", &[]);
     question.drivers.remove("base");
     let error = question.of(&index).unwrap_err();
-    assert_eq!(error.advice.as_deref(), Some("Installing base too would let 1.0.0 be installed"));
+    assert_eq!(
+        error.advice.as_deref(),
+        Some("If base is installed too, version 1.0.0 can be installed")
+    );
 }
 
 /// Doing without something is cheaper than an upgrade of a vCenter, and that is cheaper than another driver, whichever version is newer.
@@ -213,10 +219,10 @@ fn advice_smaller_change_goes_before_newer_version() {
     });
     let bare = json!({});
     for (newer, older, expected) in [
-        (&base, &bare, "Without spec.f, 1.0.0 would fit"),
-        (&vsphere, &bare, "Without spec.f, 1.0.0 would fit"),
-        (&base, &vsphere, "Upgrading vc1 to 8.0 would let 1.0.0 be installed"),
-        (&vsphere, &base, "Upgrading vc1 to 8.0 would let 2.0.0 be installed"),
+        (&base, &bare, "Without spec.f, version 1.0.0 can be installed"),
+        (&vsphere, &bare, "Without spec.f, version 1.0.0 can be installed"),
+        (&base, &vsphere, "After an upgrade of vc1 to 8.0, version 1.0.0 can be installed"),
+        (&vsphere, &base, "After an upgrade of vc1 to 8.0, version 2.0.0 can be installed"),
     ] {
         let index = toys(&[
             (

@@ -179,20 +179,28 @@ fn advice_names_only_change_that_is_enough() {
         question.of(index()).unwrap_err().advice.unwrap_or_default()
     };
     for (kubernetes, vcenters, expected) in [
-        ("v1.34.0", &["6.7.3"][..], "Upgrading vc1 to 7.0 would let 3.8.0 be installed"),
+        (
+            "v1.34.0",
+            &["6.7.3"][..],
+            "After an upgrade of vc1 to 7.0, version 3.8.0 can be installed",
+        ),
         // both are too old, so both are named
         (
             "v1.34.0",
             &["6.7.3", "8.0.3", "6.7.0"],
-            "Upgrading vc1 and vc3 to 7.0 would let 3.8.0 be installed",
+            "After an upgrade of vc1 and vc3 to 7.0, version 3.8.0 can be installed",
         ),
-        ("v1.20.0", &["8.0.3"], "Kubernetes 1.23 would let 2.7.3 be installed"),
+        ("v1.20.0", &["8.0.3"], "With Kubernetes 1.23, version 2.7.3 can be installed"),
         // 2.7 takes neither this Kubernetes nor two vCenters, 3.0 does once the cluster is newer
-        ("v1.20.0", &["8.0.3", "7.0.3"], "Kubernetes 1.25 would let 3.0.3 be installed"),
+        (
+            "v1.20.0",
+            &["8.0.3", "7.0.3"],
+            "With Kubernetes 1.25, version 3.0.3 can be installed",
+        ),
         (
             "v1.20.0",
             &["6.0.0"],
-            "No single change helps: 3.8.0 supports Kubernetes 1.34 to 1.36, the cluster has 1.20, and supports vCenter 7.0 and newer, vc1 has 6.0.0",
+            "No single change helps: 3.8.0 supports Kubernetes 1.34 to 1.36, not 1.20, and supports vCenter 7.0 and newer, not version 6.0.0 of vc1",
         ),
     ] {
         assert_eq!(advice(kubernetes, vcenters, true), expected, "{kubernetes} {vcenters:?}");
@@ -226,5 +234,8 @@ fn advice_unmet_requirement_names_other_driver() {
             .collect::<Vec<_>>(),
         ["base 1.0.0"]
     );
-    assert_eq!(error.advice.as_deref(), Some("With base 2.0.0 and newer, 1.0.0 could be installed"));
+    assert_eq!(
+        error.advice.as_deref(),
+        Some("With base 2.0.0 and newer, version 1.0.0 can be installed")
+    );
 }

@@ -54,7 +54,7 @@ fn mirrored_version_that_is_not_there_is_left_out() {
         "{none}"
     );
     assert!(
-        none.ends_with("3.0.0 can be installed when the mirror has it: vdoctl mirror pull."),
+        none.ends_with("3.0.0 can be installed when it is in the mirror: vdoctl mirror pull."),
         "{none}"
     );
 }

@@ -28,8 +28,8 @@ fn candidates_each_version_says_what_bars_it() {
     assert_eq!(
         found,
         [
-            "2.0.0 supports Kubernetes 1.35 to 1.36, the cluster has 1.33",
-            "1.9.0-rc.1 is a pre-release, which is chosen only when pinned",
+            "2.0.0 supports Kubernetes 1.35 to 1.36, not 1.33",
+            "1.9.0-rc.1 is a pre-release, and VDO installs a pre-release only if it is pinned",
             "1.8.0 may be chosen",
         ]
     );
@@ -47,7 +47,7 @@ fn resolve_missing_feature_names_who_asks_for_it() {
         question.of(&index).map_or_else(|error| rejected(&error), |_| Vec::new())
     };
     let lacks = |version: &str, feature: &str| format!("{version} does not support {feature}, which spec.{feature} requires");
-    let one = "1.0.0 can use one vCenter only, and there are 2 vSphere connections".to_owned();
+    let one = "1.0.0 supports only one vCenter, but there are 2 vSphere connections".to_owned();
     // alphabetically before and after multiVcenter: the first of both reasons is reported
     assert_eq!(reasons(&["8.0.3", "8.0.2"], "snapshots"), [lacks("2.0.0", "snapshots"), one]);
     assert_eq!(
@@ -79,9 +79,9 @@ fn resolve_unmet_requirement_lists_each_version_once() {
         question.drivers.get_mut("toy").unwrap().pin = pin.map(|pin| pin.parse().unwrap());
         rejected(&question.of(&index).unwrap_err())
     };
-    let lacking = |version: &str| format!("{version} needs base 2.0.0 and newer, and no such version fits");
-    let prerelease = "3.0.0-rc.1 is a pre-release, which is chosen only when pinned".to_owned();
-    let old = "1.0.0 supports Kubernetes 1.20 to 1.21, the cluster has 1.33".to_owned();
+    let lacking = |version: &str| format!("{version} needs base 2.0.0 and newer, but no such version fits");
+    let prerelease = "3.0.0-rc.1 is a pre-release, and VDO installs a pre-release only if it is pinned".to_owned();
+    let old = "1.0.0 supports Kubernetes 1.20 to 1.21, not 1.33".to_owned();
     assert_eq!(reported(None), [prerelease, lacking("2.0.0"), old.clone()]);
     assert_eq!(reported(Some("3.0.0-rc.1")), [lacking("3.0.0-rc.1"), old]);
 }
@@ -100,7 +100,7 @@ fn resolve_reason_is_minor_only_for_cloud_provider_of_one_minor() {
         index.drivers.get_mut("toy").unwrap().role = role;
         let resolution = ask(&index, "v1.33.2", &[]).of(&index).unwrap();
         let expected = if minor {
-            "its minor must equal Kubernetes 1.33"
+            "its minor version must equal Kubernetes 1.33"
         } else {
             "newest that supports Kubernetes 1.33"
         };
@@ -135,7 +135,12 @@ fn no_fit_nearest_version_needs_least() {
 
 #[test]
 fn no_fit_message_counts_versions_beyond_the_nearest_three() {
-    for (versions, more) in [(2, None), (3, None), (4, Some("; and 1 more")), (5, Some("; and 2 more"))] {
+    for (versions, more) in [
+        (2, None),
+        (3, None),
+        (4, Some("; and 1 more version")),
+        (5, Some("; and 2 more versions")),
+    ] {
         let names: Vec<String> = (1..=versions).map(|minor| format!("1.{minor}.0")).collect();
         let lines: Vec<_> = names.iter().map(|version| (version.as_str(), "1.35", "1.36", json!({}))).collect();
         let index = toy(&lines);

@@ -39,7 +39,7 @@ fn upgrade_unmet_precondition_waits() {
         }
     };
     let (latest, compatible) = (UpdatePolicy::Latest, UpdatePolicy::Compatible);
-    let waits = "3.0.0 cannot be installed yet: precondition Backup: none is there; make one";
+    let waits = "3.0.0 cannot be installed yet because of precondition Backup: none is there; make one";
     // no one has checked: the choice says what to check
     assert_eq!(say("2.0.0", "v1.34.0", latest, None, None), "3.0.0 [\"Backup\"]");
     assert_eq!(say("2.0.0", "v1.34.0", latest, Some(&[]), None), "3.0.0 []");
@@ -65,7 +65,7 @@ fn upgrade_unmet_precondition_waits() {
     // neither a pin nor a platform that has moved on goes round it; insisting does
     let pinned = say("2.0.0", "v1.34.0", latest, Some(&["Backup"]), Some(("3.0.0", false)));
     assert!(
-        pinned.starts_with("toy is pinned to 3.0.0, which cannot be installed yet: precondition Backup: none is there"),
+        pinned.starts_with("toy is pinned to 3.0.0, which cannot be installed yet because of precondition Backup: none is there"),
         "{pinned}"
     );
     assert_eq!(
@@ -83,7 +83,7 @@ fn upgrade_unmet_precondition_is_named_in_advice() {
     let error = question.of(&index).unwrap_err();
     assert_eq!(
         error.advice.as_deref(),
-        Some("2.0.0 can be installed when this is done: none is there"),
+        Some("2.0.0 can be installed when this problem is solved: none is there"),
         "{error}"
     );
 }
@@ -138,7 +138,7 @@ fn upgrade_path_without_fitting_step_is_rejected() {
     let error = ask(&index, "v1.34.0", &[]).installed(&[("toy", "1.0.0")]).of(&index).unwrap_err();
     assert_eq!(
         error.rejected[0].to_string(),
-        "4.0.0 can replace only 3.0.0 and newer; 1.0.0 is installed, and no version in between fits"
+        "4.0.0 can replace only 3.0.0 and newer, but 1.0.0 is installed, and no version from 3.0.0 on fits as a first step"
     );
     assert_eq!(
         error.advice.as_deref(),

@@ -250,8 +250,9 @@ fn judge(top: &clap::Command, options: &clap::Command, line: &str) -> Result<(),
 #[test]
 fn messages_have_verbs_and_flags_of_vdoctl_that_exist() {
     // Words of sentences about the program.
-    const PROSE: [&str; 12] = [
-        "removes", "of", "does", "that", "has", "writes", "is", "made", "did", "reads", "knows", "packs",
+    const PROSE: [&str; 26] = [
+        "removes", "of", "does", "that", "has", "writes", "is", "made", "did", "reads", "knows", "packs", "process", "queried", "deletes",
+        "cannot", "come", "follows", "then", "rotates", "created", "uses", "could", "accepts", "never", "may",
     ];
     let mut top = vdoctl::args::command();
     top.build();

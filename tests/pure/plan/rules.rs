@@ -109,7 +109,7 @@ fn plan_check_each_broken_rule_is_rejected() {
                 *plan = vec![delete(claim, "start")];
                 inventory.objects.insert(object(claim, 0, true).id(), entry(claim));
             }),
-            "holds data and would be deleted",
+            "contains data and would be deleted",
         ),
         (
             refused(|plan, _, _| {
@@ -167,7 +167,7 @@ fn plan_check_each_broken_rule_is_rejected() {
                 desired.clear();
                 *plan = vec![Step::Commit(inventory.clone()), delete(map, "start")];
             }),
-            "a step follows the step that shortens or deletes the operator's inventory, which must be the last step",
+            "the step that removes entries from the operator's inventory, or deletes the inventory, is not the last step",
         ),
         (
             refused(|plan, _, _| *plan = vec![Step::Finish]),
@@ -272,7 +272,7 @@ fn plan_check_each_reason_alone_is_enough() {
                 desired.clear();
                 *plan = vec![Step::Finish, release(map, "start")];
             }),
-            "a step follows the step that shortens or deletes the operator's inventory, which must be the last step",
+            "the step that removes entries from the operator's inventory, or deletes the inventory, is not the last step",
         ),
     ];
     for (message, expected) in cases {

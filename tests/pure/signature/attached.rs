@@ -110,7 +110,11 @@ fn attached_signature_each_forged_part_is_refused() {
             bundled("/dsseEnvelope/payload", json!("????")),
             "not base64",
         ),
-        ("another version of bundles", bundled("/mediaType", json!("x")), "another version"),
+        (
+            "another version of bundles",
+            bundled("/mediaType", json!("x")),
+            "the version of the bundle",
+        ),
         ("no envelope", bundled("/dsseEnvelope", json!(null)), "no envelope"),
         ("no bundle", together(&good, &[]), "Unsigned"),
         ("the index is another", signed(&manifest(&[("index.yaml", b"other")])), elsewhere),

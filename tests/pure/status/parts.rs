@@ -65,13 +65,13 @@ fn status_nodes_that_are_apart_are_named_and_not_waited_for() {
     let status = fold(&new(), &report, &at(0));
     assert_eq!(
         condition(&status, ConditionType::NodesInitialized),
-        "True Healthy: all 2 nodes are initialised; w-2 is not ready and is set up later, m-1 is of another provider (metal3://)"
+        "True Healthy: 2 of 2 nodes are initialised; node w-2 is not ready and is set up later, node m-1 belongs to another provider (metal3://)"
     );
     let nodes = status.nodes.expect("nodes");
     let apart: Vec<String> = nodes.apart.iter().map(|node| format!("{} {}", node.name, node.because)).collect();
     assert_eq!(
         apart,
-        ["w-2 is not ready", "w-3 is cordoned", "m-1 is of another provider (metal3://)"]
+        ["w-2 is not ready", "w-3 is cordoned", "m-1 belongs to another provider (metal3://)"]
     );
     assert_eq!((nodes.total, nodes.initialized, nodes.of_other_providers), (4, 2, 1));
     assert!(nodes.waiting.is_empty(), "{:?}", nodes.waiting);
@@ -97,7 +97,7 @@ fn status_nodes_not_initialized_are_counted() {
             3,
             "False WaitingForNodes: 1 of 4 nodes are not initialised; w-3 waits for providerID",
         ),
-        (4, "True Healthy: all 4 nodes are initialised"),
+        (4, "True Healthy: 4 of 4 nodes are initialised"),
     ] {
         report.cluster = Some(cluster(initialized));
         let status = fold(&new(), &report, &at(0));
@@ -120,10 +120,11 @@ fn status_kubelet_without_cloud_provider_is_named_with_the_setting() {
     let status = fold(&new(), &report, &at(0));
     assert_eq!(
         condition(&status, ConditionType::NodesInitialized),
-        "False KubeletNotExternal: 1 of 5 nodes have neither a provider ID nor the taint of nodes that wait for a cloud provider: w-9; \
+        "False KubeletNotExternal: 1 of 5 nodes have neither a provider ID nor the taint \
+         node.cloudprovider.kubernetes.io/uninitialized: w-9; \
          run their kubelets with \
-         --cloud-provider=external: with k3s, in /etc/rancher/k3s/config.yaml before a node joins: kubelet-arg: [cloud-provider=external], \
-         disable-cloud-controller: true"
+         --cloud-provider=external (with k3s, in /etc/rancher/k3s/config.yaml before a node joins: kubelet-arg: [cloud-provider=external], \
+         disable-cloud-controller: true)"
     );
 }
 
@@ -137,11 +138,12 @@ fn status_network_not_ready_names_five_nodes() {
         let status = fold(&new(), &with_nodes(nodes.collect()), &at(0));
         condition(&status, ConditionType::NetworkReady)
     };
-    assert_eq!(lacking(0), "True Healthy: no node of 7 waits for its pod network");
+    assert_eq!(lacking(0), "True Healthy: none of 7 nodes waits for the pod network");
     let message = |of: &str, names: &str| {
+        let there = if of == "1" { "this node" } else { "these nodes" };
         format!(
             "False NetworkNotReady: the pod network is not ready on {of} of 7 nodes: {names}; node n0 reports why 0; check the pods of the \
-             network plugin there"
+             network plugin on {there}"
         )
     };
     assert_eq!(lacking(1), message("1", "n0"));
@@ -183,8 +185,8 @@ fn status_driver_condition_follows_what_is_asked_for() {
         vec![driver(CPI, pods), driver(CSI, None)]
     };
     let lists = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect::<Vec<_>>();
-    let unrequested = "; the driver is not requested and stays as it is: name spec.cloudProvider to manage the driver, or set \
-                       spec.cloudProvider.managementState to Removed to remove it";
+    let unrequested = "; the driver is not requested, but stays installed: set spec.cloudProvider to manage the driver, or set \
+                       spec.cloudProvider.managementState to Removed to remove the driver";
     for (what, report, cpi, csi) in [
         (
             "one is removed, and gone",
@@ -232,8 +234,8 @@ fn status_driver_condition_follows_what_is_asked_for() {
                 ..healthy()
             },
             "True Healthy: CPI 1.34.0: 1 of 1 pods are ready".to_owned(),
-            "True NotRequested: CSI 3.7.3: 7 of 7 pods are ready; the driver is not requested and stays as it is: name \
-             spec.storageProvider to manage the driver, or set spec.storageProvider.managementState to Removed to remove it",
+            "True NotRequested: CSI 3.7.3: 7 of 7 pods are ready; the driver is not requested, but stays installed: set \
+             spec.storageProvider to manage the driver, or set spec.storageProvider.managementState to Removed to remove the driver",
         ),
         (
             "one is not requested and ill, and the other one is not installed",

@@ -36,7 +36,8 @@ fn status_ready_tells_what_matters_most() {
         ),
         (
             Report { paused: Some(1), ..base() },
-            "Paused, False Paused: management is paused, and 1 change would be made; see vdoctl diff, and set managementState to Managed",
+            "Paused, False Paused: management is paused, and 1 change would be made; vdoctl diff shows the changes; to make the \
+             changes, set managementState to Managed",
         ),
         (
             Report { deleting: true, ..base() },

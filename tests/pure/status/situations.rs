@@ -37,7 +37,8 @@ fn status_failed_connection_is_named_with_its_drivers() {
     );
     assert_eq!(
         reported(vec![good(), named("vc2", None, &[CSI]), named("vc3", Some(false), &[CPI])]),
-        "False vSphere connection vc3 (vcenter.example.com), used by CPI: the password has expired; not ready either: vc2"
+        "False vSphere connection vc3 (vcenter.example.com), used by CPI: the password has expired; other connections that are not \
+         verified: vc2"
     );
 }
 

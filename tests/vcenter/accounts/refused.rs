@@ -96,7 +96,7 @@ async fn account_of_another_owner_is_left_alone() -> Result<()> {
     };
     lab.carry_out(&[foreign]).await?;
     let error = lab.plan(&user("k8s"), &[Feature::Block], false).await.unwrap_err();
-    ensure!(error.to_string().contains("was not made by vdoctl users"), "{error}");
+    ensure!(error.to_string().contains("was not created by vdoctl users"), "{error}");
     let found = lab.admin.people("vsphere.local", "", NOW).await?;
     let expected = Person {
         name: "k8s".into(),
@@ -132,7 +132,7 @@ async fn account_object_deleted_or_renamed_meanwhile() -> Result<()> {
     lab.vcenter.fail_next("SetEntityPermissions", "ManagedObjectNotFound", 1).await?;
     let error = lab.carry_out(&steps).await.unwrap_err();
     ensure!(
-        error.to_string().contains("grant vdo-") && error.remedy().is_some_and(|remedy| remedy.contains("deleted meanwhile")),
+        error.to_string().contains("grant role vdo-") && error.remedy().is_some_and(|remedy| remedy.contains("deleted in the meantime")),
         "{error:?}"
     );
     lab.vcenter.set("Datacenter", "DC0", &[("new-name", "DC9")]).await?;
@@ -153,7 +153,10 @@ async fn account_made_by_two_administrators_at_once() -> Result<()> {
     lab.carry_out(&plan).await?;
     let error = lab.carry_out(&plan).await.unwrap_err();
     ensure!(
-        error.is_already_there() && error.remedy().is_some_and(|remedy| remedy.starts_with("Another administrator")),
+        error.is_already_there()
+            && error
+                .remedy()
+                .is_some_and(|remedy| remedy.starts_with("Another user has created the object")),
         "{error:?}"
     );
     lab.carry_out(&plan[1..]).await?;

@@ -39,7 +39,7 @@ fn inventory() -> Vec<Case> {
             "a datacenter name that fits two",
             DatacentersFound,
             DatacenterAmbiguous,
-            "write the path",
+            "write the inventory path",
             |s| {
                 s.changes = vec![Change::Datacenters(2), Change::Set("Datacenter", "DC1", "new-name", "DC0")];
                 s.spec.datacenters = vec!["DC0".into()];
@@ -424,7 +424,7 @@ fn several() -> Vec<Case> {
             "a datastore that no vCenter has",
             StorageFound,
             DatastoreNotFound,
-            "it does not exist in the vCenters of the other connections",
+            "the object does not exist in the vCenters of 1 other connection either",
             |s| {
                 s.requirements.others = 1;
                 s.other = Some(Other {

@@ -101,7 +101,7 @@ fn own_role(source: &Source) -> Result<&Value> {
         .objects
         .iter()
         .find(own)
-        .context("the manifests hold no ClusterRole vdo-operator")
+        .context("the manifests contain no ClusterRole vdo-operator")
 }
 
 /// The rules of the operator's account in the whole cluster: those to write definitions, or all others. OLM's checks take an operator that
@@ -109,7 +109,9 @@ fn own_role(source: &Source) -> Result<&Value> {
 pub(super) fn own_rules(source: &Source, of_definitions: bool) -> Result<Vec<Value>> {
     let has = |rule: &Value, list: &str, word: &str| rule[list].as_array().is_some_and(|all| all.iter().any(|one| one == word));
     let writes = |rule: &&Value| has(rule, "resources", "customresourcedefinitions") && has(rule, "verbs", "create");
-    let rules = own_role(source)?["rules"].as_array().context("no rules")?;
+    let rules = own_role(source)?["rules"]
+        .as_array()
+        .context("ClusterRole vdo-operator has no rules")?;
     Ok(rules.iter().filter(|rule| writes(rule) == of_definitions).cloned().collect())
 }
 
@@ -119,7 +121,7 @@ fn deployment(source: &Source) -> Result<Value> {
     if let Some(image) = &source.image {
         let place = deployment
             .pointer_mut("/spec/template/spec/containers/0/image")
-            .context("a container without an image")?;
+            .context("the Deployment has no container with an image")?;
         *place = image.as_str().into();
     }
     Ok(deployment)
@@ -143,7 +145,7 @@ fn annotations(source: &Source, image: &str) -> Result<Value> {
     put("support", REPOSITORY.to_owned());
     put(
         "operatorframework.io/initialization-resource",
-        serde_json::to_string(first.context("the samples hold no VDOConfig")?)?,
+        serde_json::to_string(first.context("the samples contain no VDOConfig")?)?,
     );
     put("operatorframework.io/suggested-namespace", NAMESPACE.to_owned());
     put(

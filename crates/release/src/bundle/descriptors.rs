@@ -47,11 +47,13 @@ fn shown(kind: &str) -> Result<(&'static str, &'static [(&'static str, &'static 
 /// The entry of a definition among `customresourcedefinitions.owned`.
 pub(super) fn owned(definition: &Value) -> Result<Value> {
     let kind = text(definition, "/spec/names/kind");
-    let versions = definition["spec"]["versions"].as_array().context("versions")?;
+    let versions = definition["spec"]["versions"]
+        .as_array()
+        .context("a CustomResourceDefinition has no versions")?;
     let stored = versions
         .iter()
         .find(|version| version["storage"] == true)
-        .context("a stored version")?;
+        .context("a CustomResourceDefinition has no stored version")?;
     let schema = &stored["schema"]["openAPIV3Schema"];
     let (name, resources) = shown(kind)?;
     let resources: Vec<Value> = resources

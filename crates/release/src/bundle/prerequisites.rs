@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use vdo_api::yaml;
 use vdo_core::install::REMOVAL_GUARD;
 
-const HEAD: &str = "# Apply it before the Subscription, and leave it in place until the drivers are uninstalled:
+const HEAD: &str = "# Apply this file before you create the Subscription, and keep its objects until the drivers are uninstalled:
 #   kubectl apply --server-side -f prerequisites.yaml
 # The kinds ValidatingAdmissionPolicy and ValidatingAdmissionPolicyBinding need Kubernetes 1.30, which is OpenShift 4.17.
 ";
@@ -51,8 +51,8 @@ fn definitions(source: &Source) -> Result<[Value; 2]> {
 /// them running without any. OLM's own accounts are let through: at an upgrade they delete the version before.
 fn guard() -> [Value; 2] {
     let labels = json!({"app.kubernetes.io/name": "vdo-operator"});
-    let message = "'VDOConfig ' + params.metadata.namespace + '/' + params.metadata.name + ' needs this operator, which uninstalls its drivers; \
-         first: kubectl delete vdoconfig ' + params.metadata.name + ' --namespace ' + params.metadata.namespace";
+    let message = "'VDOConfig ' + params.metadata.namespace + '/' + params.metadata.name + ' needs this operator to uninstall its drivers; \
+         delete the VDOConfig first: kubectl delete vdoconfig ' + params.metadata.name + ' --namespace ' + params.metadata.namespace";
     let ours = format!(
         "request.resource.group == 'operators.coreos.com' \
          ? request.namespace == '{NAMESPACE}' && oldObject.metadata.name.startsWith('{PACKAGE}.v') \

@@ -51,11 +51,14 @@ pub fn collect(registry: &str, version: &str, folders: &Folders) -> Result<Vec<I
     ] {
         match folder.exists() {
             true => items.push(image(what, folder, place(registry, name, &version_tag)?)?),
-            false => output::line(&format!("  NOT published: {what}, there is no {}", folder.display()))?,
+            false => output::line(&format!("  NOT published: {what}, because {} does not exist", folder.display()))?,
         }
     }
     let release = folder::contents(&folders.release, |_, _| true)?;
-    let named = items.first().map(|item| item.to.at_tag(&version_tag)).context("the image")?;
+    let named = items
+        .first()
+        .map(|item| item.to.at_tag(&version_tag))
+        .context("there is no image")?;
     names(&release, &named, items.first().map(|item| &item.manifest))?;
     items.push(chart(registry, version, &release)?);
     items.extend(matrix(registry, &folders.matrix)?);
@@ -87,7 +90,8 @@ fn names(release: &BTreeMap<String, Vec<u8>>, image: &Reference, manifest: Optio
     match text.contains(&format!("image: {image}@{digest}")) {
         true => Ok(()),
         false => bail!(
-            "install.yaml of the release does not name {image}@{digest}: build both for this registry, VDO_IMAGE={image} make release"
+            "install.yaml of the release does not name {image}@{digest}; build the image and the release for this registry: \
+             VDO_IMAGE={image} make release"
         ),
     }
 }
@@ -125,7 +129,11 @@ fn matrix(registry: &str, folder: &Path) -> Result<[Item; 2]> {
         fixed,
         Item {
             content: Content::Channel(all.clone(), version),
-            ..artifact("the same, followed by operators", place(registry, "matrix", "stable")?, all)?
+            ..artifact(
+                "matrix under the tag that operators follow",
+                place(registry, "matrix", "stable")?,
+                all,
+            )?
         },
     ])
 }

@@ -68,7 +68,10 @@ fn bundle_image_of_a_folder_without_a_bundle_is_refused_and_nothing_is_left() {
         "--reference",
         "vdo-bundle:v1",
     ]);
-    assert!(message.contains("holds no bundle") && message.contains("make bundle"), "{message}");
+    assert!(
+        message.contains("contains no bundle") && message.contains("make bundle"),
+        "{message}"
+    );
     assert!(!image.exists());
 }
 
@@ -78,5 +81,5 @@ fn catalog_with_an_argument_that_is_no_bundle_is_refused() {
     let output = folder.path().join("catalog");
     let argument = format!("vdo-bundle:v1={}", folder.path().display());
     let message = refused(&["catalog", "--bundle", &argument, "--output", text(&output)]);
-    assert!(message.contains("holds no bundle") && !output.exists(), "{message}");
+    assert!(message.contains("contains no bundle") && !output.exists(), "{message}");
 }

@@ -161,7 +161,7 @@ fn load_what_is_missing_is_said_before_anything_is_built() {
         (
             &[("kubectl", &kubectl("prod", "n|amd64|vsphere://1|"))],
             &[
-                "context prod is not one of kind",
+                "context prod is not a kind, k3d or minikube cluster",
                 "VDO_IMAGE=",
                 "VDO_REGISTRY=",
                 "deploy-k8s-cluster",

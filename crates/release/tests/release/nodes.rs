@@ -169,10 +169,10 @@ fn nodes_that_ask_or_lack_something_are_named_before_anything_is_built() {
         "Node root@n3: no key is accepted",
         "ssh-copy-id root@n3",
         "Node root@n4: 4 MB are free",
-        "Node root@n5: neither containerd nor CRI-O",
-        "Node root@n6: no image is built for the machine \"s390x\"",
+        "Node root@n5: no socket of containerd or CRI-O was found",
+        "Node root@n6: the node has the architecture \"s390x\", but images are built only",
         "Node root@n7: user root is not root",
-        "Node root@n8: it cannot be reached",
+        "Node root@n8: the node cannot be reached",
         "Nothing was built and nothing was changed.",
     ] {
         assert!(all.contains(part), "{part} is missing in: {all}");
@@ -234,7 +234,7 @@ fn nodes_one_whose_disk_fills_up_is_named_and_nothing_is_installed() {
     fs::write(nodes.desk.at("record/name"), "docker.io/other:v1").expect("a file");
     let output = nodes.desk.load("nodes");
     assert!(
-        said(&output).contains("Node root@n1: ") && said(&output).contains("has not taken localhost/"),
+        said(&output).contains("Node root@n1: ") && said(&output).contains("has not imported localhost/"),
         "{}",
         said(&output)
     );

@@ -13,7 +13,7 @@ pub enum ChangeError {
     #[error(transparent)]
     Session(#[from] SessionError),
     /// The administrator lacks a privilege.
-    #[error("{address} does not let {user:?} {what}: it needs the privilege {privilege} on {object}")]
+    #[error("{address} does not let {user:?} {what}: the user needs the privilege {privilege} on {object}")]
     NotPermitted {
         /// Host and port.
         address: String,
@@ -123,20 +123,23 @@ impl Remedy for ChangeError {
             Self::Session(error) => return error.remedy(),
             Self::NotPermitted { privilege, object, .. } => {
                 return Some(
-                    format!("Log in as a user with {privilege} on {object}; the role Administrator has it. Or let an administrator run the commands that --emit govc prints.").into(),
+                    format!("Log in as a user with {privilege} on {object}; the role Administrator has this privilege. Or let an administrator run the commands that --emit govc prints.").into(),
                 );
             }
             Self::NoUserManager { .. } => {
-                "Log in as a member of that group, or have the user created in its identity source and name it with --existing."
+                "Log in as a member of that group, or create the user in its identity source and name the user with --existing."
             }
             Self::TokenRefused { .. } => "Check whether this user may log in to the vSphere Client; nothing was changed.",
             Self::Unfinished { .. } => "Check the task in the vSphere Client: it may still finish.",
             Self::Refused { kind, .. } if kind == "UserNotFound" => {
                 "There is no such user or group in the identity sources of the vCenter: correct its name and domain. If vdoctl has \
-                 already created roles for this name, vdoctl users delete with the same name deletes these roles."
+                 already created roles for this name, delete these roles: run vdoctl users delete --existing NAME with the same name \
+                 (for a group, add --group)."
             }
-            Self::Refused { .. } if self.is_gone() => "The object was deleted meanwhile.",
-            Self::Refused { .. } if self.is_already_there() => "Another administrator runs this command at the same time.",
+            Self::Refused { .. } if self.is_gone() => "The object was deleted in the meantime.",
+            Self::Refused { .. } if self.is_already_there() => {
+                "Another user has created the object at the same time. Run the same command again."
+            }
             Self::Refused { .. } => {
                 "Read the message of the vCenter; if users cannot be created in the domain, name a user of another domain with --existing."
             }

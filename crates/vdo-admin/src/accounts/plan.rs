@@ -12,7 +12,7 @@ use vdo_vsphere::vsphere::ManagedObject;
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Conflict {
     /// There is such a user, and it is none of ours.
-    #[error("user {user} exists and was not made by vdoctl users for this cluster, this vCenter and these drivers")]
+    #[error("user {user} already exists, but was not created by vdoctl users for this cluster, this vCenter and these drivers")]
     ForeignUser {
         /// The user.
         user: String,
@@ -56,11 +56,11 @@ impl Remedy for Conflict {
                 format!("Choose another name with --name, or use this user as it is with --existing {user}.").into()
             }
             Self::Unusable { user, .. } => {
-                format!("Unlock or enable {user} in vCenter under Administration, Single Sign On, Users, or delete it there.").into()
+                format!("Unlock or enable {user} in vCenter under Administration, Single Sign On, Users, or delete the user there.").into()
             }
             Self::ChangedRole { .. } => {
-                "vdoctl users verify shows who uses the role, and vdoctl users shrink removes the surplus privileges. A \
-                 role of your own needs another name."
+                "vdoctl users verify shows who uses the role, and vdoctl users shrink removes the surplus privileges. If \
+                 this is your own role, give the role another name."
                     .into()
             }
             Self::ForeignPermission { role, lacks, .. } if lacks.is_empty() => {

@@ -31,7 +31,7 @@ pub struct Person {
 
 /// A text that names no user of a domain.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("{0:?} is not the name of a user with a domain")]
+#[error("{0:?} is not a user name with a domain")]
 pub struct ParsePrincipalError(String);
 
 impl Principal {

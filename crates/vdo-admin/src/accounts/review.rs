@@ -8,13 +8,13 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use vdo_vsphere::vsphere::{Inventory, ManagedObject, RequiredPrivilege};
 
-/// What an account lacks and what it has beyond its needs.
+/// The privileges that an account lacks, and the privileges that it has and does not need.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, schemars::JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Review {
-    /// What it lacks.
+    /// The privileges that the account lacks.
     pub missing: Vec<Lack>,
-    /// What it has and no feature in use needs.
+    /// The privileges that the account has and that no feature in use needs.
     pub surplus: Vec<Surplus>,
 }
 
@@ -26,7 +26,7 @@ pub struct Lack {
     pub privilege: String,
     /// The object.
     pub object: ManagedObject,
-    /// Its path.
+    /// The inventory path of the object.
     pub path: String,
 }
 
@@ -38,13 +38,13 @@ pub struct Surplus {
     pub privilege: String,
     /// The object.
     pub object: ManagedObject,
-    /// Its path.
+    /// The inventory path of the object.
     pub path: String,
-    /// Where it comes from.
+    /// The source of the privilege.
     pub via: Via,
 }
 
-/// Where a privilege comes from.
+/// The source of a privilege.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, schemars::JsonSchema)]
 #[serde(tag = "from", rename_all = "camelCase")]
 pub enum Via {
@@ -53,16 +53,16 @@ pub enum Via {
         /// The role.
         role: String,
     },
-    /// A permission of the account on what the object lies in.
+    /// A permission of the account on an object above, such as a folder.
     Inherited {
         /// The role.
         role: String,
-        /// Where it was given.
+        /// The path of the object that has the permission.
         path: String,
     },
-    /// Permissions of groups, or global ones.
+    /// A permission of a group, or a global permission.
     Elsewhere {
-        /// The groups that have it there; the account may be in one of them.
+        /// The groups that have the privilege on the object; the account may be in one of these groups.
         groups: Vec<String>,
     },
 }

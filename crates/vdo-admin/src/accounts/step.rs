@@ -13,42 +13,42 @@ use vdo_vsphere::vsphere::ManagedObject;
 pub enum Step {
     /// A role is created.
     CreateRole(OwnRole),
-    /// A role of ours that another user has changed gets back the privileges that its name stands for.
+    /// A role of vdoctl that another user has changed gets its original privileges again.
     CorrectRole {
-        /// The role as it has to be.
+        /// The role with its original privileges.
         role: OwnRole,
-        /// What it lacks.
+        /// The privileges that are added.
         add: Vec<String>,
-        /// What it has and must not have.
+        /// The privileges that are removed.
         remove: Vec<String>,
     },
     /// A user is created, with a new password.
     CreateUser {
-        /// Its name with the domain.
+        /// The user name with the domain.
         user: String,
-        /// What marks it as ours.
+        /// The description, by which vdoctl recognises the user.
         description: String,
     },
-    /// A user of ours gets a new password, because the one that it has is known to no one.
+    /// A user of vdoctl gets a new password, because no one knows its current password.
     SetPassword {
-        /// Its name with the domain.
+        /// The user name with the domain.
         user: String,
     },
     /// An account gets a role on an object.
     Grant {
         /// The account as the vCenter spells it.
         principal: String,
-        /// Whether it is a group.
+        /// Whether the account is a group.
         group: bool,
         /// The object.
         object: ManagedObject,
-        /// Its path.
+        /// The inventory path of the object.
         path: String,
         /// The name of the role.
         role: String,
-        /// Whether it holds for everything below.
+        /// Whether the permission propagates to all objects below.
         propagate: bool,
-        /// The role that the account has there until then.
+        /// The role of the account on the object that is replaced.
         #[serde(skip_serializing_if = "Option::is_none")]
         replaces: Option<String>,
     },
@@ -56,23 +56,23 @@ pub enum Step {
     Revoke {
         /// The account as the vCenter spells it.
         principal: String,
-        /// Whether it is a group.
+        /// Whether the account is a group.
         group: bool,
         /// The object.
         object: ManagedObject,
-        /// Its path, or its identifier where that is not known.
+        /// Its path, or its identifier if the path is not known.
         path: String,
         /// The name of the role.
         role: String,
     },
     /// A user is deleted.
     DeleteUser {
-        /// Its name with the domain.
+        /// The user name with the domain.
         user: String,
     },
     /// A role that no permission uses any more is deleted.
     DeleteRole {
-        /// Its name.
+        /// The name of the role.
         name: String,
     },
 }
@@ -81,7 +81,7 @@ impl fmt::Display for Step {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let listed = |privileges: &[String]| privileges.join(", ");
         match self {
-            Self::CreateRole(role) if role.privileges.is_empty() => write!(f, "create role {} (reads only)", role.name),
+            Self::CreateRole(role) if role.privileges.is_empty() => write!(f, "create role {} (read-only)", role.name),
             Self::CreateRole(role) => {
                 let privileges: Vec<String> = role.privileges.iter().cloned().collect();
                 write!(f, "create role {} ({})", role.name, listed(&privileges))
@@ -108,9 +108,9 @@ impl fmt::Display for Step {
             } => {
                 let below = if *propagate { " and everything below it" } else { "" };
                 let instead = replaces.iter().map(|old| format!(" instead of {old}")).collect::<String>();
-                write!(f, "grant {role} on {} {path}{below}{instead}", object.kind)
+                write!(f, "grant role {role} on {} {path}{below}{instead}", object.kind)
             }
-            Self::Revoke { object, path, role, .. } => write!(f, "revoke {role} on {} {path}", object.kind),
+            Self::Revoke { object, path, role, .. } => write!(f, "revoke role {role} on {} {path}", object.kind),
             Self::DeleteUser { user } => write!(f, "delete user {user}"),
             Self::DeleteRole { name } => write!(f, "delete role {name}"),
         }
@@ -129,7 +129,7 @@ impl Step {
             let named = if same > NAMED + 1 { NAMED } else { same };
             lines.extend(rest[..named].iter().map(ToString::to_string));
             if named < same {
-                lines.push(format!("the same on {} more", count(same - named, "object")));
+                lines.push(format!("the same on {}", count(same - named, "more object")));
             }
             rest = &rest[same..];
         }

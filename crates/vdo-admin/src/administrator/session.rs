@@ -430,7 +430,7 @@ fn role(one: &Element) -> Result<Role, Unread> {
     let id = one
         .text_of("roleId")
         .parse()
-        .map_err(|_| "a role in its answer has no number".to_owned())?;
+        .map_err(|_| "a role in its answer has no numeric ID".to_owned())?;
     let privileges = one.all("privilege").map(|privilege| plain(privilege.text.trim()));
     Ok(Role {
         id,
@@ -450,7 +450,7 @@ fn permission((all, held): &mut (Vec<Permission>, Held), one: &Element) -> Resul
         role: one
             .text_of("roleId")
             .parse()
-            .map_err(|_| "a role in its answer has no number".to_owned())?,
+            .map_err(|_| "a permission in its answer has no numeric role ID".to_owned())?,
         propagate: one.text_of("propagate") == "true",
         object,
     };

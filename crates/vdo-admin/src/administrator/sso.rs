@@ -121,7 +121,7 @@ impl Users {
 
     pub(super) async fn close(&mut self, session: &Session) {
         if let Err(error) = self.call(session, UserCall::Logout, "", "").await {
-            tracing::debug!(%error, "the session with the service of users could not be ended; it ends by itself");
+            tracing::debug!(%error, "the session with the user service could not be closed; the session expires by itself");
         }
     }
 
@@ -165,7 +165,7 @@ impl Users {
                 },
                 _ => ChangeError::Refused {
                     address,
-                    what: operation.name.to_owned(),
+                    what: format!("carry out {}", operation.name),
                     kind: plain(&fault.kind),
                     text: plain(&fault.text),
                 },

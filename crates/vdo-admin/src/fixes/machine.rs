@@ -1,12 +1,87 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Whether a machine is still fit for a planned step, checked right before the change: same machine, powered off, same hardware.
+//! What is done to the machine of a node, by steps or by hand, and whether the machine is still fit for it, checked right before the change:
+//! same machine, powered off, same hardware.
 
-use super::Step;
+use super::{Fix, MachineRef, Step};
 use std::borrow::Cow;
-use vdo_api::types::Remedy;
+use vdo_api::api::Reason;
+use vdo_api::types::{Remedy, shell_word};
+use vdo_vsphere::vsphere::{Advice, AdviceLine, Inventory, MINIMUM_HARDWARE, NodeReport};
 
 /// The setting that makes disks known by their serial numbers, as the vendor writes it. A vCenter does not distinguish letter case.
 pub const ENABLE_UUID: &str = "disk.EnableUUID";
+
+/// The finding of a node with this reason, and its machine.
+fn found(report: &NodeReport, inventory: &Inventory, reason: Reason) -> Option<(String, MachineRef)> {
+    let finding = report.findings.iter().find(|finding| finding.reason == reason)?;
+    let machine = inventory.machines.get(report.at?)?;
+    let reference = MachineRef {
+        id: machine.id.clone(),
+        instance_uuid: machine.instance_uuid.clone(),
+        path: machine.path.clone(),
+    };
+    Some((finding.message.clone(), reference))
+}
+
+pub(super) fn setting(report: &NodeReport, inventory: &Inventory) -> Option<Fix> {
+    let reason = Reason::DiskUuidDisabled;
+    let (message, machine) = found(report, inventory, reason)?;
+    let by_hand = power_off(report);
+    let step = Step::SetDiskUuid {
+        machine,
+        value: Some("TRUE".into()),
+        before: None,
+    };
+    Some(Fix {
+        reason,
+        message,
+        steps: by_hand.is_empty().then_some(step).into_iter().collect(),
+        by_hand,
+    })
+}
+
+pub(super) fn hardware(report: &NodeReport, inventory: &Inventory, is_allowed: bool) -> Option<Fix> {
+    let reason = Reason::HardwareVersionTooOld;
+    let (message, machine) = found(report, inventory, reason)?;
+    let by_hand = match (is_allowed, report.snapshot) {
+        (false, _) => "An upgrade of the hardware cannot be undone. Allow the upgrade with --allow hardware-version.".into(),
+        (true, true) => Advice::run(
+            "A machine with a snapshot cannot be upgraded. Remove the snapshot with the command below, then run the fix again:",
+            format!("govc snapshot.remove -vm {} '*'", shell_word(&machine.path)),
+        ),
+        (true, false) => power_off(report),
+    };
+    let step = Step::UpgradeHardware {
+        machine,
+        from: report.hardware.clone(),
+        to: format!("vmx-{MINIMUM_HARDWARE}"),
+    };
+    Some(Fix {
+        reason,
+        message,
+        steps: by_hand.is_empty().then_some(step).into_iter().collect(),
+        by_hand,
+    })
+}
+
+/// How a machine is powered off without harm for what runs there; nothing where it is off.
+fn power_off(report: &NodeReport) -> Advice {
+    if report.power == "poweredOff" {
+        return Advice::default();
+    }
+    let (node, machine) = (shell_word(&report.node), shell_word(&report.machine));
+    Advice::of([
+        AdviceLine::Text(format!(
+            "The machine is {}. Power off the machine with the commands below, then run the fix again:",
+            report.power
+        )),
+        AdviceLine::Verbatim(format!("kubectl drain {node} --ignore-daemonsets --delete-emptydir-data")),
+        AdviceLine::Verbatim(format!("govc vm.power -s {machine}")),
+        AdviceLine::Text("Afterwards:".into()),
+        AdviceLine::Verbatim(format!("govc vm.power -on {machine}")),
+        AdviceLine::Verbatim(format!("kubectl uncordon {node}")),
+    ])
+}
 
 /// A machine right before it is changed.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]

@@ -87,7 +87,7 @@ impl Record {
         let record: Self = from_json(text).map_err(|error| RecordError::NotOne(error.to_string()))?;
         match (record.api_version.as_str(), record.kind.as_str()) {
             (VERSION, KIND) => Ok(record),
-            (version, kind) => Err(RecordError::NotOne(format!("it is a {kind} of {version}"))),
+            (version, kind) => Err(RecordError::NotOne(format!("it has kind {kind} and apiVersion {version}"))),
         }
     }
 

@@ -6,15 +6,15 @@ use serde::{Deserialize, Serialize};
 use std::fmt;
 use vdo_vsphere::vsphere::ManagedObject;
 
-/// A virtual machine, so that it is found again after it was moved or renamed.
+/// The identity of a virtual machine, which stays the same when the machine is moved or renamed.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct MachineRef {
-    /// Its identifier.
+    /// The identifier of the machine.
     pub id: String,
-    /// Its instance UUID, which no other machine has.
+    /// The instance UUID of the machine, which no other machine has.
     pub instance_uuid: String,
-    /// Its inventory path when the step was planned.
+    /// The inventory path of the machine when the step was planned.
     pub path: String,
 }
 
@@ -33,34 +33,34 @@ impl MachineRef {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(tag = "step", rename_all = "camelCase", rename_all_fields = "camelCase")]
 pub enum Step {
-    /// `disk.EnableUUID` of a machine gets a value; without one it is removed.
+    /// `disk.EnableUUID` of a machine gets a value. Without a value, the setting is removed.
     SetDiskUuid {
         /// The machine.
         machine: MachineRef,
         /// The value.
         value: Option<String>,
-        /// The value before, which is known once the step is made.
+        /// The previous value, which is known after the step was made.
         before: Option<String>,
     },
-    /// A machine gets a newer hardware version. No step leads back.
+    /// A machine gets a newer hardware version. This step cannot be undone.
     UpgradeHardware {
         /// The machine.
         machine: MachineRef,
-        /// The version before, such as `vmx-13`.
+        /// The previous version, such as `vmx-13`.
         from: String,
-        /// The version after.
+        /// The new version.
         to: String,
     },
     /// A tag category is created.
     CreateCategory {
-        /// Its name.
+        /// The name of the category.
         category: String,
     },
     /// A tag is created.
     CreateTag {
-        /// Its category.
+        /// The category of the tag.
         category: String,
-        /// Its name.
+        /// The name of the tag.
         tag: String,
     },
     /// A tag is attached to an object.
@@ -71,7 +71,7 @@ pub enum Step {
         tag: String,
         /// The object.
         object: ManagedObject,
-        /// Its inventory path.
+        /// The inventory path of the object.
         path: String,
     },
     /// A tag is detached from an object.
@@ -82,19 +82,19 @@ pub enum Step {
         tag: String,
         /// The object.
         object: ManagedObject,
-        /// Its inventory path.
+        /// The inventory path of the object.
         path: String,
     },
     /// A tag is deleted.
     DeleteTag {
-        /// Its category.
+        /// The category of the tag.
         category: String,
-        /// Its name.
+        /// The name of the tag.
         tag: String,
     },
     /// A tag category is deleted.
     DeleteCategory {
-        /// Its name.
+        /// The name of the category.
         category: String,
     },
 }
@@ -205,7 +205,7 @@ impl fmt::Display for Step {
             Self::UpgradeHardware { machine, from, to } => {
                 write!(
                     f,
-                    "upgrade the hardware of VirtualMachine {} from {from} to {to}, which cannot be undone",
+                    "upgrade the hardware of VirtualMachine {} from {from} to {to} (cannot be undone)",
                     machine.path
                 )
             }

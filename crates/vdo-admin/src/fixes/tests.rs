@@ -203,7 +203,7 @@ fn fix_tags_go_where_both_drivers_look_and_never_above_another_value() {
             vec![("n1", "zone", "a"), ("n3", "zone", "b")],
             &[region][..],
             "+zone +zone=a +zone=b c2:zone=b h1:zone=a",
-            "no tag of category zone applies to nodes n2, and no label names a tag",
+            "no tag of category zone applies to nodes n2, and these nodes have no label for this category",
         ),
         (
             vec![("n1", "csi", "a"), ("n1", "zone", "b"), ("n2", "csi", "a"), ("n3", "csi", "c")],
@@ -255,7 +255,12 @@ fn fix_machine_only_powered_off_and_hardware_only_allowed_and_last() {
             "n1 HardwareVersionTooOld: An upgrade of the hardware cannot be undone",
         ),
         ("poweredOff", true, "n1 TRUE, n2 TRUE, n1 vmx-15", ""),
-        ("poweredOn", true, "", "n1 DiskUuidDisabled: The machine is poweredOn. Power it off"),
+        (
+            "poweredOn",
+            true,
+            "",
+            "n1 DiskUuidDisabled: The machine is poweredOn. Power off the machine",
+        ),
     ] {
         let fixes = plan(
             &Requirements::default(),

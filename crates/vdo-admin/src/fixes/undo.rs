@@ -35,10 +35,10 @@ pub fn undo(step: &Step, mark: &str, machine: Option<&MachineState>, catalog: &C
             match machine.filter(|state| state.instance_uuid == reference.instance_uuid) {
                 None => Undo::Nothing(format!("machine {path} no longer exists")),
                 Some(state) if state.disk_uuid == *before => {
-                    Undo::Nothing(format!("disk.EnableUUID of machine {path} has its former value"))
+                    Undo::Nothing(format!("disk.EnableUUID of machine {path} already has its previous value"))
                 }
                 Some(state) if state.disk_uuid != *value => Undo::Nothing(format!(
-                    "disk.EnableUUID of machine {path} is now {}, which another user has set",
+                    "disk.EnableUUID of machine {path} is now {}, because another user has changed it",
                     state.disk_uuid.as_deref().unwrap_or("not set")
                 )),
                 Some(state) => match check_machine(&back, Some(state)) {

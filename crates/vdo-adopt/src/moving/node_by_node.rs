@@ -22,11 +22,11 @@ impl State {
         for node in self.nodes.iter().filter(|node| node.is_moved() && node.is_ready()) {
             let name = node.object.name().to_owned();
             let why = match new(node) {
-                _ if there(node) => "the old node plugin of this node to terminate",
-                Some(pod) if !pod.ready => "the new node plugin of this node to be ready",
+                _ if there(node) => "the old node plugin to terminate",
+                Some(pod) if !pod.ready => "the new node plugin to be ready",
                 Some(_) if !node.is_registered => "the new node plugin to be registered",
                 Some(_) => continue,
-                None => "the new node plugin of this node",
+                None => "the new node plugin",
             };
             return OnNode::Waits(Wait::Node(name, why));
         }
@@ -34,7 +34,7 @@ impl State {
         left.sort_by_key(|node| !node.is_ready());
         match left.first() {
             None => OnNode::Settled,
-            Some(node) if new(node).is_none() => OnNode::Waits(Wait::Node(node.object.name().to_owned(), "a new node plugin for it")),
+            Some(node) if new(node).is_none() => OnNode::Waits(Wait::Node(node.object.name().to_owned(), "a new node plugin")),
             Some(node) => OnNode::Untouched(node),
         }
     }

@@ -129,7 +129,7 @@ impl State {
                 (None, Some(who)) => {
                     return blocked(
                         format!("{object} belongs to {who}, which would undo the move"),
-                        format!("Make {who} stop managing the object, or remove the driver there, then repeat: {GO_ON}"),
+                        format!("Make {who} stop managing the object, or remove the driver from its configuration, then repeat: {GO_ON}"),
                     );
                 }
                 _ => {}

@@ -164,12 +164,12 @@ impl fmt::Display for Step {
 impl fmt::Display for Wait {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Gone(object, pods) => write!(f, "{} of {object} to end", count(*pods, "pod")),
+            Self::Gone(object, pods) => write!(f, "{} of {object} to terminate", count(*pods, "pod")),
             Self::Installed(driver, why) if why.is_empty() => write!(f, "the operator to install {}", driver.name),
             Self::Installed(driver, why) => write!(f, "the operator to install {}: {why}", driver.name),
-            Self::Node(node, what) => write!(f, "Node {node}: {what}"),
+            Self::Node(node, what) => write!(f, "{what} on Node {node}"),
             Self::Observed => f.write_str("the operator to read the current VDOConfig"),
-            Self::Left(pod) => write!(f, "pod {pod} to end"),
+            Self::Left(pod) => write!(f, "pod {pod} to terminate"),
         }
     }
 }

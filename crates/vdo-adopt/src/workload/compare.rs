@@ -126,18 +126,18 @@ impl Difference {
                 "the variable takes its value from another object (valueFrom), and the VDOConfig has no field for this".to_owned()
             }
             Aspect::Variable(name, _) if name.starts_with("VSPHERE_") || name.starts_with("VCENTER_") => {
-                "it overrides the file of the driver; put the value into the vSphere connection".to_owned()
+                "the variable overrides the driver's configuration file; put the value into the vSphere connection".to_owned()
             }
             Aspect::Variable(_, Some(value)) if has_password(value) => {
-                "it contains a password, which every reader of the VDOConfig would see".to_owned()
+                "the value contains a password, which every reader of the VDOConfig would see".to_owned()
             }
             Aspect::Images(Images::Elsewhere(path)) => {
                 format!("images such as {path} have other paths than in the chart, so spec.images.registry cannot be used for them")
             }
             Aspect::Resources(_, false) => "the chart sets requests or limits, which the workload does not set".to_owned(),
             Aspect::Further(_) => "the chart has no such container".to_owned(),
-            Aspect::State(..) => "it is neither true nor false".to_owned(),
-            _ => "there is no field and no chart value for it".to_owned(),
+            Aspect::State(..) => "the value is neither true nor false".to_owned(),
+            _ => "there is no field and no chart value for this setting".to_owned(),
         }
     }
 }

@@ -6,8 +6,8 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-/// A change of the objects that the chart of a driver renders. If a patch cannot be applied, the operator keeps the driver as it was
-/// applied last.
+/// A change of the objects that the chart of a driver renders. If a patch cannot be applied, the operator keeps the objects
+/// that it applied last.
 #[derive(KubeSchema, Serialize, Deserialize, Clone, Debug, PartialEq)]
 #[serde(rename_all = "camelCase")]
 #[x_kube(validation = Rule::new("has(self.jsonPatch) != has(self.strategicMerge)").message("write either jsonPatch or strategicMerge"))]

@@ -5,7 +5,7 @@ use kube::KubeSchema;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// A StorageClass of the CSI driver. Of an existing class, Kubernetes can change only allowExpansion and default.
+/// A StorageClass of the CSI driver. Kubernetes can change only allowExpansion and default of an existing class.
 #[derive(KubeSchema, Serialize, Deserialize, Clone, Debug, Default, PartialEq)]
 #[serde(rename_all = "camelCase")]
 #[x_kube(

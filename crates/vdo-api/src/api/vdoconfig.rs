@@ -103,8 +103,9 @@ pub struct VDOConfigSpec {
     #[schemars(range(min = 0, max = 20))]
     pub revision_history_limit: i32,
     /// Rules for fields of the drivers' objects that another field manager sets as well. Without a rule, the operator overwrites such a
-    /// field in an object that it created or adopted, and lists the change in status.drift. It does not change an object before the
-    /// adoption; the condition Ready (reason Conflict) then names the field, the manager and the time. vdoctl diff shows the paths.
+    /// field in an object that it created or adopted, and lists the change in status.drift. The operator does not change an object that
+    /// it has not adopted yet; the condition Ready (reason Conflict) then names the field, the manager and the time. vdoctl diff shows
+    /// the paths.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 64))]
     pub conflicts: Vec<ConflictRule>,
@@ -325,7 +326,7 @@ pub struct CloudProvider {
     /// Which addresses a node gets if its virtual machine has several addresses. Empty means that the driver takes the first address.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub node_networks: Option<NodeNetworks>,
-    /// Values for the chart, for settings without a field in this specification. The values must match the schema of the chart.
+    /// Values for the chart, for settings that have no field in this specification. The values must match the schema of the chart.
     #[serde(default, skip_serializing_if = "Map::is_empty")]
     #[schemars(schema_with = "free_object")]
     pub values: Map<String, Value>,
@@ -431,7 +432,7 @@ pub struct StorageProvider {
     /// Settings for snapshots.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub snapshots: Option<Snapshots>,
-    /// The URL of the datastore of those migrated in-tree vSphere volumes that name no datastore, for example
+    /// The URL of the datastore for migrated in-tree vSphere volumes that do not name a datastore, for example
     /// ds:///vmfs/volumes/datastore1/. The field is allowed only if there is one vCenter.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 256))]
@@ -464,7 +465,7 @@ pub struct StorageProvider {
     /// field in a new VDOConfig.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub default_volume_snapshot_class: Option<super::DefaultVolumeSnapshotClass>,
-    /// Values for the chart, for settings without a field in this specification. The values must match the schema of the chart.
+    /// Values for the chart, for settings that have no field in this specification. The values must match the schema of the chart.
     #[serde(default, skip_serializing_if = "Map::is_empty")]
     #[schemars(schema_with = "free_object")]
     pub values: Map<String, Value>,

@@ -65,11 +65,11 @@ impl Distribution {
     pub const fn later(self) -> &'static str {
         match self {
             Self::Kubeadm => {
-                "On an existing node: add --cloud-provider=external to /var/lib/kubelet/kubeadm-flags.env, restart the kubelet, then"
+                "On an existing node: add --cloud-provider=external to /var/lib/kubelet/kubeadm-flags.env, restart the kubelet, then run:"
             }
-            Self::Rke2 => "On an existing node: write the setting into that file, restart rke2-server or rke2-agent, then",
-            Self::K3s => "On an existing node: write the setting into that file, restart k3s or k3s-agent, then",
-            Self::Other => "On an existing node: add the argument, restart the kubelet, then",
+            Self::Rke2 => "On an existing node: write the setting into that file, restart rke2-server or rke2-agent, then run:",
+            Self::K3s => "On an existing node: write the setting into that file, restart k3s or k3s-agent, then run:",
+            Self::Other => "On an existing node: add the argument, restart the kubelet, then run:",
         }
     }
 }

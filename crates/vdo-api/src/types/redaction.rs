@@ -9,9 +9,10 @@ mod blocks;
 mod formats;
 mod names;
 mod random;
+mod shown_env_variables;
 
-pub use assignments::is_shown_variable;
 pub use names::is_sensitive;
+pub use shown_env_variables::is_shown_variable;
 
 /// What stands in the place of a secret.
 pub const MASKED: &str = "******";

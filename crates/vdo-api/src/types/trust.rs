@@ -29,7 +29,7 @@ pub struct Thumbprint(Vec<u8>);
 
 /// The text is not a thumbprint.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("{0:?} is not a thumbprint; write the 40 hex digits of SHA-1 or the 64 of SHA-256, with or without colons")]
+#[error("{0:?} is not a thumbprint; write 40 (SHA-1) or 64 (SHA-256) hex digits, with or without colons")]
 pub struct ParseThumbprintError(String);
 
 impl Thumbprint {

@@ -290,10 +290,10 @@ impl VersionRange {
 }
 
 impl fmt::Display for VersionRange {
-    /// `1.33 to 1.35`, `7.0 and newer`, `up to 8.0`, `only 1.34` or `any`.
+    /// `1.33 to 1.35`, `7.0 and newer`, `up to 8.0`, `1.34 only` or `any`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match (self.min(), self.max()) {
-            (Some(min), Some(max)) if min == max => write!(f, "only {min}"),
+            (Some(min), Some(max)) if min == max => write!(f, "{min} only"),
             (Some(min), Some(max)) => write!(f, "{min} to {max}"),
             (Some(min), None) => write!(f, "{min} and newer"),
             (None, Some(max)) => write!(f, "up to {max}"),

@@ -110,7 +110,7 @@ impl fmt::Display for DriverPattern {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum SelectionError {
     /// Nothing was named.
-    #[error("nothing is selected")]
+    #[error("no driver version is selected")]
     Unsaid,
     /// A pattern fits no version.
     #[error("{pattern} selects no version of the matrix{}", nearest(known))]
@@ -131,7 +131,7 @@ pub enum SelectionError {
 fn nearest(known: &[String]) -> String {
     match known {
         [] => String::new(),
-        known => format!("; it has {}", known.join(", ")),
+        known => format!("; the matrix has {}", known.join(", ")),
     }
 }
 
@@ -314,10 +314,10 @@ drivers:
             drivers: vec![pattern.parse().expect("a pattern")],
             ..Selection::default()
         };
-        let said = |selection: &Selection| chosen(selection).expect_err("nothing is selected").to_string();
+        let said = |selection: &Selection| chosen(selection).expect_err("no driver version is selected").to_string();
         assert_eq!(chosen(&Selection::default()), Err(SelectionError::Unsaid));
-        assert!(said(&with("vsphere-csi=3.9.0")).ends_with("it has 3.7.3, 3.7.0, 3.6.0"));
-        assert!(said(&with("antrea")).ends_with("it has vsphere-cpi, vsphere-csi"));
+        assert!(said(&with("vsphere-csi=3.9.0")).ends_with("the matrix has 3.7.3, 3.7.0, 3.6.0"));
+        assert!(said(&with("antrea")).ends_with("the matrix has vsphere-cpi, vsphere-csi"));
         let mut nothing = with("vsphere-csi");
         nothing.vcenters = vec!["6.7".parse().expect("a version")];
         assert_eq!(chosen(&nothing), Err(SelectionError::Nothing { versions: 5 }));

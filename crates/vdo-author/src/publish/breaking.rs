@@ -112,11 +112,11 @@ fn fixed_fields(id: &ObjectId, before: &Value, after: &Value, comparison: &mut C
     let path = field.trim_start_matches('/').replace('/', ".");
     if !replaceable(id) {
         comparison.breaking.push(format!(
-            "{id}: {path} differs, which cannot be changed, and the object cannot be recreated"
+            "{id}: {path} differs; this field cannot be changed, and the object cannot be recreated"
         ));
     } else if *field == "/spec/selector" {
         comparison.breaking.push(format!(
-            "{id}: {path} differs, so all its pods are deleted before the first new one starts"
+            "{id}: {path} differs, so all old pods are deleted before the first new pod starts"
         ));
     }
     if replaceable(id) {
@@ -150,7 +150,7 @@ mod tests {
                 "Deployment",
                 selector("a"),
                 selector("b"),
-                Some("spec.selector differs, so all its pods"),
+                Some("spec.selector differs, so all old pods"),
                 true,
             ),
             (
@@ -191,7 +191,7 @@ mod tests {
                 "StorageClass",
                 json!({"provisioner": "a"}),
                 json!({"provisioner": "b"}),
-                Some("provisioner differs, which cannot be changed"),
+                Some("provisioner differs; this field cannot be changed"),
                 false,
             ),
             (

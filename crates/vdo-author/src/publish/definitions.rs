@@ -19,7 +19,7 @@ pub(super) fn lost(old: &Value, new: &Value) -> Vec<String> {
     for version in versions(old).iter().filter(|version| version["served"] == Value::Bool(true)) {
         let name = version["name"].as_str().unwrap_or_default();
         match new_versions.iter().find(|other| other["name"] == version["name"]) {
-            None => lost.push(format!("version {name} is gone")),
+            None => lost.push(format!("version {name} was removed")),
             Some(other) if other["served"] != Value::Bool(true) => lost.push(format!("version {name} is no longer served")),
             Some(other) => {
                 let schema = |version: &Value| version.pointer("/schema/openAPIV3Schema").cloned().unwrap_or_default();
@@ -39,13 +39,13 @@ fn fields(path: &str, old: &Value, new: &Value, lost: &mut Vec<String>) {
     if let (Some(before), Some(after)) = (kind(old), kind(new))
         && before != after
     {
-        lost.push(format!("{path} was of type {before} and is of type {after}"));
+        lost.push(format!("the type of {path} changed from {before} to {after}"));
         return;
     }
     let required = |schema: &Value| schema["required"].as_array().cloned().unwrap_or_default();
     let before = required(old);
     for field in required(new).iter().filter(|field| !before.contains(*field)) {
-        lost.push(format!("{path}.{} is required now", field.as_str().unwrap_or_default()));
+        lost.push(format!("{path}.{} is now required", field.as_str().unwrap_or_default()));
     }
     let none = Map::new();
     let properties = |schema: &Value| schema["properties"].as_object().cloned().unwrap_or_else(|| none.clone());
@@ -53,7 +53,7 @@ fn fields(path: &str, old: &Value, new: &Value, lost: &mut Vec<String>) {
     for (name, schema) in properties(old) {
         let path = format!("{path}.{name}");
         match after.get(&name) {
-            None => lost.push(format!("{path} is gone")),
+            None => lost.push(format!("{path} was removed")),
             Some(other) => fields(&path, &schema, other, lost),
         }
     }
@@ -83,29 +83,29 @@ mod tests {
             (
                 of(spec(json!({"a": text, "b": text}))),
                 of(spec(json!({"a": text}))),
-                vec!["v1.spec.b is gone"],
+                vec!["v1.spec.b was removed"],
             ),
             (
                 of(spec(json!({"a": text}))),
                 of(spec(json!({"a": {"type": "integer"}}))),
-                vec!["v1.spec.a was of type string and is of type integer"],
+                vec!["the type of v1.spec.a changed from string to integer"],
             ),
             (
                 of(spec(json!({"a": {"type": "array", "items": spec(json!({"x": text}))}}))),
                 of(spec(json!({"a": {"type": "array", "items": spec(json!({}))}}))),
-                vec!["v1.spec.a[].spec.x is gone"],
+                vec!["v1.spec.a[].spec.x was removed"],
             ),
             (
                 of(json!({"type": "object"})),
                 of(json!({"type": "object", "required": ["spec"]})),
-                vec!["v1.spec is required now"],
+                vec!["v1.spec is now required"],
             ),
             (
                 of(spec(json!({"a": text}))),
                 of(json!({"type": "object", "x-kubernetes-preserve-unknown-fields": true})),
                 vec![],
             ),
-            (of(json!({})), definition("v2", true, json!({})), vec!["version v1 is gone"]),
+            (of(json!({})), definition("v2", true, json!({})), vec!["version v1 was removed"]),
             (
                 of(json!({})),
                 definition("v1", false, json!({})),

@@ -36,7 +36,7 @@ impl Facts {
             return Err(wrong("they are not a map".to_owned()));
         };
         if let Some(field) = OF_CHART.into_iter().find(|field| fields.contains_key(*field)) {
-            return Err(wrong(format!("{field} comes from the chart")));
+            return Err(wrong(format!("{field} is taken from the chart and cannot be set")));
         }
         let parts = ["sources", "preconditions"];
         let known = || SHARED.into_iter().chain(parts).chain(["state"]);
@@ -111,7 +111,7 @@ fn taken_over(fact: &Value, from: &DriverVersion) -> Value {
     if let Some(range) = fact.as_object_mut().filter(|fields| fields.contains_key("confidence")) {
         range.shift_remove("evidence");
         range.insert("confidence".to_owned(), "unverified".into());
-        range.insert("note".to_owned(), format!("taken over from {from}").into());
+        range.insert("note".to_owned(), format!("copied from {from}").into());
     }
     fact
 }

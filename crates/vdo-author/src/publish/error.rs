@@ -12,7 +12,7 @@ pub enum PublishError {
     #[error(transparent)]
     Index(#[from] IndexError),
     /// It is in the format of the original operator, which names no charts.
-    #[error("the matrix is in the format of the original operator, which has no place for charts and their digests")]
+    #[error("the matrix is in the format of the original operator, which cannot contain charts and their digests")]
     Original,
     /// The last index is from the future.
     #[error("the last version of the matrix was published at {0}, which is in the future")]
@@ -52,7 +52,7 @@ pub enum PublishError {
     Facts(String),
     /// It is not known what the version supports.
     #[error(
-        "it is not stated which {what} versions {driver} {version} supports, and the matrix has no older version of {minor} to copy them from"
+        "no {what} versions are given that {driver} {version} supports, and the matrix has no older {minor} release of the driver to copy them from"
     )]
     NotStated {
         /// The driver.

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! What a value may be, learnt from the values that charts render.
 
-use super::judged::{Rule, below, fields, rule};
+use super::field_rules::{Rule, below, fields, rule};
 use crate::chart::{ANYTHING, MARK, Number};
 use serde_json::{Map, Value};
 use std::collections::{BTreeMap, BTreeSet};
@@ -240,7 +240,8 @@ impl Shape {
                 Ok(())
             }
             scalar if self.words.contains(&scalar.to_string()) => Ok(()),
-            Value::Object(_) | Value::Array(_) => refuse(path, "no chart has such a value in this field".into()),
+            Value::Object(_) => refuse(path, "no chart has a map in this field".into()),
+            Value::Array(_) => refuse(path, "no chart has a list in this field".into()),
             scalar => refuse(path, format!("no chart has the value {scalar} in this field")),
         }
     }

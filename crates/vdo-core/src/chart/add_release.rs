@@ -35,7 +35,7 @@ use vdo_api::yaml;
 #[derive(Debug, thiserror::Error)]
 pub enum AddError {
     /// The version is there.
-    #[error("{file} lists {version} already")]
+    #[error("{file} already lists {version}")]
     Listed {
         /// The release file.
         file: String,
@@ -70,7 +70,7 @@ pub enum AddError {
 impl Remedy for AddError {
     fn remedy(&self) -> Option<Cow<'static, str>> {
         match self {
-            Self::Listed { .. } => Some("Remove that entry first to have it written again.".into()),
+            Self::Listed { .. } => Some("Remove this entry from the file, and run the command again.".into()),
             Self::Nothing => Some("Write the first release file by hand.".into()),
             Self::Text { .. } => Some("Correct the mistake in the source of the chart.".into()),
             Self::Document(_) => Some("Give the manifests as the driver's project publishes them.".into()),

@@ -39,7 +39,7 @@ pub enum ArchiveError {
     #[error("the package is damaged: {0}")]
     Damaged(&'static str),
     /// A member could do harm.
-    #[error("the package holds {path:?}, which {reason}; only regular files below one folder are accepted")]
+    #[error("the package contains {path:?}, which {reason}; only regular files below one folder are accepted")]
     Refused {
         /// The path as the archive has it.
         path: String,
@@ -58,7 +58,7 @@ impl Remedy for ArchiveError {
     fn remedy(&self) -> Option<Cow<'static, str>> {
         match self {
             Self::TooLarge { .. } => Some("Package fewer or smaller files.".into()),
-            Self::Unreadable(_) | Self::Empty => Some("Give a chart package as vdoctl chart package writes it.".into()),
+            Self::Unreadable(_) | Self::Empty => Some("Give a package that was written by this command: vdoctl chart package.".into()),
             Self::Damaged(_) => Some("Fetch or build the package again.".into()),
             Self::Refused { .. } => Some("Build the package again with vdoctl chart package.".into()),
             Self::Chart(error) => error.remedy(),
@@ -196,10 +196,10 @@ impl Members {
         let (folder, below) = match path.split_once('/') {
             Some((folder, below)) => (folder, Some(below)),
             None if is_folder => (path, None),
-            None => return Err(refused("has no folder")),
+            None => return Err(refused("is not in a folder")),
         };
         if self.top.get_or_insert_with(|| folder.to_owned()) != folder {
-            return Err(refused("lies outside the first member's folder"));
+            return Err(refused("is not in the same folder as the first file of the package"));
         }
         let Some(below) = below else { return Ok(()) };
         let lower = below.to_ascii_lowercase();

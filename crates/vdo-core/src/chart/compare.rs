@@ -12,15 +12,15 @@ use std::collections::BTreeMap;
 use std::fmt;
 use vdo_api::types::{DriverVersion, ObjectId};
 
-/// What kind of difference it is.
+/// The kind of a difference.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Kind {
-    /// The original has it, the chart does not.
+    /// Only the original has the object or field.
     Absent,
-    /// The chart has it, the original does not.
+    /// Only the chart has the object or field.
     Added,
-    /// Both have it, with other content.
+    /// The original and the chart have the object or field with different content.
     Changed,
 }
 
@@ -42,12 +42,16 @@ pub struct Difference {
 impl fmt::Display for Difference {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let show = |value: &Option<Value>| value.as_ref().map_or("nothing".to_owned(), Value::to_string);
-        let path = if self.path.is_empty() { "the whole object" } else { &self.path };
+        let whole = match self.kind {
+            Kind::Absent => "only the original has this object",
+            Kind::Added => "only the chart has this object",
+            Kind::Changed => "the object differs",
+        };
         match self.path.as_str() {
-            "" => write!(f, "{}: {path}: {:?}", self.object, self.kind),
-            _ => write!(
+            "" => write!(f, "{}: {whole}", self.object),
+            path => write!(
                 f,
-                "{}: {path}: {} became {}",
+                "{}: {path}: the original has {}, the chart has {}",
                 self.object,
                 show(&self.original),
                 show(&self.rendered)

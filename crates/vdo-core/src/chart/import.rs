@@ -57,13 +57,13 @@ pub struct Imported {
 #[derive(Debug, thiserror::Error)]
 pub enum ImportError {
     /// The name is none.
-    #[error("{0:?} is not a name for a driver")]
+    #[error("{0:?} is not a valid name of a driver")]
     Name(String),
     /// There is no object.
-    #[error("the manifests hold no object")]
+    #[error("the manifests contain no object")]
     Empty,
     /// Two documents are the same object.
-    #[error("{object} is in {first} and again in {second}")]
+    #[error("{object} is defined twice: in {first} and in {second}")]
     Twice {
         /// The object.
         object: Box<ObjectId>,
@@ -99,7 +99,7 @@ impl Remedy for ImportError {
         match self {
             Self::Name(_) => Some("Write small letters, digits and hyphens.".into()),
             Self::Empty => Some("Give the manifests that the driver's project publishes.".into()),
-            Self::Twice { .. } => Some("Leave one of them out.".into()),
+            Self::Twice { .. } => Some("Remove one of the two definitions.".into()),
             Self::NoImage { .. } => Some("Name one of these images.".into()),
             Self::Different(_) => Some("This is a defect, please report it with the manifests.".into()),
             Self::Package(error) => error.remedy(),

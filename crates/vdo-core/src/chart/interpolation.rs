@@ -16,7 +16,7 @@ pub(super) struct Finding {
 const QUOTED: &str = "an interpolation inside quotes; write the whole value as one interpolation: {{ \"a:\" ~ b }}";
 const GLUED: &str = "an interpolation glued to other text; write the whole value as one interpolation: {{ \"a-\" ~ b }}";
 const CROWDED: &str = "more than 500 interpolations on one line; write them on lines of their own";
-const OPEN: &str = "an interpolation that is not closed on its line; set a variable first";
+const OPEN: &str = "an interpolation that does not end on its line; write {% set NAME = … %} before this line, and {{ NAME }} here";
 
 /// Interpolations of one line: before each of them the line is read from its start.
 const LINE_LIMIT: usize = 500;

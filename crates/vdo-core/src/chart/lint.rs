@@ -206,7 +206,7 @@ fn objects_of(objects: &[Value], given: &BTreeSet<(&str, &str)>, findings: &mut 
     }
     for (here, kind, name) in dangling(objects) {
         if !given.contains(&(kind, name.as_str())) {
-            findings.push(format!("{here}: names the {kind} {name}, which the chart does not hold"));
+            findings.push(format!("{here}: refers to the {kind} {name}, which the chart does not contain"));
         }
     }
 }

@@ -73,12 +73,14 @@ impl Metadata {
         };
         let engine = annotation("engine")?;
         if engine != ENGINE {
-            return Err(format!("its templates are for the engine {engine:?}; this build renders {ENGINE}"));
+            return Err(format!(
+                "the templates of the chart are for the engine {engine:?}, but this build supports only {ENGINE}"
+            ));
         }
         let wanted = annotation("engine-version")?;
         if !wanted.parse::<u32>().is_ok_and(|version| (1..=ENGINE_VERSION).contains(&version)) {
             return Err(format!(
-                "it asks for engine version {wanted:?}; this build knows versions up to {ENGINE_VERSION}, so update VDO"
+                "the chart requires engine version {wanted:?}, but this build supports only versions up to {ENGINE_VERSION}; update VDO"
             ));
         }
         Ok(Self {

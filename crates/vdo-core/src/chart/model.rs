@@ -51,7 +51,7 @@ pub struct Chart {
 #[derive(Debug, thiserror::Error)]
 pub enum ChartError {
     /// A file that every chart has is not there.
-    #[error("the chart has no {file}; a package holds Chart.yaml, values.yaml, values.schema.json, release.yaml and templates/")]
+    #[error("the chart has no {file}; a package contains Chart.yaml, values.yaml, values.schema.json, release.yaml and templates/")]
     Missing {
         /// The path in the chart.
         file: String,
@@ -75,7 +75,7 @@ pub enum ChartError {
     #[error("Chart.yaml is not acceptable: {0}")]
     Metadata(String),
     /// The release file is for another version than `Chart.yaml`.
-    #[error("Chart.yaml is version {chart} and release.yaml is version {release}")]
+    #[error("Chart.yaml has version {chart}, but release.yaml has version {release}")]
     VersionMismatch {
         /// In `Chart.yaml`.
         chart: DriverVersion,
@@ -224,7 +224,7 @@ fn fits(file: &str, source: &str, room: usize) -> Result<usize, ChartError> {
     }
     room.checked_sub(source.len()).ok_or_else(|| {
         refused(format!(
-            "the templates of the chart have more than {} MiB together",
+            "the templates of the chart are together larger than {} MiB",
             TEMPLATES_LIMIT >> 20
         ))
     })

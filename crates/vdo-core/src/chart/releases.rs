@@ -89,7 +89,7 @@ impl Source {
             });
             let Some(minor) = minor else {
                 found.push(format!(
-                    "{at}: its name is not a minor version, so it lists no release; name it for example releases/1.2.yaml"
+                    "{at}: the file name is not a minor version, so VDO uses no release in the file; rename it, for example to releases/1.2.yaml"
                 ));
                 continue;
             };
@@ -286,11 +286,11 @@ mod tests {
         for (text, expected) in [
             (
                 "common:\n  safe: 1\nversions:\n  1.2.0: {}\n",
-                "the release 1.2.0 is not accepted: releases/1.2.yaml:2: safe: found 1, allowed is true or false (Whether it is safe)",
+                "the release 1.2.0 is not accepted: releases/1.2.yaml:2: safe: found 1, expected true or false (Whether it is safe)",
             ),
             (
                 "common:\n  probe:\n    delay: 1\nversions:\n  1.2.0:\n    probe:\n      dealy: 1\n",
-                "the release 1.2.0 is not accepted: releases/1.2.yaml:7: probe.dealy: there is no such value; did you mean delay? Known here: delay, period",
+                "the release 1.2.0 is not accepted: releases/1.2.yaml:7: probe.dealy: there is no such value; did you mean delay? Known values: delay, period",
             ),
             (
                 "versions:\n  1.2.0:\n    version: 1.2.0\n",

@@ -11,9 +11,10 @@ use minijinja::ErrorKind;
 use minijinja::value::{Serde, Value as TemplateValue};
 use serde_json::{Map, Value, json};
 use std::borrow::Cow;
+use std::collections::{BTreeSet, HashMap};
 use std::error::Error as _;
 use std::io;
-use vdo_api::types::{ELEMENTS, Remedy};
+use vdo_api::types::{ELEMENTS, ObjectId, Remedy};
 use vdo_api::yaml::{self, YamlError};
 
 /// The chart could not be turned into objects.
@@ -99,7 +100,7 @@ pub enum RenderError {
         /// The template of the second.
         file: String,
         /// The object.
-        object: Box<vdo_api::types::ObjectId>,
+        object: Box<ObjectId>,
     },
 }
 
@@ -111,7 +112,7 @@ impl Remedy for RenderError {
             // Its author says what to do.
             Self::Refused { .. } => None,
             Self::Template { .. } | Self::TooLarge { .. } | Self::Yaml { .. } | Self::Document { .. } | Self::Twice { .. } => {
-                Some("Correct the mistake in the source of the chart, or use another release.".into())
+                Some("Correct the mistake in the source of the chart, or use another version of the driver.".into())
             }
         }
     }
@@ -136,8 +137,25 @@ pub fn accepted(chart: &Chart, user_values: &Value) -> Result<Value, RenderError
 /// # Errors
 /// When the values do not fit the schema, a template fails, or what comes out is not a list of distinct Kubernetes objects.
 pub fn render(chart: &Chart, user_values: &Value, context: &Context) -> Result<Vec<Value>, RenderError> {
+    render_unknown(chart, user_values, context, &mut Known::default())
+}
+
+/// What templates have written, and the objects in these texts.
+#[derive(Default)]
+pub(super) struct Known(HashMap<String, Content>);
+
+/// The objects in the output of a template.
+struct Content {
+    ids: Vec<ObjectId>,
+    /// How many values the documents have.
+    nodes: usize,
+}
+
+/// The same as [`render`], without the objects of templates whose output is known: most values change the output of few templates, and
+/// YAML takes most of the time of a render. What the others have written is known afterwards.
+pub(super) fn render_unknown(chart: &Chart, user_values: &Value, context: &Context, known: &mut Known) -> Result<Vec<Value>, RenderError> {
     let values = accepted(chart, user_values)?;
-    let rendered = engine::on_a_deep_stack(|| objects(chart, values, context));
+    let rendered = engine::on_a_deep_stack(|| objects(chart, values, context, known));
     rendered.unwrap_or_else(|source| {
         Err(RenderError::Thread {
             chart: chart.label(),
@@ -146,41 +164,61 @@ pub fn render(chart: &Chart, user_values: &Value, context: &Context) -> Result<V
     })
 }
 
-fn objects(chart: &Chart, values: Value, context: &Context) -> Result<Vec<Value>, RenderError> {
+fn objects(chart: &Chart, values: Value, context: &Context, known: &mut Known) -> Result<Vec<Value>, RenderError> {
     let environment = engine::environment(chart, &values);
     let variables = variables(chart, values, context);
     // Once for all templates: a clone shares it.
     let root = TemplateValue::from(Serde(&variables));
     let (mut left, mut nodes) = (OUTPUT_LIMIT, ELEMENTS);
-    let mut objects = Vec::new();
-    let mut seen = std::collections::BTreeSet::new();
+    let (mut objects, mut read) = (Vec::new(), HashMap::new());
+    let mut seen = BTreeSet::new();
     for path in chart.templates.keys().filter(|path| is_rendered(path)) {
         let text = write(chart, &environment, path, (&variables, root.clone()), left)?;
         left = left.saturating_sub(text.len());
-        let documents = yaml::load_all_within(&text, nodes).map_err(|source| RenderError::Yaml {
-            chart: chart.label(),
-            file: path.clone(),
-            source,
-        })?;
-        nodes = nodes.saturating_sub(documents.iter().map(values_in).sum());
-        for (index, object) in documents.into_iter().enumerate() {
-            let id = document::object_id(&object).map_err(|source| RenderError::Document {
-                chart: chart.label(),
-                file: path.clone(),
-                number: index + 1,
-                source,
-            })?;
+        let content = match known.0.get(&text) {
+            Some(content) => content,
+            None => {
+                let (documents, content) = parsed(chart, path, &text, nodes)?;
+                objects.extend(documents);
+                read.entry(text).or_insert(content)
+            }
+        };
+        nodes = nodes.saturating_sub(content.nodes);
+        for id in &content.ids {
             if !seen.insert(id.clone()) {
                 return Err(RenderError::Twice {
                     chart: chart.label(),
                     file: path.clone(),
-                    object: Box::new(id),
+                    object: Box::new(id.clone()),
                 });
             }
-            objects.push(object);
         }
     }
+    // A render that fails shows none of its objects.
+    known.0.extend(read);
     Ok(objects)
+}
+
+/// The objects in the output of a template, which have no more than this many values.
+fn parsed(chart: &Chart, path: &str, text: &str, nodes: usize) -> Result<(Vec<Value>, Content), RenderError> {
+    let documents = yaml::load_all_within(text, nodes).map_err(|source| RenderError::Yaml {
+        chart: chart.label(),
+        file: path.to_owned(),
+        source,
+    })?;
+    let ids = documents.iter().enumerate().map(|(index, object)| {
+        document::object_id(object).map_err(|source| RenderError::Document {
+            chart: chart.label(),
+            file: path.to_owned(),
+            number: index + 1,
+            source,
+        })
+    });
+    let content = Content {
+        ids: ids.collect::<Result<_, _>>()?,
+        nodes: documents.iter().map(values_in).sum(),
+    };
+    Ok((documents, content))
 }
 
 /// How many values a document has.

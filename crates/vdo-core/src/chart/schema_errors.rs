@@ -142,7 +142,7 @@ impl<'a, 'e> Mistake<'a, 'e> {
                 let hint = names.get("description").and_then(Value::as_str);
                 format!("{}{}", unknown("name", key, &known), purpose(hint))
             }
-            None => format!("found a name that is not allowed here, allowed is {}", wording::allowed(names)),
+            None => format!("found a name that is not allowed here, expected {}", wording::allowed(names)),
         }
     }
 
@@ -150,7 +150,7 @@ impl<'a, 'e> Mistake<'a, 'e> {
         let value = self.error.instance();
         let meant = wording::meant(self.holder, value).map_or(String::new(), |word| format!("; did you mean {word:?}?"));
         format!(
-            "found {}, allowed is {}{meant}{}",
+            "found {}, expected {}{meant}{}",
             wording::found(value),
             wording::allowed(self.holder),
             purpose(self.purpose)
@@ -166,8 +166,8 @@ fn purpose(description: Option<&str>) -> String {
 fn unknown(what: &str, word: &str, known: &[&str]) -> String {
     let known_here = known.join(", ");
     match nearest(word, known.iter().copied()) {
-        Some(near) => format!("there is no such {what}; did you mean {near}? Known here: {known_here}"),
-        None => format!("there is no such {what}; known here: {known_here}"),
+        Some(near) => format!("there is no such {what}; did you mean {near}? Known {what}s: {known_here}"),
+        None => format!("there is no such {what}; known {what}s: {known_here}"),
     }
 }
 

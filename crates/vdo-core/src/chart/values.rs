@@ -24,7 +24,7 @@ pub enum ValuesError {
 impl Remedy for ValuesError {
     fn remedy(&self) -> Option<Cow<'static, str>> {
         match self {
-            Self::NotAMap => Some("Write key: value.".into()),
+            Self::NotAMap => Some("Write the values as a map, with lines such as key: value.".into()),
             Self::Schema(_) => Some("Correct the mistake in the source of the chart.".into()),
             // Each problem says what is allowed in its place.
             Self::Invalid(_) => None,

@@ -133,7 +133,7 @@ pub fn ignored(version: &DriverVersion, options: &CsiOptions) -> Vec<Ignored> {
     let without = since::WITHOUT_FILE_SHARE_DATASTORES;
     let datastores = Ignored {
         option: "fileVolumes.vsanDataStoreUrl".to_owned(),
-        because: format!("CSI {without} and later choose the datastores of file shares by the clusters that have the file service"),
+        because: format!("CSI {without} and later put file shares on the datastores of the clusters that have the vSAN file service"),
     };
     let is_ignored = !options.file_share_datastore_urls.is_empty() && !reads_file_share_datastores(version);
     let snapshots = options.snapshots != SnapshotLimits::default();
@@ -167,7 +167,7 @@ pub fn ignored(version: &DriverVersion, options: &CsiOptions) -> Vec<Ignored> {
     let known =
         known.map(|(is_set, option, what, since)| (is_set, option.to_owned(), format!("CSI supports {what} from {since} on"), since));
     let tuning = options.tuning.all().map(|(setting, value)| {
-        let because = format!("CSI reads it from {} on", setting.since);
+        let because = format!("CSI supports this setting from {} on", setting.since);
         (value.is_some(), setting.field.join("."), because, setting.since)
     });
     let newer = known.into_iter().chain(tuning);

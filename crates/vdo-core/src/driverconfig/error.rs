@@ -15,7 +15,7 @@ pub enum ConfigError {
     NoConnection,
 
     /// The CSI driver has a limit.
-    #[error("{count} vSphere connections are given and the CSI driver takes at most {max}", max = super::csi::MAX_VCENTERS)]
+    #[error("{count} vSphere connections are given, but the CSI driver supports at most {max}", max = super::csi::MAX_VCENTERS)]
     TooManyConnections {
         /// How many there are.
         count: usize,
@@ -65,7 +65,7 @@ pub enum ConfigError {
     },
 
     /// The grammar has no way to write this character.
-    #[error("{place}: the {field} contains {character}, which the CSI driver's file cannot carry")]
+    #[error("{place}: the {field} contains {character}, which the configuration file of the CSI driver cannot contain")]
     Character {
         /// The connection or the part of the options.
         place: String,
@@ -130,7 +130,7 @@ pub enum ConfigError {
     },
 
     /// Before 3.0.0 the CSI driver knows one vCenter only.
-    #[error("CSI {version} supports one vCenter and {count} are given")]
+    #[error("CSI {version} supports only one vCenter, but {count} are given")]
     OneVcenterOnly {
         /// The driver.
         version: DriverVersion,
@@ -139,7 +139,7 @@ pub enum ConfigError {
     },
 
     /// With several vCenters volumes are placed by topology.
-    #[error("{count} vCenters are given without topology categories, which the CSI driver needs to choose between them")]
+    #[error("{count} vCenters are given, but no topology categories; the CSI driver needs topology categories to choose a vCenter")]
     TopologyNeeded {
         /// How many connections.
         count: usize,
@@ -191,7 +191,7 @@ pub enum ConfigError {
     },
 
     /// The driver reads the datastore of migrated volumes where it has one vCenter.
-    #[error("migrationDatastoreUrl is for one vCenter, and {count} vSphere connections are given")]
+    #[error("migrationDatastoreUrl can be used with only one vCenter, but {count} vSphere connections are given")]
     MigrationDatastore {
         /// How many there are.
         count: usize,
@@ -234,7 +234,7 @@ impl Remedy for ConfigError {
             Self::Subnet { .. } => "Write an address and the length of its prefix, such as 192.168.10.0/24 or fd00:10::/64.".into(),
             Self::Clients { .. } => "Write 10.0.0.1, 10.0.0.0/8, 10.0.0.1-10.0.0.9 or *, one in each entry of the list.".into(),
             Self::ClustersOfNone { .. } => "Write the name of a connection that spec.storageProvider uses.".into(),
-            Self::MigrationDatastore { .. } => "Leave migrationDatastoreUrl out: volumes are not migrated with several vCenters.".into(),
+            Self::MigrationDatastore { .. } => "Leave out migrationDatastoreUrl: with several vCenters, no volumes are migrated.".into(),
             Self::Text { .. } => "Write another value.".into(),
         })
     }

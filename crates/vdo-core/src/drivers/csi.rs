@@ -237,7 +237,7 @@ fn ignored(spec: &VDOConfigSpec, chart: &Chart) -> Vec<(String, String)> {
             .filter(|(_, on)| **on == json!(true))
             .map(|(state, _)| (state, format!("values.featureStates[{state}]")));
         let unknown = fields.chain(free).filter(|(state, _)| !known.contains_key(*state));
-        all.extend(unknown.map(|(_, option)| (option, "it has no feature state of this name".into())));
+        all.extend(unknown.map(|(_, option)| (option, "the version has no feature state of this name".into())));
     }
     all
 }

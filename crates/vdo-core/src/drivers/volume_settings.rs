@@ -52,7 +52,7 @@ impl VolumeSettings {
         if self.cluster_id != after.cluster_id {
             let (from, to) = (&self.cluster_id, &after.cluster_id);
             all.push(format!(
-                "cluster id {from}, under which {volumes} may be registered, would be replaced by {to}"
+                "cluster id {from} would be replaced by {to}, but {volumes} may be registered under {from}"
             ));
         }
         let vcenters: Vec<&String> = self.vcenters.difference(&after.vcenters).collect();
@@ -136,7 +136,7 @@ mod tests {
                 settings("b", &["vc1", "vc2"], &all),
                 vec![free()],
                 true,
-                vec!["cluster id a, under which 1 PersistentVolume may be registered, would be replaced by b"],
+                vec!["cluster id a would be replaced by b, but 1 PersistentVolume may be registered under a"],
             ),
             (
                 "a vCenter fewer",

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Whether a driver works, from all its objects, pods, endpoints and nodes; `kstatus.rs` judges single objects.
 
-use super::per_node::{Apart, judge};
 use super::scheduling::{Standing, refusal, standing};
+use super::workload_by_node::{Apart, judge};
 use super::{PodFailure, Pods, Verdict, admission_remedy, log_excerpt, unserved, worst_pod};
 use crate::drivers::{self, OnNodes, STORAGE};
 use crate::manifest::Object;
@@ -10,7 +10,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use vdo_api::api::Reason;
 use vdo_api::facts::{self, Node};
-use vdo_api::types::{ObjectId, name_list};
+use vdo_api::types::{ObjectId, name_list, verb};
 
 /// Whether a driver works.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -107,7 +107,10 @@ impl DriverHealth {
             self.message.push_str(&format!("; its last output: {words}"));
         }
         if container.ended.is_some() {
-            let read = format!("; kubectl logs --previous -n {} {} -c {}", pod.namespace, pod.pod, container.name);
+            let read = format!(
+                "; for the complete log, run: kubectl logs --previous -n {} {} -c {}",
+                pod.namespace, pod.pod, container.name
+            );
             self.message.push_str(&read);
         }
         self
@@ -119,7 +122,10 @@ impl DriverHealth {
 fn without_pods(driver: &str, objects: &[&Object], total: Pods, nodes: &[Arc<Node>]) -> Option<(Reason, String)> {
     let is_scaled = |object: &&&Object| matches!(object.kind(), "Deployment" | "StatefulSet") && object.number("/spec/replicas") == Some(0);
     if let Some(scaled) = objects.iter().find(is_scaled) {
-        return Some((Reason::WaitingForPods, format!("{scaled} is scaled to 0, so no pod of it runs")));
+        return Some((
+            Reason::WaitingForPods,
+            format!("{scaled} is scaled to 0 replicas, so it has no pods"),
+        ));
     }
     let mut all = objects.iter().filter(|object| object.kind() == "DaemonSet");
     let daemons = all.clone().next()?;
@@ -135,7 +141,7 @@ fn without_pods(driver: &str, objects: &[&Object], total: Pods, nodes: &[Arc<Nod
     let why = nodes
         .iter()
         .find_map(|node| Some((node, refusal(daemons.pod_spec()?, true, node)?)));
-    let why = why.map_or(String::new(), |(node, why)| format!("; {}: {why}", node.name));
+    let why = why.map_or(String::new(), |(node, why)| format!("; node {}: {why}", node.name));
     Some((
         Reason::NoEligibleNode,
         format!("{daemons} has no pods, because none of {of} accepts them{why}"),
@@ -181,11 +187,14 @@ fn beside(apart: &[(String, String)]) -> String {
     const NAMED: usize = 3;
     let mut text = String::new();
     for (node, why) in apart.iter().take(NAMED) {
-        text.push_str(&format!("; {node} {why}"));
+        text.push_str(&format!("; node {node} {why}"));
     }
     match apart.len().saturating_sub(NAMED) {
         0 => text,
-        more => format!("{text}; {} more not counted", vdo_api::types::count(more, "node")),
+        more => format!(
+            "{text}; {} not counted",
+            format_args!("{more} {}", verb(more, "more node is", "more nodes are"))
+        ),
     }
 }
 
@@ -414,7 +423,7 @@ mod tests {
             (
                 vec![&none],
                 &["worker"][..],
-                Some("DaemonSet n/x has no pods, because none of 1 node accepts them; node-worker: it lacks the label role=master"),
+                Some("DaemonSet n/x has no pods, because none of 1 node accepts them; node node-worker: it lacks the label role=master"),
             ),
             (vec![&none], &[], None),
             (vec![&none, &some], &["worker"], None),
@@ -422,12 +431,12 @@ mod tests {
             (
                 vec![&scaled],
                 &["worker"],
-                Some("Deployment n/x is scaled to 0, so no pod of it runs"),
+                Some("Deployment n/x is scaled to 0 replicas, so it has no pods"),
             ),
             (
                 vec![&scaled, &some],
                 &["worker"],
-                Some("Deployment n/x is scaled to 0, so no pod of it runs"),
+                Some("Deployment n/x is scaled to 0 replicas, so it has no pods"),
             ),
             (vec![&runs], &["worker"], None),
             (vec![], &["worker"], None),
@@ -435,7 +444,7 @@ mod tests {
             let health = driver_health("further", &objects, &[], &[], &nodes(labels));
             assert_eq!((!health.ready).then_some(health.message.as_str()), expected, "{labels:?}");
             if expected.is_some() {
-                let no_node = expected.is_some_and(|message| message.contains("has no pods"));
+                let no_node = expected.is_some_and(|message| message.contains("none of 1 node"));
                 assert_eq!(health.reason == Reason::NoEligibleNode, no_node, "{}", health.reason);
             }
         }

@@ -49,7 +49,7 @@ pub fn without(found: Option<DriverHealth>, missing: &[MissingWorkload], nodes: 
     }
     let what = match missing.len() - 1 {
         0 => format!("{} is missing", first.id),
-        more => format!("{} and {more} more are missing", first.id),
+        more => format!("{} and {} are missing", first.id, vdo_api::types::count(more, "more workload")),
     };
     Some(DriverHealth {
         ready: false,
@@ -114,7 +114,7 @@ mod tests {
             (
                 None,
                 vec![workload("DaemonSet", Some(0)), workload("DaemonSet", None)],
-                "WorkloadMissing 0/5: DaemonSet n/x and 1 more are missing; 0 of 5 pods are ready",
+                "WorkloadMissing 0/5: DaemonSet n/x and 1 more workload are missing; 0 of 5 pods are ready",
             ),
             (
                 Some(health(false, Reason::PodsFailing)),

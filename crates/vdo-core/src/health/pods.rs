@@ -4,6 +4,7 @@
 use crate::manifest::Object;
 use serde_json::Value;
 use std::fmt;
+use vdo_api::types::count;
 
 /// The rank of a container that ended and is not started again yet.
 const ENDED: u8 = 1;
@@ -163,7 +164,7 @@ fn unscheduled(pod: &Object) -> Option<PodFailure> {
         .find(|c| is(c, "type", "PodScheduled") && is(c, "status", "False"))?;
     let message = found.get("message").and_then(Value::as_str).unwrap_or("no node fits");
     let message = format!(
-        "{}; kubectl describe pod -n {} {}",
+        "{}; for details, run: kubectl describe pod -n {} {}",
         first_clause(message),
         pod.namespace(),
         pod.name()
@@ -182,7 +183,7 @@ fn first_clause(message: &str) -> String {
     let reasons: Vec<&str> = message.split(", ").collect();
     match reasons.len() {
         few if few <= REASONS => message.to_owned(),
-        all => format!("{}, and {} more", reasons[..REASONS].join(", "), all - REASONS),
+        all => format!("{}, and {}", reasons[..REASONS].join(", "), count(all - REASONS, "more reason")),
     }
 }
 
@@ -212,7 +213,7 @@ mod tests {
         assert_eq!(say(&[&healthy, &starting]), None);
         assert_eq!(
             say(&[&healthy, &unscheduled]).as_deref(),
-            Some("pod n/p cannot be scheduled: 0/4 nodes are available; kubectl describe pod -n n p")
+            Some("pod n/p cannot be scheduled: 0/4 nodes are available; for details, run: kubectl describe pod -n n p")
         );
         assert_eq!(
             say(&[&unscheduled, &healthy, &crashing]).as_deref(),
@@ -235,7 +236,7 @@ mod tests {
             ),
             (
                 "0/9 nodes are available: 1 Insufficient cpu, 2 Insufficient memory, 3 node(s) were unschedulable, 3 Too many pods.",
-                "0/9 nodes are available: 1 Insufficient cpu, 2 Insufficient memory, and 2 more",
+                "0/9 nodes are available: 1 Insufficient cpu, 2 Insufficient memory, and 2 more reasons",
             ),
         ] {
             assert_eq!(first_clause(message), expected);

@@ -134,7 +134,7 @@ pub(super) fn refusal(pod: &Value, daemon: bool, node: &Node) -> Option<String> 
     if let Some(terms) = terms.and_then(Value::as_array)
         && !terms.iter().any(|term| term_fits(term, node))
     {
-        return Some(format!("its labels do not fit the node affinity{}", wanted_labels(terms)));
+        return Some(format!("its labels do not match the node affinity{}", wanted_labels(terms)));
     }
     let tolerations: Vec<&Value> = pod.get("tolerations").and_then(Value::as_array).into_iter().flatten().collect();
     let passing = |key: &str| PASSING.contains(&key) || daemon && OF_DAEMONS.contains(&key) || node.away.is_some() && key == SHUTDOWN;
@@ -190,7 +190,7 @@ fn wanted_labels(terms: &[Value]) -> String {
     if keys.is_empty() {
         String::new()
     } else {
-        format!(" (a label of {})", keys.join(", "))
+        format!(" (label keys: {})", keys.join(", "))
     }
 }
 
@@ -281,27 +281,27 @@ mod tests {
             (
                 1,
                 on(json!([{"key": ROLE, "operator": "Exists"}])),
-                "2 of 1; w-1: its labels do not fit the node affinity (a label of node-role.kubernetes.io/control-plane); w-2: its labels do not fit the node affinity (a label of node-role.kubernetes.io/control-plane)",
+                "2 of 1; w-1: its labels do not match the node affinity (label keys: node-role.kubernetes.io/control-plane); w-2: its labels do not match the node affinity (label keys: node-role.kubernetes.io/control-plane)",
             ),
             (
                 1,
                 on(json!([{"key": "zone", "operator": "In", "values": ["a"]}])),
-                "1 of 1; cp-1: its labels do not fit the node affinity (a label of zone); cp-2: its labels do not fit the node affinity (a label of zone); w-2: its labels do not fit the node affinity (a label of zone)",
+                "1 of 1; cp-1: its labels do not match the node affinity (label keys: zone); cp-2: its labels do not match the node affinity (label keys: zone); w-2: its labels do not match the node affinity (label keys: zone)",
             ),
             (
                 1,
                 on(json!([{"key": "zone", "operator": "NotIn", "values": ["a"]}])),
-                "3 of 1; w-1: its labels do not fit the node affinity (a label of zone)",
+                "3 of 1; w-1: its labels do not match the node affinity (label keys: zone)",
             ),
             (
                 1,
                 on(json!([{"key": "zone", "operator": "DoesNotExist"}, {"key": "n", "operator": "Gt", "values": ["2"]}])),
-                "1 of 1; cp-2: its labels do not fit the node affinity (a label of zone, n); w-1: its labels do not fit the node affinity (a label of zone, n); w-2: its labels do not fit the node affinity (a label of zone, n)",
+                "1 of 1; cp-2: its labels do not match the node affinity (label keys: zone, n); w-1: its labels do not match the node affinity (label keys: zone, n); w-2: its labels do not match the node affinity (label keys: zone, n)",
             ),
             (
                 1,
                 on(json!([])),
-                "0 of 1; cp-1: its labels do not fit the node affinity; cp-2: its labels do not fit the node affinity; w-1: its labels do not fit the node affinity",
+                "0 of 1; cp-1: its labels do not match the node affinity; cp-2: its labels do not match the node affinity; w-1: its labels do not match the node affinity",
             ),
         ] {
             assert_eq!(found(replicas, pod.clone(), &nodes), expected, "{pod}");

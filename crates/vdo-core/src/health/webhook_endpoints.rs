@@ -49,7 +49,9 @@ pub fn unserved(objects: &[&Object], slices: &[&Object]) -> Option<String> {
     services(objects)
         .into_iter()
         .find(|(_, namespace, name)| !served(namespace, name))
-        .map(|(webhook, namespace, name)| format!("{webhook} is not served: Service {namespace}/{name} has no endpoint that is ready"))
+        .map(|(webhook, namespace, name)| {
+            format!("a webhook of {webhook} cannot be called: Service {namespace}/{name} has no ready endpoint")
+        })
 }
 
 #[cfg(test)]
@@ -74,7 +76,7 @@ mod tests {
             slices_of(&[&webhook]),
             [("n".to_owned(), "kubernetes.io/service-name=s".to_owned())]
         );
-        let none = Some("ValidatingWebhookConfiguration w is not served: Service n/s has no endpoint that is ready".to_owned());
+        let none = Some("a webhook of ValidatingWebhookConfiguration w cannot be called: Service n/s has no ready endpoint".to_owned());
         assert_eq!(unserved(&[&webhook], &[]), none);
         assert_eq!(unserved(&[&webhook], &[&slice("n", json!(false))]), none);
         assert_eq!(unserved(&[&webhook], &[&slice("other", json!(true))]), none);

@@ -114,7 +114,7 @@ pub enum EmbeddedError {
     #[error("the embedded file {0} is not YAML")]
     Yaml(&'static str, #[source] YamlError),
     /// It holds something else than objects.
-    #[error("the embedded file {0} holds something that is not a Kubernetes object")]
+    #[error("the embedded file {0} contains a document that is not a Kubernetes object")]
     Object(&'static str, #[source] ManifestError),
 }
 

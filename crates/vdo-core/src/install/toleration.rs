@@ -33,7 +33,10 @@ impl FromStr for Toleration {
             None => (taint, None),
         };
         if let Some(effect) = effect.filter(|effect| !EFFECTS.contains(effect)) {
-            return Err(format!("{effect:?} is not an effect of a taint; there are {}", EFFECTS.join(", ")));
+            return Err(format!(
+                "{effect:?} is not an effect of a taint; the effects are {}",
+                EFFECTS.join(", ")
+            ));
         }
         if key.is_empty() {
             return Err("the key of the taint is missing; write KEY, KEY=VALUE or KEY=VALUE:EFFECT".into());

@@ -217,7 +217,10 @@ fn rules(old: &Index, new: &Index) -> Vec<&'static str> {
         ),
         (old.privileges != new.privileges, "The privileges that accounts need change."),
         (old.preconditions != new.preconditions, "The preconditions of upgrades change."),
-        (old.vcenter_builds != new.vcenter_builds, "The table of vCenter builds changes."),
+        (
+            old.vcenter_builds != new.vcenter_builds,
+            "The table with the builds of vCenter changes.",
+        ),
     ];
     all.into_iter().filter(|(differs, _)| *differs).map(|(_, what)| what).collect()
 }

@@ -3,7 +3,7 @@
 
 use super::index::{BuildFloor, Confidence, Image, Requirement, Source, UpgradesFrom, Verdict};
 use super::privileges::PrivilegeRules;
-use super::released::Released;
+use super::release_dates::Released;
 use serde_json::Value;
 use std::collections::BTreeMap;
 use vdo_api::types::{Digest, DriverName, DriverRole, DriverVersion};

@@ -2,8 +2,7 @@
 //! The checked compatibility matrix as data: drivers, versions, their ranges, features and images; `format.rs` is the file.
 
 use super::privileges::PrivilegeRules;
-use super::released::Released;
-use super::resolve::UpdatePolicy;
+use super::release_dates::Released;
 use crate::drivers::is_on_request;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -40,19 +39,6 @@ pub struct Index {
 }
 
 impl Index {
-    /// Whether the index is past its expiry, or that cannot be judged: still good for choosing a first version, not for automatic upgrades.
-    #[must_use]
-    pub fn is_stale(&self, now: jiff::Timestamp) -> bool {
-        self.expires.is_some_and(|expires| expires < now) || self.is_ahead(now)
-    }
-
-    /// Whether it was generated more than a day from now: then the clock is wrong, and an index that is past its expiry seems to be good.
-    #[must_use]
-    pub fn is_ahead(&self, now: jiff::Timestamp) -> bool {
-        let day = jiff::SignedDuration::from_hours(24);
-        self.generated.is_some_and(|generated| generated.duration_since(now) > day)
-    }
-
     /// The same index in a mirror that holds only some of its versions.
     #[must_use]
     pub fn mirrored(&self, is_here: impl Fn(&DriverName, &DriverVersion) -> bool) -> Self {
@@ -75,15 +61,6 @@ impl Index {
     pub fn stated_in(&self, digest: &Digest) -> Option<&str> {
         let mut named = self.stated_digests.iter();
         named.find(|(_, digests)| digests.contains(digest)).map(|(name, _)| name.as_str())
-    }
-
-    /// How far an index may change what is installed: one that is past its date changes nothing, because a newer one may say otherwise.
-    #[must_use]
-    pub fn policy(&self, asked: UpdatePolicy, now: jiff::Timestamp) -> UpdatePolicy {
-        match asked {
-            UpdatePolicy::Compatible | UpdatePolicy::Latest if self.is_stale(now) => UpdatePolicy::Frozen,
-            _ => asked,
-        }
     }
 
     /// The version a vCenter is to be compared by: 6.7 Update 3 reports 6.7.0, and only its build tells the difference.
@@ -228,9 +205,9 @@ pub struct Support {
 pub enum Confidence {
     /// The driver's own source or documentation.
     Primary,
-    /// A third party quoting the release notes, or a downstream that follows them.
+    /// A third party that quotes the release notes, or a distribution that follows them.
     Secondary,
-    /// Nothing found yet.
+    /// No source was found yet.
     Unverified,
 }
 
@@ -240,24 +217,25 @@ pub enum Confidence {
 pub struct Requirement {
     /// The other driver.
     pub driver: DriverName,
-    /// Its oldest version that will do.
+    /// The oldest version that meets the requirement.
     #[serde(default)]
     pub min: Option<DriverVersion>,
-    /// Its newest version that will do.
+    /// The newest version that meets the requirement.
     #[serde(default)]
     pub max: Option<DriverVersion>,
-    /// Why.
+    /// Why the other driver is required.
     #[serde(default)]
     pub reason: Option<String>,
-    /// Only then; absent: always.
+    /// When the requirement applies; null: always.
     #[serde(default)]
     pub when: Option<RequiredWhen>,
-    /// Names of [`Source`]s.
+    /// Names of entries under `sources`.
     #[serde(default)]
     pub evidence: Vec<String>,
 }
 
-/// When another driver is required: a feature state of the driver has been set to a value. What is not set is as the chart has it.
+/// When another driver is required: if spec.storageProvider.features sets a feature state of the driver to a value. The requirement does
+/// not apply if the feature state is not set.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
 pub struct RequiredWhen {
@@ -311,17 +289,17 @@ pub struct Feature {
     pub note: Option<String>,
 }
 
-/// From which versions an upgrade is supported.
+/// The versions from which an upgrade is supported.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct UpgradesFrom {
-    /// The oldest version. Absent: no lower end is known.
+    /// The oldest version; null if no lower limit is known.
     #[serde(default)]
     pub min: Option<DriverVersion>,
-    /// What must hold first, by names of [`Index::preconditions`].
+    /// Names of entries under `preconditions` that must be met before the upgrade.
     #[serde(default)]
     pub preconditions: Vec<String>,
-    /// There is no way back to an older version.
+    /// An upgrade to this version is never rolled back automatically.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub irreversible: bool,
 }
@@ -330,12 +308,12 @@ pub struct UpgradesFrom {
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Image {
-    /// Its name in the chart.
+    /// The name of the image in the chart.
     pub name: String,
     /// The reference.
     #[serde(rename = "ref")]
     pub reference: String,
-    /// The digest, where it is known.
+    /// The digest; null if the digest is unknown.
     #[serde(default)]
     pub digest: Option<Digest>,
 }

@@ -70,7 +70,7 @@ pub(super) fn take_tables(value: &mut Value) -> Vec<String> {
 
 /// The index of such a file, in which these fields are not known.
 pub(super) fn index(value: Value, unknown_fields: Vec<String>) -> Result<Index, IndexError> {
-    let tables: BTreeMap<String, Value> = typed(value, "the top")?;
+    let tables: BTreeMap<String, Value> = typed(value, "the top level")?;
     let mut index = Index {
         version: 0,
         generated: None,
@@ -117,7 +117,9 @@ fn entry(version: DriverVersion, raw: Version) -> Result<Entry, String> {
     let support = |bounds: &Bounds, what: &str| {
         let skew = bounds.skew_version.as_deref();
         if skew.is_some() && (bounds.min.is_some() || bounds.max.is_some()) {
-            return Err(format!("{what} has skewVersion and min or max; write one of them"));
+            return Err(format!(
+                "{what} has skewVersion as well as min or max; remove skewVersion, or remove min and max"
+            ));
         }
         Ok(Support {
             range: range(bounds.min.as_deref().or(skew), bounds.max.as_deref().or(skew), what)?,

@@ -42,7 +42,7 @@ pub enum IndexError {
         expected: &'static str,
     },
     /// Something in it is wrong.
-    #[error("the matrix index is wrong at {at}: {problem}")]
+    #[error("the matrix index has an error at {at}: {problem}")]
     Invalid {
         /// Where, as `drivers.vsphere-csi 3.7.3`.
         at: String,
@@ -66,7 +66,7 @@ impl Remedy for IndexError {
 /// What servers and people give instead of an index.
 fn something_else(bytes: &[u8]) -> Option<&'static str> {
     match bytes.trim_ascii_start() {
-        [] => Some("empty"),
+        [] => Some("an empty document"),
         [b'<', ..] => Some("a web page, perhaps of a login"),
         [0x1f, 0x8b, ..] | [b'P', b'K', 3, 4, ..] => Some("an archive"),
         _ => None,
@@ -107,14 +107,14 @@ impl Index {
         unknown.extend(legacy_format::take_tables(&mut top));
         if unknown.len() > schema::MAX_UNKNOWN {
             return Err(IndexError::Invalid {
-                at: "the top".into(),
+                at: "the top level".into(),
                 problem: format!(
-                    "it has more than {} fields that this version does not know, so it is not an index of vSphere drivers",
+                    "it has more than {} fields that this version of VDO does not know, so it is not an index of vSphere drivers",
                     schema::MAX_UNKNOWN
                 ),
             });
         }
-        let raw: RawIndex = typed(top, "the top")?;
+        let raw: RawIndex = typed(top, "the top level")?;
         wrong.map_or_else(|| checked(raw, unknown, entries), Err)
     }
 }
@@ -135,7 +135,7 @@ fn checked(mut raw: RawIndex, mut unknown_fields: Vec<String>, mut entries: BTre
     if let Some(name) = raw.stated_digests.keys().find(|name| !raw.sources.contains_key(*name)) {
         return Err(IndexError::Invalid {
             at: "statedDigests".to_owned(),
-            problem: format!("the source {name:?} is not under sources; add it there"),
+            problem: format!("the source {name:?} is not listed under sources; add it to sources"),
         });
     }
     let names: BTreeSet<DriverName> = raw.drivers.keys().cloned().collect();
@@ -184,7 +184,7 @@ pub(super) fn typed<T: DeserializeOwned>(value: Value, at: &str) -> Result<T, In
     serde_json::from_value(value).map_err(|error| {
         let mut problem = error.to_string();
         if problem.contains("floating point") {
-            problem.push_str("; put versions in quotes, 1.30 is not 1.3");
+            problem.push_str("; put versions in quotes, because 1.30 without quotes is read as 1.3");
         }
         IndexError::Invalid {
             at: at.to_owned(),
@@ -278,7 +278,7 @@ fn consistent(
         .chain(features)
         .chain(needs);
     if let Some(name) = evidence.into_iter().find(|name| !sources.contains_key(*name)) {
-        return Err(format!("the evidence {name:?} is not under sources; add it there"));
+        return Err(format!("the evidence {name:?} is not listed under sources; add it to sources"));
     }
     if let Some(required) = entry.requires.iter().find(|required| !drivers.contains(&required.driver)) {
         return Err(format!("it requires {:?}, which is not a driver of this index", required.driver));

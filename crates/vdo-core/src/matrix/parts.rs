@@ -145,7 +145,7 @@ impl Contents {
         match contents.version {
             VERSION => contents.checked(),
             other => Err(PartsError::Contents(format!(
-                "it has version {other}, and this build knows version {VERSION}"
+                "it has version {other}, but this build supports version {VERSION}"
             ))),
         }
     }

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Why a version was rejected and why no version fits, with texts and remedies; `constraints.rs` decides about one version.
 
-use super::not_yet::NotYet;
+use super::unsupported_kubernetes::NotYet;
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::fmt;
-use vdo_api::types::{DriverName, DriverVersion, KubernetesVersion, Remedy, VcenterVersion, VersionRange};
+use vdo_api::types::{DriverName, DriverVersion, KubernetesVersion, Remedy, VcenterVersion, VersionRange, count};
 
 /// Why a version was not chosen: the first reason found.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error, strum::IntoStaticStr)]
@@ -19,7 +19,7 @@ pub enum Rejection {
         instead: Option<DriverVersion>,
     },
     /// It does not support the cluster's Kubernetes.
-    #[error("supports Kubernetes {supported}, the cluster has {}", actual.minor())]
+    #[error("supports Kubernetes {supported}, not {}", actual.minor())]
     Kubernetes {
         /// What it supports.
         supported: VersionRange,
@@ -27,7 +27,7 @@ pub enum Rejection {
         actual: KubernetesVersion,
     },
     /// It does not support one of the vCenters.
-    #[error("supports vCenter {supported}, {connection} has {actual}")]
+    #[error("supports vCenter {supported}, not version {actual} of {connection}")]
     Vsphere {
         /// What it supports.
         supported: VersionRange,
@@ -45,7 +45,7 @@ pub enum Rejection {
         reason: Option<String>,
     },
     /// It needs another version of another driver than any that fits.
-    #[error("needs {needs}, and no such version fits{}", reason.as_ref().map(|r| format!(": {r}")).unwrap_or_default())]
+    #[error("needs {needs}, but no such version fits{}", reason.as_ref().map(|r| format!(": {r}")).unwrap_or_default())]
     RequiresVersion {
         /// The other driver and its versions, in words.
         needs: String,
@@ -53,7 +53,7 @@ pub enum Rejection {
         reason: Option<String>,
     },
     /// It fits by itself, but not together with any choice of the other drivers.
-    #[error("fits by itself, but is compatible with no fitting version of the other drivers")]
+    #[error("fits the cluster, but is not compatible with any fitting version of the other drivers")]
     Apart,
     /// It cannot do something that is required.
     #[error("does not support {feature}, which {by} requires")]
@@ -64,13 +64,13 @@ pub enum Rejection {
         by: String,
     },
     /// It speaks to one vCenter only, and there are several.
-    #[error("can use one vCenter only, and there are {connections} vSphere connections")]
+    #[error("supports only one vCenter, but there are {connections} vSphere connections")]
     OneVcenter {
         /// How many it is to use.
         connections: usize,
     },
     /// It can do what is required only with another vCenter.
-    #[error("supports {feature}, which {by} requires, only with vCenter {supported}; {connection} has {actual}")]
+    #[error("supports {feature} only with vCenter {supported}, not with version {actual} of {connection}, and {by} requires {feature}")]
     FeatureVsphere {
         /// What is required.
         feature: String,
@@ -84,13 +84,13 @@ pub enum Rejection {
         actual: VcenterVersion,
     },
     /// There is no chart of it.
-    #[error("has no chart, only manifests, which are never applied")]
+    #[error("has manifests but no chart, and VDO installs only versions with a chart")]
     NoChart,
     /// The mirror that the matrix is read from was pulled without it.
     #[error("is not in the mirror")]
     NotMirrored,
     /// No supported steps lead to it from what is installed.
-    #[error("can replace only {from} and newer; {installed} is installed, and no version in between fits")]
+    #[error("can replace only {from} and newer, but {installed} is installed, and no version from {from} on fits as a first step")]
     NoPath {
         /// What is installed.
         installed: DriverVersion,
@@ -98,7 +98,7 @@ pub enum Rejection {
         from: DriverVersion,
     },
     /// Something that must hold before the upgrade does not, or is not known to.
-    #[error("cannot be installed yet: precondition {name}: {what}")]
+    #[error("cannot be installed yet because of precondition {name}: {what}")]
     Unmet {
         /// The precondition.
         name: String,
@@ -112,7 +112,7 @@ pub enum Rejection {
         waits: String,
     },
     /// It is a pre-release.
-    #[error("is a pre-release, which is chosen only when pinned")]
+    #[error("is a pre-release, and VDO installs a pre-release only if it is pinned")]
     Prerelease,
     /// Something newer is installed, and going back is a decision for people.
     #[error("is older than the installed {installed}; a downgrade needs a pin")]
@@ -265,7 +265,7 @@ impl fmt::Display for NoFit {
                     write!(f, ": {}", nearest.join("; "))?;
                 }
                 if self.rejected.len() > SHOWN {
-                    write!(f, "; and {} more", self.rejected.len() - SHOWN)?;
+                    write!(f, "; and {}", count(self.rejected.len() - SHOWN, "more version"))?;
                 }
             }
             Cause::UnknownPin { pin, nearest } => {

@@ -4,9 +4,9 @@
 use super::constraints::{Constraints, Exclusion, Verdicts, judge, misfit};
 use super::held::Held;
 use super::index::{Driver, Entry, Index, Requirement, State};
-use super::not_yet::NotYet;
 use super::rejection::{Cause, NoFit, Rejected, Rejection};
 use super::suggestion::{platform, suggestion};
+use super::unsupported_kubernetes::NotYet;
 use super::upgrade_path::{Step, steps};
 use std::collections::BTreeMap;
 use vdo_api::types::{ChartRef, DriverName, DriverRole, DriverVersion, KubernetesVersion, VcenterVersion};
@@ -448,7 +448,7 @@ fn waits(verdicts: &Verdicts<'_>, target: &DriverVersion) -> Option<Rejected> {
 fn reason_for(driver: &Driver, entry: &Entry, query: &Query<'_>) -> String {
     let range = &entry.kubernetes.range;
     if driver.role == DriverRole::CloudProvider && range.min().is_some() && range.min() == range.max() {
-        return format!("its minor must equal Kubernetes {}", query.kubernetes.minor());
+        return format!("its minor version must equal Kubernetes {}", query.kubernetes.minor());
     }
     format!("newest that supports {}", platform(query))
 }

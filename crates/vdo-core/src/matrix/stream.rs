@@ -124,9 +124,9 @@ impl Reader {
         let Some((here, whole)) = left else {
             let at = match self.path.as_slice() {
                 [drivers, name, _, i, ..] if drivers == "drivers" => format!("drivers.{name} entry {}", i.parse().unwrap_or(0) + 1),
-                _ => "the top".to_owned(),
+                _ => "the top level".to_owned(),
             };
-            let problem = format!("it has more values than an index may have ({ENTRY} of a version, {WHOLE} in all)");
+            let problem = format!("it has too many values (at most {ENTRY} in one version and {WHOLE} in all)");
             self.full = Some(IndexError::Invalid { at, problem });
             return Err(E::custom("too many values"));
         };

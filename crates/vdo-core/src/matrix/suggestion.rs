@@ -3,9 +3,9 @@
 
 use super::constraints::{Constraints, each, outside};
 use super::index::{Driver, Entry, State};
-use super::not_yet::NotYet;
 use super::rejection::{Cause, Rejected, Rejection};
 use super::resolve::{DriverRequest, Query};
+use super::unsupported_kubernetes::NotYet;
 use crate::drivers;
 use std::collections::BTreeSet;
 use vdo_api::types::{DriverName, DriverVersion, KubernetesVersion, VersionRange};
@@ -45,7 +45,7 @@ pub(super) fn suggestion(
         }
         Cause::PinRejected { .. } => Some("Set allowIncompatible to install the pinned version anyway".to_owned()),
         Cause::InstalledUnknown { .. } if request.is_some_and(|request| request.held.is_some()) => Some(
-            "The driver is changed when a maintenance window opens; pin a listed version to have the driver managed before that".to_owned(),
+            "The operator changes the driver when a maintenance window opens; to have it managed earlier, pin a listed version".to_owned(),
         ),
         Cause::InstalledUnknown { installed } => {
             let mut older = rejected.iter().filter(|other| matches!(other.reason, Rejection::Downgrade { .. }));
@@ -119,18 +119,21 @@ impl Kind {
 fn change(driver: &Driver, entry: &Entry, reason: &Rejection, constraints: &Constraints<'_>) -> Option<String> {
     let version = &entry.version;
     Some(match reason {
-        Rejection::OneVcenter { .. } => format!("With only one vSphere connection, {version} would fit"),
-        Rejection::Feature { by, .. } => format!("Without {by}, {version} would fit"),
+        Rejection::OneVcenter { .. } => format!("With only one vSphere connection, version {version} can be installed"),
+        Rejection::Feature { by, .. } => format!("Without {by}, version {version} can be installed"),
         Rejection::FeatureVsphere { feature, by, .. } => match upgrade(&entry.features.get(feature)?.vsphere, constraints) {
-            Some(upgrade) => format!("{upgrade} would let {version} be installed; without {by}, {version} would fit without an upgrade"),
-            None => format!("Without {by}, {version} would fit"),
+            Some(upgrade) => format!("{upgrade}, version {version} can be installed; without {by}, no upgrade is needed for this version"),
+            None => format!("Without {by}, version {version} can be installed"),
         },
-        Rejection::Vsphere { .. } => format!("{} would let {version} be installed", upgrade(&entry.vsphere.range, constraints)?),
-        Rejection::Requires { driver, .. } => format!("Installing {driver} too would let {version} be installed"),
-        Rejection::RequiresVersion { needs, .. } => format!("With {needs}, {version} could be installed"),
+        Rejection::Vsphere { .. } => format!(
+            "{}, version {version} can be installed",
+            upgrade(&entry.vsphere.range, constraints)?
+        ),
+        Rejection::Requires { driver, .. } => format!("If {driver} is installed too, version {version} can be installed"),
+        Rejection::RequiresVersion { needs, .. } => format!("With {needs}, version {version} can be installed"),
         Rejection::Downgrade { .. } => format!("For a downgrade, pin {version}"),
-        Rejection::Unmet { what, .. } => format!("{version} can be installed when this is done: {what}"),
-        Rejection::NotMirrored => format!("{version} can be installed when the mirror has it: vdoctl mirror pull"),
+        Rejection::Unmet { what, .. } => format!("{version} can be installed when this problem is solved: {what}"),
+        Rejection::NotMirrored => format!("{version} can be installed when it is in the mirror: vdoctl mirror pull"),
         Rejection::NoPath { installed, from } => {
             let between = between(driver, installed, from, entry)?;
             format!("To reach {version}, first pin {between} with allowIncompatible")
@@ -191,7 +194,7 @@ fn upgrade(range: &VersionRange, constraints: &Constraints<'_>) -> Option<String
     old.sort();
     let all_old = old.iter().all(|(_, version)| !from.contains(version.numbers()));
     let names: Vec<&str> = old.iter().map(|(name, _)| name.as_str()).collect();
-    (all_old && !names.is_empty()).then(|| format!("Upgrading {} to {min}", names.join(" and ")))
+    (all_old && !names.is_empty()).then(|| format!("After an upgrade of {} to {min}", names.join(" and ")))
 }
 
 fn kubernetes(
@@ -219,7 +222,7 @@ fn kubernetes(
             .is_some_and(|entry| each(entry, query, constraints).take(2).count() <= 1)
     };
     if let Some((range, version)) = above.iter().take(LOOKED_AT).find(|(_, version)| alone(version)) {
-        return Some(format!("Kubernetes {} would let {version} be installed", range.min()?));
+        return Some(format!("With Kubernetes {}, version {version} can be installed", range.min()?));
     }
     let newest = ranges.map(|(_, version)| version).max()?;
     if !above.is_empty() {
@@ -231,7 +234,7 @@ fn kubernetes(
         return Some(not_yet.advice());
     }
     Some(format!(
-        "A newer matrix may know a version for Kubernetes {}; until then {newest} can be pinned with allowIncompatible",
+        "A newer matrix may list a version for Kubernetes {}; until then {newest} can be pinned with allowIncompatible",
         query.kubernetes.minor()
     ))
 }

@@ -251,7 +251,7 @@ fn network_line(network: &NodeNetwork) -> String {
         parts.push(format!("subnets {}", network.subnets.join(", ")));
     }
     if !network.excluded_subnets.is_empty() {
-        parts.push(format!("without {}", network.excluded_subnets.join(", ")));
+        parts.push(format!("excluded subnets {}", network.excluded_subnets.join(", ")));
     }
     format!("addresses of nodes: {}", parts.join(", "))
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Operations of a JSON patch, one after the other.
 
-use super::written::{Path, Written, forbidden, note, note_removed};
+use super::patched_fields::{Path, Written, forbidden, note, note_removed};
 use crate::manifest::pointer::steps;
 use json_patch::{PatchErrorKind, PatchOperation};
 use serde_json::{Value, json};
@@ -50,12 +50,12 @@ fn make(object: &mut Value, kind: &str, operation: &JsonOperation, written: &mut
 fn run(object: &mut Value, operation: &JsonOperation) -> Result<(), String> {
     use JsonOperationKind::{Add, Replace, Test};
     if matches!(operation.op, Add | Replace | Test) && operation.value.is_none() {
-        return Err("it has no value".into());
+        return Err("the operation has no value".into());
     }
     let text = json!({"op": operation.op, "path": operation.path, "from": operation.from, "value": operation.value});
     let operation: PatchOperation = vdo_api::types::from_json(text.to_string()).map_err(|_| "it is not an operation".to_owned())?;
     json_patch::patch(object, std::slice::from_ref(&operation)).map_err(|error| match error.kind {
-        PatchErrorKind::TestFailed => format!("the value at {} is not the value of the operation test", operation.path()),
+        PatchErrorKind::TestFailed => format!("the value at {} differs from the value of the operation test", operation.path()),
         PatchErrorKind::InvalidFromPointer => "there is no value at the path that the field \"from\" of the operation contains".to_owned(),
         PatchErrorKind::CannotMoveInsideItself => "a value cannot be moved into itself".to_owned(),
         // The library may know more one day.

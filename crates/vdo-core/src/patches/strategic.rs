@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! A part of an object that is merged into it, as `kubectl patch --type=strategic` does.
 
-use super::written::{Path, Written, note};
+use super::patched_fields::{Path, Written, note};
 use serde_json::{Map, Value};
 
 /// Says of an item of a list that it is removed.
@@ -20,9 +20,9 @@ fn merge(old: &mut Value, part: &Value, path: &Path, written: &mut Vec<Written>)
         (Value::Object(_), Value::Object(part)) => return merge_map(old, part, path, written),
         (Value::Array(_), Value::Array(items)) if path.merge_key().is_some() => return merge_items(old, items, path, written),
         (Value::Array(_), Value::Array(_)) => {}
-        (Value::Object(_), _) => return Err(format!("{path} is a map")),
-        (Value::Array(_), _) => return Err(format!("{path} is a list")),
-        (_, Value::Object(_) | Value::Array(_)) => return Err(format!("{path} is neither a map nor a list")),
+        (Value::Object(_), _) => return Err(format!("{path} is a map, but the patch writes a value of another type")),
+        (Value::Array(_), _) => return Err(format!("{path} is a list, but the patch writes a value of another type")),
+        (_, Value::Object(_) | Value::Array(_)) => return Err(format!("{path} is no map or list, but the patch writes a map or list")),
         _ => {}
     }
     note(path, part, written);

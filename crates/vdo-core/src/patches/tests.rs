@@ -174,14 +174,17 @@ fn patch_that_does_not_apply_is_refused_and_says_what_there_is() {
             json(json!({"op": "add", "path": "/spec/a/b", "value": 1})),
             "jsonPatch[0]: there is no /spec/a/b",
         ),
-        (json(json!({"op": "add", "path": "/spec/a"})), "jsonPatch[0]: it has no value"),
+        (
+            json(json!({"op": "add", "path": "/spec/a"})),
+            "jsonPatch[0]: the operation has no value",
+        ),
         (
             json(json!({"op": "copy", "path": "/spec/a", "from": "/spec/b"})),
             "jsonPatch[0]: there is no value at the path that the field \"from\" of the operation contains",
         ),
         (
             controller(test),
-            "jsonPatch[0]: the value at /spec/template/spec/containers/0/name is not the value of the operation test",
+            "jsonPatch[0]: the value at /spec/template/spec/containers/0/name differs from the value of the operation test",
         ),
         (
             pod(json!({"dnsPolicy": null})),
@@ -198,7 +201,7 @@ fn patch_that_does_not_apply_is_refused_and_says_what_there_is() {
         (pod(json!({"nodeSelector": ["a"]})), "spec.template.spec.nodeSelector is a map"),
         (
             controller(json!({"spec": {"replicas": {"a": 1}}})),
-            "spec.replicas is neither a map nor a list",
+            "spec.replicas is no map or list",
         ),
         (
             pod(json!({"$setElementOrder/containers": []})),
@@ -221,7 +224,7 @@ fn patch_never_changes_identity_ownership_or_the_set_of_containers() {
     let metadata = |part: Value| controller(json!({"metadata": part}));
     let json = |op: &str, path: &str| controller(json!([{"op": op, "path": path, "value": "x"}]));
     let owned = "/metadata/labels/app.kubernetes.io~1managed-by";
-    let ours = "is for the operator to set";
+    let ours = "is set only by the operator";
     for (refused, expected) in [
         (controller(json!({"kind": "DaemonSet"})), "no patch may change kind"),
         (controller(json!({"apiVersion": "v1"})), "no patch may change apiVersion"),
@@ -232,7 +235,7 @@ fn patch_never_changes_identity_ownership_or_the_set_of_containers() {
         (controller(json!({"metadata": null})), "no patch may replace metadata"),
         (json("remove", "/metadata"), "no patch may replace metadata"),
         (json("remove", "/metadata/name"), "no patch may change metadata.name"),
-        (json("replace", ""), "it would replace the whole object"),
+        (json("replace", ""), "no patch may replace the whole object"),
         (json("remove", owned), ours),
         (json("add", owned), ours),
         (

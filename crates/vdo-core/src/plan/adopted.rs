@@ -124,8 +124,8 @@ mod tests {
         };
         for (live, expected) in [
             (json!({"labels": {"app.kubernetes.io/managed-by": "Helm"}}), Some("Helm")),
-            (json!({}), Some("a manager that left no mark")),
-            (json!({"uid": "recreated"}), Some("a manager that left no mark")),
+            (json!({}), Some("an unknown manager")),
+            (json!({"uid": "recreated"}), Some("an unknown manager")),
             // We made it, and left it behind when we were removed.
             (json!({"annotations": {RELEASED_ANNOTATION: "true"}}), None),
             // A user has taken our labels off.

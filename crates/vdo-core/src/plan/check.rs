@@ -68,7 +68,9 @@ type Broken = Result<(), String>;
 impl<'a> Walk<'a> {
     fn step(&mut self, step: &'a Step) -> Broken {
         if self.committed {
-            return Err("a step follows the step that shortens or deletes the operator's inventory, which must be the last step".into());
+            return Err(
+                "the step that removes entries from the operator's inventory, or deletes the inventory, is not the last step".into(),
+            );
         }
         match step {
             Step::SetFinalizer | Step::Store { .. } => Ok(()),
@@ -148,7 +150,7 @@ impl<'a> Walk<'a> {
             ));
         }
         if PROTECTED.contains(&id.kind()) {
-            return Err(format!("{id} holds data and would be deleted"));
+            return Err(format!("{id} contains data and would be deleted"));
         }
         Ok(())
     }

@@ -66,20 +66,20 @@ pub struct InventoryError {
 /// What is wrong with it.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum Damage {
-    #[error("the list of objects is not a list")]
+    #[error("its list of objects cannot be read")]
     Text(#[source] serde_json::Error),
     #[error("another user changed its part {0}")]
     Changed(String),
     #[error("its history cannot be read")]
     History(#[source] serde_json::Error),
-    #[error("its schema is {0:?}, and this operator knows the schemas up to {FORM}")]
+    #[error("its schema is {0:?}, but this operator supports only schemas up to {FORM}")]
     Schema(String),
 }
 
 /// An inventory that the API server would not take.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "the operator's inventory in Secret {name} would have {size} bytes, and the API server takes {most}; \
+    "the operator's inventory in Secret {name} would have {size} bytes, but the API server accepts at most {most}; \
      driver {driver} needs the largest part; nothing was changed",
     most = Inventory::MOST
 )]

@@ -7,43 +7,43 @@ use serde::Serialize;
 use std::collections::BTreeSet;
 use vdo_api::types::ObjectId;
 
-/// What would become of an object.
+/// What the plan does with an object.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, schemars::JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Action {
-    /// It is made.
+    /// The object is created.
     Create,
-    /// Fields of it are written.
+    /// Fields of the object are changed.
     Apply,
-    /// It is adopted from another manager.
+    /// The object is adopted from another manager.
     Adopt,
-    /// It is deleted and recreated.
+    /// The object is deleted and recreated.
     Recreate,
-    /// It is deleted.
+    /// The object is deleted.
     Prune,
-    /// Nothing.
+    /// The object is not changed.
     Keep,
 }
 
-/// Why.
+/// The reason for the action.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, schemars::JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub enum Because {
-    /// It has never been there.
+    /// The object is new.
     New,
-    /// Another manager deleted it.
+    /// Another manager deleted the object.
     Deleted,
-    /// Something else is wanted than was applied.
+    /// The desired object differs from the object that was applied last.
     Outdated,
-    /// Another manager changed it.
+    /// Another manager changed the object.
     Drifted,
-    /// It does not bear our marks.
+    /// The object does not have the labels of VDO yet.
     Unmarked,
-    /// A field differs that cannot be changed.
+    /// An immutable field differs.
     Immutable,
-    /// No one wants it any more.
+    /// The object is no longer desired.
     Unwanted,
-    /// It is as it should be.
+    /// The object is in sync.
     AsWanted,
 }
 

@@ -54,7 +54,7 @@ impl fmt::Display for Adoption {
             Self::Helm { release } => write!(f, "Helm release {release}"),
             Self::OriginalOperator => f.write_str("the original VDO"),
             Self::Manager { name } => write!(f, "field manager {name}"),
-            Self::Unmarked => f.write_str("a manager that left no mark"),
+            Self::Unmarked => f.write_str("an unknown manager"),
         }
     }
 }
@@ -195,7 +195,7 @@ mod tests {
         let owner = |api_version: &str, controller: bool| json!({"ownerReferences": [{"apiVersion": api_version, "kind": "Thing", "name": "t", "controller": controller}]});
         for (metadata, expected) in [
             (ours, "ours"),
-            (json!({}), "adopt from a manager that left no mark"),
+            (json!({}), "adopt from an unknown manager"),
             (json!({"annotations": {LAST_APPLIED: "{}"}}), "adopt from kubectl apply"),
             // Without any other mark the first field manager is named; who only wrote the status, or moved it, did not make it.
             (
@@ -206,10 +206,7 @@ mod tests {
                     {"manager": VDOCTL, "time": "2026-01-01T00:00:00Z"}]}),
                 "adopt from field manager before-first-apply",
             ),
-            (
-                json!({"managedFields": [{"manager": VDOCTL}]}),
-                "adopt from a manager that left no mark",
-            ),
+            (json!({"managedFields": [{"manager": VDOCTL}]}), "adopt from an unknown manager"),
             (
                 json!({"ownerReferences": [{"apiVersion": "v1", "kind": "Node", "name": "cp", "controller": true}]}),
                 "the kubelet of node cp (a file in its folder for static pods)",
@@ -227,7 +224,7 @@ mod tests {
             ),
             (
                 json!({"labels": {"app.kubernetes.io/managed-by": "vdo"}}),
-                "adopt from a manager that left no mark",
+                "adopt from an unknown manager",
             ),
             (
                 json!({"labels": {"app.kubernetes.io/managed-by": "vdo", "applyset.kubernetes.io/part-of": "other"}}),
@@ -252,7 +249,7 @@ mod tests {
             (owner("apps/v1", true), "Thing t"),
             (owner("apps/v1", false), "Thing t"),
             (owner("vdo.vmware.com/v1alpha1", true), "adopt from the original VDO"),
-            (json!({"ownerReferences": []}), "adopt from a manager that left no mark"),
+            (json!({"ownerReferences": []}), "adopt from an unknown manager"),
             (
                 json!({"ownerReferences": [
                     {"apiVersion": "v1", "kind": "Thing", "name": "first"},

@@ -3,7 +3,7 @@
 
 use super::adopted::{left_running, stays};
 use super::termination::{blocker, waited};
-use super::users::USED;
+use super::workload_references::USED;
 use super::{Desired, Entry, Gate, Input, Observed, Plan, Skip, Step, Wait};
 use crate::drivers::STORAGE;
 use crate::manifest::{Object, is_owned};
@@ -72,7 +72,7 @@ impl<'a> Unwanted<'a> {
         let is_desired = |driver: &str| input.desired.iter().any(|d| *d.driver == *driver);
         for (id, entry) in unwanted {
             let Some(live) = input.observed.live.get(id) else { continue };
-            let mark = keep_mark(live).map(|mark| format!("as its annotation {mark} asks"));
+            let mark = keep_mark(live).map(|mark| format!("its annotation {mark} requests this"));
             let used = || input.observed.used.get(id).map(|user| format!("{user} uses it"));
             let kept = mark
                 .or_else(|| stays(id, entry, live, is_desired(&entry.driver), &left))
@@ -256,7 +256,7 @@ fn verdict(id: &ObjectId, entry: &Entry, live: &Object, kept: Option<String>, ob
         return Verdict::Released(why);
     }
     if PROTECTED.contains(&id.kind()) {
-        return stays("objects of this kind hold data and are never removed implicitly");
+        return stays("objects of this kind contain data, and the operator never deletes them");
     }
     match observed.held.get(id) {
         Some(Some(holder)) => stays(holder),

@@ -5,25 +5,25 @@ use super::PackedObjects;
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
-/// One state that was applied of a driver.
+/// A version and the objects of a driver that the operator applied at a certain time.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Revision {
-    /// It grows by one with each.
+    /// The number of the revision. Each revision has the number of the revision before it plus one.
     pub number: u64,
     /// What it is.
     #[serde(flatten)]
     pub about: About,
-    /// Why it was applied.
+    /// Why the operator applied the revision.
     pub cause: String,
-    /// When its first write was about to be made.
+    /// The time directly before the first write of the revision.
     pub time: Timestamp,
-    /// What became of it.
+    /// The result of the revision.
     pub outcome: Outcome,
-    /// When the driver was healthy with it.
+    /// The time at which the driver was healthy with the revision.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub deployed: Option<Timestamp>,
-    /// Why it is given up.
+    /// Why the revision failed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub failure: Option<RevisionFailure>,
     /// The objects, but for the content of Secrets. Kept beside the rest, under its digest.
@@ -41,45 +41,45 @@ pub struct About {
     pub chart: String,
     /// The digest of the values that the chart was rendered with.
     pub values: String,
-    /// The digest of the patches of the specification that are in the objects; absent without any.
+    /// The digest of the patches that were applied to the objects; absent if there are no patches.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub patches: String,
-    /// The digest of the driver's configuration, salted as that of Secrets is.
+    /// The salted digest of the driver's configuration.
     pub configuration: String,
     /// The version of the compatibility matrix.
     pub matrix: i64,
     /// The generation of the VDOConfig.
     pub generation: i64,
-    /// The digest of all objects, see [`super::target`].
+    /// The digest of all objects of the revision.
     #[serde(default)]
     pub target: String,
-    /// The nodes on which the driver did not work before: they are not a reason to give this one up.
+    /// The nodes on which the driver did not work before this revision. The revision does not fail because of these nodes.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub ill: Vec<String>,
-    /// There is no way back to the version before.
+    /// The upgrade to this version is never rolled back automatically.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub irreversible: bool,
-    /// It brings back an earlier one.
+    /// The rollback, if the revision is a rollback.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rollback: Option<Rollback>,
 }
 
-/// Which revision is brought back, and why.
+/// Which revision is restored, and why.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Rollback {
-    /// The revision that is brought back.
+    /// The number of the restored revision.
     pub to: u64,
-    /// The one that failed; absent where a person asks for it.
+    /// The revision that failed; absent if a person requested the rollback.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub from: Option<Failed>,
 }
 
-/// A change that failed.
+/// A revision that failed.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Failed {
-    /// The revision.
+    /// The number of the failed revision.
     pub revision: u64,
     /// The version of the driver.
     pub version: String,
@@ -88,28 +88,28 @@ pub struct Failed {
     pub failure: RevisionFailure,
 }
 
-/// What became of a revision.
+/// The result of a revision.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, strum::Display, schemars::JsonSchema)]
 pub enum Outcome {
-    /// The driver is not healthy with it yet.
+    /// The driver is not healthy with the revision yet.
     Progressing,
-    /// The driver is, or was, healthy with it.
+    /// The driver is, or was, healthy with the revision.
     Deployed,
-    /// It was given up.
+    /// The revision failed.
     Failed,
-    /// Another one came before the driver was healthy with it.
+    /// A newer revision replaced the revision before the driver was healthy.
     Superseded,
 }
 
-/// Why a revision is given up.
+/// Why a revision failed.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct RevisionFailure {
-    /// As a reason.
+    /// The reason, as in a condition.
     pub reason: String,
-    /// As a sentence.
+    /// The message.
     pub message: String,
-    /// Under which specification, matrix and platform: it is not tried again under the same.
+    /// Identifies the specification, matrix and platform. The operator does not retry the revision until one of them changes.
     pub basis: String,
 }
 
@@ -162,7 +162,7 @@ fn cause(before: Option<&Revision>, about: &About) -> String {
     if let Some(Rollback { to, from }) = &about.rollback {
         return match from {
             Some(from) => format!("rollback to revision {to}, because revision {} failed", from.revision),
-            None => format!("rollback to revision {to}, as asked for"),
+            None => format!("rollback to revision {to}, as requested"),
         };
     }
     let Some(before) = before.map(|before| &before.about) else {
@@ -286,7 +286,7 @@ mod tests {
                 "4 Superseded: objects changed",
                 "5 Superseded: 1 to 2",
                 "6 Superseded: rollback to revision 3, because revision 5 failed",
-                "7 Progressing: rollback to revision 1, as asked for",
+                "7 Progressing: rollback to revision 1, as requested",
             ]
         );
     }

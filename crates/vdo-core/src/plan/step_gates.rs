@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Whether a step may start, and what it waits for. A gate never adds a step or changes one.
 
-use super::changed_by_others::contended;
+use super::repair_pauses::contended;
 use super::{Contention, Plan, PlannedStep, RepairHistory, Step, Wait};
 use k8s_openapi::jiff::Timestamp;
 use std::collections::{BTreeMap, BTreeSet};
@@ -192,7 +192,7 @@ impl Plan {
             Some(Wait {
                 driver: driver.to_owned(),
                 reason: Reason::WaitingForDriver,
-                message: format!("{driver} waits for {other}, which is not changed now: {why}"),
+                message: format!("{driver} waits for {other}, which cannot be changed at the moment: {why}"),
             })
         })
     }

@@ -23,14 +23,22 @@ pub fn blocker(live: &Object) -> String {
     let dependents = finalizers.contains(&"foregroundDeletion");
     finalizers.retain(|f| *f != "foregroundDeletion");
     let mut why = Vec::new();
-    if !finalizers.is_empty() {
+    if let [finalizer] = finalizers.as_slice() {
         why.push(format!(
-            "the manager of its finalizers {} must remove them; if that manager no longer exists, remove them by hand",
+            "the object has the finalizer {finalizer}, which its controller must remove; if the controller no longer exists, remove the \
+             finalizer by hand"
+        ));
+    } else if !finalizers.is_empty() {
+        why.push(format!(
+            "the object has the finalizers {}, which their controllers must remove; if a controller no longer exists, remove its finalizer \
+             by hand",
             finalizers.join(", ")
         ));
     }
     if dependents {
-        why.push("its pods must terminate first; look for pods that stay Terminating, mostly on a node that does not answer".into());
+        why.push(
+            "its pods must terminate first; look for pods that remain Terminating: the usual cause is a node that does not answer".into(),
+        );
     }
     let conditions = live.value().pointer("/status/conditions").and_then(serde_json::Value::as_array);
     let speaks = |c: &&serde_json::Value| c["status"] == "True" && c["type"].as_str().is_some_and(|t| t.starts_with("Namespace"));
@@ -42,15 +50,15 @@ pub fn blocker(live: &Object) -> String {
             .filter_map(|c| c["message"].as_str())
             .map(|message| message.chars().take(300).collect::<String>()),
     );
-    let since = if since.starts_with(|c: char| c.is_ascii_digit()) {
-        format!(" since {since}")
+    let state = if since.starts_with(|c: char| c.is_ascii_digit()) {
+        format!("has been terminating since {since}")
     } else {
-        String::new()
+        "is being deleted".to_owned()
     };
     if why.is_empty() {
-        format!("is being deleted{since}")
+        state
     } else {
-        format!("is being deleted{since}: {}", why.join("; "))
+        format!("{state}: {}", why.join("; "))
     }
 }
 
@@ -67,7 +75,7 @@ mod tests {
         let value = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "n", "deletionTimestamp": "2026-01-01T00:00:00Z"}, "status": status});
         assert_eq!(
             blocker(&Object::new(value).expect("an object")),
-            "is being deleted since 2026-01-01T00:00:00Z: Some resources are remaining: pods. has 1 resource instances"
+            "has been terminating since 2026-01-01T00:00:00Z: Some resources are remaining: pods. has 1 resource instances"
         );
     }
 
@@ -82,26 +90,30 @@ mod tests {
         let long = "x".repeat(400);
         for (what, said, expected) in [
             ("nothing is known", say("", json!([]), json!([])), "is being deleted".to_owned()),
-            ("it goes", say(time, json!([]), json!([])), format!("is being deleted since {time}")),
+            (
+                "it goes",
+                say(time, json!([]), json!([])),
+                format!("has been terminating since {time}"),
+            ),
             (
                 "its pods",
                 say(time, json!(["foregroundDeletion"]), json!([])),
                 format!(
-                    "is being deleted since {time}: its pods must terminate first; look for pods that stay Terminating, mostly on a node that does not answer"
+                    "has been terminating since {time}: its pods must terminate first; look for pods that remain Terminating: the usual cause is a node that does not answer"
                 ),
             ),
             (
                 "a finalizer",
                 say(time, json!(["a/b", "c/d"]), json!([])),
                 format!(
-                    "is being deleted since {time}: the manager of its finalizers a/b, c/d must remove them; if that manager no longer exists, remove \
-                     them by hand"
+                    "has been terminating since {time}: the object has the finalizers a/b, c/d, which their controllers must remove; if a controller \
+                     no longer exists, remove its finalizer by hand"
                 ),
             ),
             (
                 "a condition of something else",
                 say(time, json!([]), json!([{"type": "Ready", "status": "True", "message": "m"}])),
-                format!("is being deleted since {time}"),
+                format!("has been terminating since {time}"),
             ),
             (
                 "a long message",
@@ -110,7 +122,7 @@ mod tests {
                     json!([]),
                     json!([{"type": "NamespaceDeletionContentFailure", "status": "True", "message": long}]),
                 ),
-                format!("is being deleted since {time}: {}", &long[..300]),
+                format!("has been terminating since {time}: {}", &long[..300]),
             ),
         ] {
             assert_eq!(said, expected, "{what}");

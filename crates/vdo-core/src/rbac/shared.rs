@@ -2,7 +2,7 @@
 //! Roles and bindings that VDO's drivers share with workloads of others by their names: how they are written so that no account loses a right, and
 //! how they are handed back.
 
-use super::prerequisite::subjects;
+use super::missing_rules::subjects;
 use super::rules::Rules;
 use crate::manifest::Object;
 use serde_json::{Value, json};
@@ -110,7 +110,7 @@ pub fn shares_a_subject(binding: &Object, ours: &[Object]) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::rbac::prerequisite::tests::{binding, object};
+    use crate::rbac::missing_rules::tests::{binding, object};
     use crate::rbac::{VERSION, lacking};
 
     fn rule(resource: &str, verbs: &[&str]) -> Value {

@@ -39,7 +39,7 @@ pub(super) fn connections(conditions: &mut Conditions, report: &Report) -> Optio
             let also = if others.is_empty() {
                 String::new()
             } else {
-                format!("; not ready either: {}", others.join(", "))
+                format!("; other connections that are not verified: {}", others.join(", "))
             };
             let message = format!("vSphere connection {} ({}){users}: {}{also}", c.name, c.server, c.message);
             conditions.set(ConditionType::ConnectionsReady, c.ready, Reason::ConnectionNotReady, message);
@@ -51,7 +51,7 @@ pub(super) fn connections(conditions: &mut Conditions, report: &Report) -> Optio
                 ConditionType::ConnectionsReady,
                 Some(true),
                 Reason::Healthy,
-                format!("verified: {}", names.join(", ")),
+                format!("all vSphere connections are verified: {}", names.join(", ")),
             );
             Some(true)
         }
@@ -109,8 +109,8 @@ pub(super) fn driver(name: &str, report: &Report) -> Option<(Option<bool>, Reaso
 pub(super) fn unrequested(driver: &str) -> String {
     let field = drivers::field(driver);
     format!(
-        "the driver is not requested and stays as it is: name {field} to manage the driver, or set {field}.managementState to Removed to \
-         remove it"
+        "the driver is not requested, but stays installed: set {field} to manage the driver, or set {field}.managementState to Removed to \
+         remove the driver"
     )
 }
 

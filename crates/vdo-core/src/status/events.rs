@@ -1,58 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Which events the change of a status emits, and how long a status that shows progress alone is held back.
+//! Which events the change of a status emits.
 
 use crate::drivers::short;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
-use std::time::Duration;
-use vdo_api::api::{ConditionType, Conditions, DriverStatus, Health, Reason, VDOConfigStatus};
-
-/// Statuses that only tell how far a work has come are written no more often than this.
-const PACE: Duration = Duration::from_secs(2);
-
-/// The same while drivers are removed: driver after driver and object after object disappears from the status, which is what a removal
-/// is, and soon no one can read it any more.
-const PACE_OF_REMOVAL: Duration = Duration::from_secs(10);
-
-/// How long after the last status the next one may be held back: a while, if they differ in nothing but how far a work under way has
-/// come, so that a reader gains nothing from many; not at all otherwise. The first status of a removal, and each in
-/// which it has stopped, is written at once.
-#[must_use]
-pub fn pace(old: &VDOConfigStatus, new: &VDOConfigStatus) -> Duration {
-    let (Some(was), Some(is)) = (work(old), work(new)) else {
-        return Duration::ZERO;
-    };
-    if was != is {
-        return Duration::ZERO;
-    }
-    if is.removal { PACE_OF_REMOVAL } else { PACE }
-}
-
-/// What of a work is news when it changes.
-#[derive(PartialEq)]
-struct Work<'a> {
-    generation: Option<i64>,
-    /// What a person waits for.
-    handled: Option<&'a str>,
-    health: Option<Health>,
-    /// Whether the drivers go.
-    removal: bool,
-    /// The drivers that come, with their versions.
-    drivers: Vec<(&'a str, &'a str)>,
-}
-
-/// The work that is under way, if it is, and nothing is in its way.
-fn work(status: &VDOConfigStatus) -> Option<Work<'_>> {
-    let ready = Conditions::find(&status.conditions, ConditionType::Ready)?;
-    let removal = ready.reason == Reason::Deleting.as_str();
-    let drivers = status.drivers.iter().filter(|_| !removal);
-    (ready.status == "False" && Reason::PROGRESS.iter().any(|r| r.as_str() == ready.reason)).then(|| Work {
-        generation: status.observed_generation,
-        handled: status.last_handled_reconcile_at.as_deref(),
-        health: status.health,
-        removal,
-        drivers: drivers.map(|d| (d.name.as_str(), d.version.as_str())).collect(),
-    })
-}
+use vdo_api::api::{ConditionType, Conditions, DriverStatus, Reason, VDOConfigStatus};
 
 /// Something worth an event.
 #[derive(Debug, Clone, PartialEq, Eq)]

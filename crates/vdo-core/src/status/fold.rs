@@ -5,7 +5,7 @@ use super::Report;
 use super::conditions::{connections, drivers};
 use super::confirmed::last_confirmed;
 use super::preconditions::preconditions;
-use super::progress::{is_over, waiting_since};
+use super::progress_deadline::{is_over, waiting_since};
 use super::ready::{activity, running, summary};
 use super::rows::{count, driver, nodes, vcenter};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;

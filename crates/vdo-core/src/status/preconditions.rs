@@ -4,7 +4,7 @@
 use super::{Precondition, Report};
 use vdo_api::api::{ConditionType, Conditions, Reason};
 use vdo_api::facts::{Cluster, Node, due};
-use vdo_api::types::name_list;
+use vdo_api::types::{name_list, verb};
 
 /// As many nodes as a message names.
 const NAMED: usize = 5;
@@ -55,8 +55,9 @@ fn initialized(cluster: &Cluster) -> Precondition {
         let names: Vec<&str> = left.iter().map(|node| node.name.as_str()).collect();
         let kind_of = first.distribution();
         let message = format!(
-            "{} of {total} nodes have neither a provider ID nor the taint of nodes that wait for a cloud provider: {}; run their kubelets \
-             with --cloud-provider=external: {}: {}",
+            "{} of {total} nodes have neither a provider ID nor the taint node.cloudprovider.kubernetes.io/uninitialized: {}; run \
+             their kubelets \
+             with --cloud-provider=external ({}: {})",
             left.len(),
             name_list(&names),
             kind_of.place(),
@@ -75,7 +76,7 @@ fn initialized(cluster: &Cluster) -> Precondition {
             } else {
                 " and is set up later"
             };
-            format!("{} {why}{later}", node.name)
+            format!("node {} {why}{later}", node.name)
         })
         .collect();
     let total = total - apart.len();
@@ -84,7 +85,7 @@ fn initialized(cluster: &Cluster) -> Precondition {
         false => format!("; {}", name_list(&apart)),
     };
     match waiting.first() {
-        None => Precondition::holds(kind, format!("all {total} nodes are initialised{beside}")),
+        None => Precondition::holds(kind, format!("{total} of {total} nodes are initialised{beside}")),
         Some((first, lacks)) => {
             let message = format!(
                 "{} of {total} nodes are not initialised; {} waits for {lacks}{beside}",
@@ -100,18 +101,20 @@ fn network(cluster: &Cluster) -> Precondition {
     let kind = ConditionType::NetworkReady;
     let without: Vec<_> = cluster.nodes.iter().filter(|n| n.network.is_some()).collect();
     match without.as_slice() {
-        [] => Precondition::holds(kind, format!("no node of {} waits for its pod network", cluster.nodes.len())),
+        [] => Precondition::holds(kind, format!("none of {} nodes waits for the pod network", cluster.nodes.len())),
         [first, ..] => {
             let names: Vec<&str> = without.iter().take(NAMED).map(|n| n.name.as_str()).collect();
             let more = without.len().saturating_sub(NAMED);
             let message = format!(
-                "the pod network is not ready on {} of {} nodes: {}{}; node {} reports {}; check the pods of the network plugin there",
+                "the pod network is not ready on {} of {} nodes: {}{}; node {} reports {}; check the pods of the network plugin on \
+                 {}",
                 without.len(),
                 cluster.nodes.len(),
                 names.join(", "),
                 if more > 0 { format!(" and {more} more") } else { String::new() },
                 first.name,
-                first.network.as_deref().unwrap_or_default()
+                first.network.as_deref().unwrap_or_default(),
+                verb(without.len(), "this node", "these nodes")
             );
             Precondition::fails(kind, Reason::NetworkNotReady, message)
         }

@@ -106,7 +106,10 @@ fn asked(report: &Report) -> Option<Summary> {
     }
     if let Some(writes) = report.paused.filter(|writes| *writes > 0) {
         let changes = vdo_api::types::count(writes, "change");
-        let message = format!("management is paused, and {changes} would be made; see vdoctl diff, and set managementState to Managed");
+        let message = format!(
+            "management is paused, and {changes} would be made; vdoctl diff shows the changes; to make the changes, set \
+             managementState to Managed"
+        );
         return Some(not_ready(Health::Paused, Reason::Paused, message));
     }
     let first = report.waiting.first();

@@ -106,10 +106,13 @@ fn answer_depends_on_the_clock_of_now_alone() {
 fn window_that_cannot_be_read_is_named_with_what_is_wrong() {
     let good = window("* * * * *", "1h", "UTC");
     for (bad, expected) in [
-        (window("", "1h", "UTC"), "schedule \"\" cannot be read: it has 0 fields and not 5"),
+        (
+            window("", "1h", "UTC"),
+            "schedule \"\" cannot be read: it has 0 fields instead of 5",
+        ),
         (
             window("0 2 * * * Europe/Berlin", "1h", "UTC"),
-            "schedule \"0 2 * * * Europe/Berlin\" cannot be read: it has 6 fields and not 5",
+            "schedule \"0 2 * * * Europe/Berlin\" cannot be read: it has 6 fields instead of 5",
         ),
         (
             window("61 2 * * *", "1h", "UTC"),
@@ -131,7 +134,7 @@ fn window_that_cannot_be_read_is_named_with_what_is_wrong() {
         ),
         (
             window("0 2 30 2 *", "1h", "UTC"),
-            "schedule \"0 2 30 2 *\" never opens, or not within four years",
+            "no time within the next four years matches schedule \"0 2 30 2 *\"",
         ),
     ] {
         let error = standing(&[good.clone(), bad], at("2026-01-01T00:00:00Z")).expect_err("it cannot be read");

@@ -10,13 +10,13 @@ use vdo_api::types::Remedy;
 #[derive(Debug, thiserror::Error)]
 pub enum LayoutError {
     /// There is one already.
-    #[error("{} holds an OCI image layout already", root.display())]
+    #[error("{} already contains an OCI image layout", root.display())]
     Exists {
         /// The folder.
         root: PathBuf,
     },
     /// There is none.
-    #[error("{} holds no OCI image layout: its file oci-layout cannot be read", root.display())]
+    #[error("{} contains no OCI image layout: its file oci-layout cannot be read", root.display())]
     None {
         /// The folder.
         root: PathBuf,
@@ -65,7 +65,7 @@ pub enum LayoutError {
         problem: String,
     },
     /// Another program writes into it.
-    #[error("another vdoctl writes into {} right now", root.display())]
+    #[error("another vdoctl process is writing into {}", root.display())]
     Busy {
         /// The folder.
         root: PathBuf,
@@ -79,7 +79,7 @@ impl Remedy for LayoutError {
     fn remedy(&self) -> Option<Cow<'static, str>> {
         match self {
             Self::Exists { .. } => Some("Name an empty folder, or remove this folder.".into()),
-            Self::None { .. } | Self::Version { .. } => Some("Name a folder that holds oci-layout, index.json and blobs.".into()),
+            Self::None { .. } | Self::Version { .. } => Some("Name a folder that contains oci-layout, index.json and blobs.".into()),
             Self::Io { source, .. } => Some(match source.kind() {
                 std::io::ErrorKind::StorageFull | std::io::ErrorKind::QuotaExceeded => {
                     "Free some space, and run the command again; complete files are kept.".into()

@@ -36,10 +36,10 @@ pub enum Fault {
         source: WebError,
     },
     /// Anyone on the way could read the credentials.
-    #[error("the token service of the registry is {0}, which is not https; nothing was sent there")]
+    #[error("the token service {0} of the registry does not use https, so nothing was sent to the token service")]
     Realm(String),
     /// The registry sends its clients far away for a token, and no one has allowed that.
-    #[error("the token service of the registry is {host}, which is in another domain; the credentials were not sent there")]
+    #[error("the token service {host} of the registry is in another domain, so the credentials were not sent to the token service")]
     FarRealm {
         /// The host of the service.
         host: String,
@@ -143,7 +143,7 @@ impl Remedy for RegistryError {
                 StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN => {
                     "Check the credentials for this registry and their rights in this repository."
                 }
-                StatusCode::NOT_FOUND => "Correct the reference, or publish the artifact there.",
+                StatusCode::NOT_FOUND => "Correct the reference, or publish the artifact under this reference.",
                 StatusCode::TOO_MANY_REQUESTS => "Wait, and try again.",
                 StatusCode::PROXY_AUTHENTICATION_REQUIRED => "Put the credentials of the proxy into HTTPS_PROXY.",
                 _ => "Check the log of the registry, and try again.",
@@ -170,7 +170,7 @@ impl Remedy for RegistryError {
             Fault::Realm(_) => "Ask the administrator of the registry for a token service with https.",
             Fault::NotRegistry(_) => "Check the address, and whether a proxy in front of the registry requires a login.",
             Fault::Kind { .. } => "Correct the reference.",
-            Fault::Moved { .. } => "Pull the current content of the tag, and publish again on top of it.",
+            Fault::Moved { .. } => "Pull the current content of the tag, apply your change to this content, and publish again.",
             Fault::Upload { .. } | Fault::Forgotten => "Try again.",
         }))
     }

@@ -92,7 +92,7 @@ impl FromStr for Reference {
         let (host, rest) = rest.split_once('/').ok_or_else(|| wrong("write HOST/REPOSITORY:TAG"))?;
         if host.contains('@') {
             return Err(wrong(
-                "an address must not hold credentials; put them into --matrix-credentials or log in",
+                "an address must not contain credentials; put them into --matrix-credentials or log in",
             ));
         }
         if !is_host(host) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Images into a layout: what is there stays, damaged blobs are replaced, partial blobs are resumed; `send.rs` is the other way.
 
-use super::{Found, Meter, Origin, TransferError, tasks};
+use super::{Found, Meter, Origin, TransferError, parallel};
 use crate::layout::{Layout, Partial};
 use crate::oci::Descriptor;
 use std::collections::{BTreeMap, BTreeSet};
@@ -50,7 +50,7 @@ pub async fn fetch(
         let (into, meter) = (into.clone(), meter.clone());
         async move { blob(&origin, &descriptor, &into, &meter).await.map_err(|error| error.of(&name)) }
     });
-    tasks::all(fetched).await?;
+    parallel::all(fetched).await?;
     let documents = images.iter().flat_map(|(_, found)| found.trees()).flat_map(|tree| &tree.documents);
     for (descriptor, bytes) in documents {
         if !into.has(descriptor) || is_damaged(&descriptor.digest) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Into a registry: blobs once for each registry, manifests below before those above, tags last.
 
-use super::{AT_ONCE, Found, Meter, Origin, TransferError, Tree, tasks};
+use super::{AT_ONCE, Found, Meter, Origin, TransferError, Tree, parallel};
 use crate::oci::Descriptor;
 use crate::registry::{Attempts, Reference, Registry, Upload, retry};
 use futures::{StreamExt, TryStreamExt, stream};
@@ -43,7 +43,7 @@ pub async fn send(registry: &Registry, deliveries: &[Delivery], meter: &Arc<Mete
         let (registry, meter) = (registry.clone(), meter.clone());
         async move { blob.send(&registry, &meter).await.map_err(|error| error.of(&blob.reference)) }
     });
-    tasks::all(sent).await?;
+    parallel::all(sent).await?;
     // Images of one repository may have the same signatures, which clients list under one tag: these are written one after the other.
     let mut repositories: BTreeMap<&str, Vec<&Delivery>> = BTreeMap::new();
     for delivery in deliveries {

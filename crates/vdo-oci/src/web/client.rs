@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Clients, and what they send to where a server redirects.
+//! Clients, what they send to where a server redirects, and how often they follow.
 
-use super::error::{REDIRECTS, chain};
+use super::error::chain;
+use super::timeouts::CONNECT;
 use super::{Access, Led, WebError, is_loopback};
 use reqwest::header::{AUTHORIZATION, COOKIE, HeaderMap, LOCATION, PROXY_AUTHORIZATION};
 use reqwest::redirect::{Action, Attempt, Policy};
 use reqwest::{Method, Request, RequestBuilder, Response, Url};
-use std::time::Duration;
 
-/// Until a connection stands.
-const CONNECT: Duration = Duration::from_secs(10);
+/// As many as a mirror with a login in front needs; browsers follow twenty.
+pub(super) const REDIRECTS: usize = 5;
 
 /// Where a client may be led to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -2,13 +2,11 @@
 //! What a server did wrong.
 
 use super::AccessError;
+use super::client::REDIRECTS;
 use reqwest::StatusCode;
 use std::borrow::Cow;
 use std::time::Duration;
 use vdo_api::types::{Remedy, in_words};
-
-/// As many as a mirror with a login in front needs; browsers follow twenty.
-pub(super) const REDIRECTS: usize = 5;
 
 /// A web server did not give what it was asked for.
 #[derive(Debug, thiserror::Error)]

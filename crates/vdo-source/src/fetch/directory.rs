@@ -1,20 +1,29 @@
 // SPDX-License-Identifier: Apache-2.0
-//! An index with charts beside it: an unpacked mirror, a mounted ConfigMap, or a working copy.
+//! Folders of this machine: an index with charts beside it (an unpacked mirror, a mounted ConfigMap, or a working copy), and credentials (a
+//! Secret that is mounted, with the keys of Flux or of Docker). How many bytes are read of them, and how long a file system may take.
 
-use super::{FetchError, embedded, verified};
+use super::keys::files;
+use super::{Access, AccessError, FetchError, embedded, verified};
 use crate::signature::Form;
 use std::io::ErrorKind;
 use std::path::{Component, Path, PathBuf};
+use std::time::Duration;
 use vdo_api::types::ChartRef;
 use vdo_core::chart::archive::PACKED_LIMIT;
-use vdo_core::lock;
 use vdo_core::matrix::INDEX_LIMIT;
+use vdo_core::mirror_lock;
 
 /// Bytes of what a mirror has: ten thousand images have 3 MiB.
 pub(super) const LOCK_LIMIT: usize = 4 << 20;
 
 /// Bytes of a signature, or of all trusted keys.
 pub(super) const SMALL_LIMIT: usize = 64 << 10;
+
+/// How long a file system may take.
+pub(super) const DEADLINE: Duration = Duration::from_secs(30);
+
+/// The key of a Secret of the type `kubernetes.io/dockerconfigjson`. Its file is hidden by its name.
+const DOCKER: &str = ".dockerconfigjson";
 
 /// The file of an index: itself, or `index.yaml` in a folder.
 #[must_use]
@@ -35,7 +44,7 @@ pub(super) fn signature(path: &Path) -> Result<Option<Vec<u8>>, FetchError> {
 
 /// What a mirror has of the index beside it.
 pub(super) fn lock(path: &Path) -> Result<Option<Vec<u8>>, FetchError> {
-    beside(path, lock::FILE, LOCK_LIMIT)
+    beside(path, mirror_lock::FILE, LOCK_LIMIT)
 }
 
 /// A file in the folder of the index.
@@ -95,4 +104,34 @@ pub(super) fn read(path: &Path, limit: usize) -> Result<Vec<u8>, FetchError> {
             source,
         },
     })
+}
+
+/// Reads files in a thread of its own: a file system that hangs must not keep anything else from going on.
+pub(super) async fn aside<T: Send + 'static>(
+    path: &Path,
+    read: impl FnOnce(&Path) -> Result<T, FetchError> + Send + 'static,
+) -> Result<T, FetchError> {
+    let own = path.to_owned();
+    let done = vdo_files::aside(DEADLINE, move || read(&own)).await;
+    done.unwrap_or_else(|source| {
+        Err(FetchError::Read {
+            path: path.to_owned(),
+            source,
+        })
+    })
+}
+
+/// The files of a folder, by their names.
+///
+/// # Errors
+/// When they cannot be read.
+pub fn credentials(folder: &Path) -> Result<Access, FetchError> {
+    let docker = Some(folder.join(DOCKER)).filter(|file| file.is_file());
+    let mut values = Vec::new();
+    for file in files(folder)?.into_iter().chain(docker) {
+        let name = file.file_name().unwrap_or_default().to_string_lossy().into_owned();
+        let text = String::from_utf8(read(&file, SMALL_LIMIT)?).map_err(|_| AccessError::new(format!("{name} is not text")))?;
+        values.push((name, text));
+    }
+    Ok(Access::new(values))
 }

@@ -9,8 +9,8 @@ use std::fmt;
 use std::path::Path;
 use vdo_api::types::Digest;
 use vdo_core::chart::archive::PACKED_LIMIT;
-use vdo_core::lock;
 use vdo_core::matrix::INDEX_LIMIT;
+use vdo_core::mirror_lock;
 use vdo_oci::oci::{Descriptor, media};
 use vdo_oci::registry::{Fault, Fetched, Keychain, Login, Options, Reference, Registry, RegistryError, layers};
 
@@ -82,7 +82,7 @@ impl RegistrySource {
             Some(layer) => Some(read(layer, SMALL_LIMIT).await?),
             None => self.attached(&registry, &found).await?,
         };
-        let lock = match file(lock::FILE) {
+        let lock = match file(mirror_lock::FILE) {
             Some(layer) => Some(read(layer, LOCK_LIMIT).await?),
             None => None,
         };

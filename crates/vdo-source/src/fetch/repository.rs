@@ -5,7 +5,7 @@ mod charts;
 
 use super::{
     Access, ConfigMaps, FetchError, Floor, KeyStore, MatrixSource, Problem, Records, RepositoryError, SettingsError, Signed, SourceState,
-    Stock, credentials, embedded,
+    Stock, credentials, directory, embedded,
 };
 use crate::signature::{PublicKey, PublicKeys, SignatureError};
 use std::collections::BTreeMap;
@@ -17,8 +17,8 @@ use tokio::sync::watch;
 use vdo_api::api::chain;
 use vdo_api::types::Digest;
 use vdo_core::chart::Chart;
-use vdo_core::lock::Lock;
 use vdo_core::matrix::{Index, IndexError, StoredMatrix};
+use vdo_core::mirror_lock::Lock;
 
 /// An index that is used.
 #[derive(Debug, Clone)]
@@ -226,7 +226,7 @@ impl ChartRepository {
         let Some(folder) = self.credentials.clone() else {
             return Ok(Access::default());
         };
-        let read = vdo_files::aside({
+        let read = vdo_files::aside(directory::DEADLINE, {
             let folder = folder.clone();
             move || credentials(&folder)
         });

@@ -8,8 +8,8 @@ use std::sync::Arc;
 use vdo_api::api::{Reason, chain};
 use vdo_api::types::Remedy;
 use vdo_core::chart::ArchiveError;
-use vdo_core::lock::LockError;
 use vdo_core::matrix::IndexError;
+use vdo_core::mirror_lock::LockError;
 
 /// Why an index is not used.
 #[derive(Debug, Clone, PartialEq, Eq)]

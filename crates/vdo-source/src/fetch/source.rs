@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Where a matrix and its charts are: one text, as a flag and the status have it.
 
-use super::config_maps::ConfigMaps;
+use super::configmap_source::ConfigMaps;
 use super::kept::Kept;
 use super::registry::{self, RegistrySource};
 use super::web::Web;
 use super::{Access, FetchError, Signed, SourceState, directory, embedded};
 use std::fmt;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::str::FromStr;
 use vdo_api::types::ChartRef;
 use vdo_core::matrix::EMBEDDED;
@@ -104,7 +104,7 @@ impl MatrixSource {
                 lock: None,
             },
             Self::Local(path) => {
-                aside(path, |path| {
+                directory::aside(path, |path| {
                     Ok(Signed {
                         index: directory::index(path)?,
                         signature: directory::signature(path)?,
@@ -136,7 +136,7 @@ impl MatrixSource {
             Self::Embedded | Self::ConfigMaps(_) | Self::Kept(_) => Ok(None),
             Self::Local(path) => {
                 let name = name.to_owned();
-                aside(path, move |path| directory::beside(path, &name, limit)).await
+                directory::aside(path, move |path| directory::beside(path, &name, limit)).await
             }
             Self::Web(web) => web.beside(access, name, limit).await,
             Self::Registry(registry) => registry.beside(access, name, limit).await,
@@ -153,7 +153,7 @@ impl MatrixSource {
             Self::Kept(kept) => return kept.chart(access, chart).await,
             Self::Local(path) => {
                 let chart = chart.clone();
-                aside(path, move |path| directory::chart(path, &chart)).await
+                directory::aside(path, move |path| directory::chart(path, &chart)).await
             }
             _ => embedded::chart(chart),
         };
@@ -201,21 +201,6 @@ impl MatrixSource {
         }
         last
     }
-}
-
-/// Reads files in a thread of its own: a file system that hangs must not keep anything else from going on.
-async fn aside<T: Send + 'static>(
-    path: &Path,
-    read: impl FnOnce(&Path) -> Result<T, FetchError> + Send + 'static,
-) -> Result<T, FetchError> {
-    let own = path.to_owned();
-    let done = vdo_files::aside(move || read(&own)).await;
-    done.unwrap_or_else(|source| {
-        Err(FetchError::Read {
-            path: path.to_owned(),
-            source,
-        })
-    })
 }
 
 #[cfg(test)]

@@ -47,7 +47,7 @@ impl Web {
     pub(super) fn at(text: &str) -> Result<Self, String> {
         let url = Url::parse(text).map_err(|error| format!("this is not an address of a matrix: {error}"))?;
         if !url.username().is_empty() || url.password().is_some() {
-            return Err("an address must not hold credentials; put them into --matrix-credentials".into());
+            return Err("an address must not contain credentials; put them into --matrix-credentials".into());
         }
         if url.fragment().is_some() {
             return Err("the address of a matrix must not contain #".into());

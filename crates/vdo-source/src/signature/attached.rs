@@ -122,9 +122,10 @@ pub(super) fn verify<'a>(keys: &'a PublicKeys, bytes: &[u8], signature: &[u8]) -
 /// The key whose statement is about this manifest. Nothing of a statement is read before a key has accepted it.
 fn signer<'a>(keys: &'a PublicKeys, bundle: &Value, manifest: &Digest) -> Result<&'a PublicKey, SignatureError> {
     let wrong = |why: &str| SignatureError::Unreadable(why.to_owned());
-    let bundle: Bundle = Bundle::deserialize(bundle).map_err(|error| SignatureError::Unreadable(format!("as a bundle: {error}")))?;
+    let bundle: Bundle =
+        Bundle::deserialize(bundle).map_err(|error| SignatureError::Unreadable(format!("it is not a valid bundle: {error}")))?;
     if bundle.media_type != media::BUNDLE {
-        return Err(wrong("it is a bundle of another version than 0.3"));
+        return Err(wrong("the version of the bundle is not 0.3"));
     }
     let envelope = bundle
         .dsse_envelope
@@ -143,7 +144,8 @@ fn signer<'a>(keys: &'a PublicKeys, bundle: &Value, manifest: &Digest) -> Result
         .filter_map(|signed| STANDARD.decode(&signed.sig).ok());
     let key = signatures.find_map(|signature| keys.accepting(&signed, &signature));
     let key = key.ok_or_else(|| keys.not_trusted())?;
-    let statement: Statement = from_json(&payload).map_err(|error| SignatureError::Unreadable(format!("as a statement: {error}")))?;
+    let statement: Statement =
+        from_json(&payload).map_err(|error| SignatureError::Unreadable(format!("the statement in it is not valid: {error}")))?;
     if statement.kind != STATEMENT || statement.predicate_type != PREDICATE {
         return Err(wrong("it is not a signature statement"));
     }

@@ -101,9 +101,9 @@ impl Signature {
             let bytes = bytes.map_err(|_| wrong("it is neither base64 nor a bundle"))?;
             return Ok(Self { bytes, digest: None });
         }
-        let bundle: Bundle = from_json(text).map_err(|error| SignatureError::Unreadable(format!("as a bundle: {error}")))?;
+        let bundle: Bundle = from_json(text).map_err(|error| SignatureError::Unreadable(format!("it is not a valid bundle: {error}")))?;
         if bundle.media_type != BUNDLE {
-            return Err(wrong("it is a bundle of another version than 0.3"));
+            return Err(wrong("the version of the bundle is not 0.3"));
         }
         let message = bundle
             .message_signature

@@ -39,7 +39,7 @@ impl PrivateKey {
                 ));
             }
             tag if tag.starts_with("ENCRYPTED") => {
-                return Err(wrong("it is encrypted; give it without a password"));
+                return Err(wrong("it is encrypted; give a key without a password"));
             }
             _ => return Err(wrong("it is not a private key")),
         }
@@ -90,7 +90,7 @@ impl PrivateKey {
                 .to_vec(),
             Pair::Ed25519(_) if form == Form::Bundle => {
                 return Err(SignatureError::PrivateKey(
-                    "cosign verifies no bundle of an Ed25519 key; take a key on P-256",
+                    "cosign cannot verify a bundle that an Ed25519 key signed; use a key on P-256",
                 ));
             }
             Pair::Ed25519(pair) => pair.sign(bytes).as_ref().to_vec(),

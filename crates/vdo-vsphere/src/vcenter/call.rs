@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The calls of a session: SOAP and REST over one connection, within the budget, with the REST login and reconnects.
 
-use super::budget::Budget;
 use super::connect;
 use super::fault::Fault;
 use super::http::{Answer, Bounds, Http1};
+use super::inspection_limits::Budget;
 use super::offload::{Unread, Work, offload};
 use super::requests::Operation;
 use super::session::{Live, Rest, Service, Session, open};
@@ -128,7 +128,7 @@ impl Caller<'_> {
             return Err(self.session.tags_refused());
         }
         let value = self.content(&Call::Login, answer, modern).await?;
-        tags::opened(&value, modern).ok_or_else(|| self.session.malformed("it gives no session".into()).into())
+        tags::opened(&value, modern).ok_or_else(|| self.session.malformed("it contains no session".into()).into())
     }
 
     async fn exchange(&mut self, call: &impl RestCall, rest: Option<&Rest>, modern: bool) -> Result<Answer, SessionError> {

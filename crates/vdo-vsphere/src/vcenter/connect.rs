@@ -2,7 +2,7 @@
 //! Name, port and proxy, each step against the same deadline.
 
 use super::Endpoint;
-use super::budget::{Budget, refused};
+use super::inspection_limits::{Budget, refused};
 use crate::vsphere::{ProbeError, ProbeStage};
 use hyper_util::client::proxy::matcher::{Intercept, Matcher};
 use std::future::Future;
@@ -148,7 +148,7 @@ async fn exchange_head(stream: &mut TcpStream, request: &[u8]) -> io::Result<u16
     let mut head = Vec::new();
     while !head.ends_with(b"\r\n\r\n") {
         if head.len() == MAX_HEAD {
-            return Err(io::Error::other("its answer does not end"));
+            return Err(io::Error::other("the header of its answer is too long"));
         }
         head.push(stream.read_u8().await?);
     }

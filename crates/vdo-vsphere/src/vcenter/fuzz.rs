@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The readers of answers, for the fuzzer and for tests: with any bytes they end, and within the memory that they may have.
 
-use super::budget::{Budget, Limits, Pool};
-use super::collect::{Gathered, Item};
+use super::inspection_limits::{Budget, Limits, Pool};
+use super::inventory_objects::{Gathered, Item};
 use super::offload::{Unread, Work};
 use super::{tags, xml};
 use crate::vsphere::ManagedObject;

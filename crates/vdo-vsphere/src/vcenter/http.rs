@@ -2,8 +2,8 @@
 //! HTTP over a connection that was opened and judged before.
 
 use super::Endpoint;
-use super::budget::{Budget, Held, refused};
 use super::identifiers::proof;
+use super::inspection_limits::{Budget, Held, refused};
 use super::requests::Place;
 use crate::vsphere::ProbeError;
 use http_body_util::{BodyExt as _, Full};

@@ -21,7 +21,7 @@ const MAX_NAME: usize = 1024;
 pub fn reference(element: &Element) -> Result<ManagedObject, String> {
     let kind = &element.kind;
     if kind.is_empty() || kind.len() > MAX_KIND || !kind.chars().all(|c| c.is_ascii_alphanumeric()) {
-        return Err(format!("it names an object of the kind {:?}", plain(kind)));
+        return Err(format!("it names an object of the kind {:?}, which is not valid", plain(kind)));
     }
     Ok(ManagedObject {
         kind: kind.clone(),
@@ -67,7 +67,7 @@ pub fn proof(value: &[u8]) -> Option<HeaderValue> {
 pub fn name(text: String) -> Result<String, String> {
     match text.len() <= MAX_NAME {
         true => Ok(text),
-        false => Err(format!("it has a name of {} bytes", text.len())),
+        false => Err(format!("it contains a name of {} bytes, which is too long", text.len())),
     }
 }
 

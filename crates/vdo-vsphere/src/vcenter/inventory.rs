@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //! What is in a vCenter, read with one paged query.
 
-use super::budget::Held;
 use super::call::Caller;
-use super::collect::{COST, Gathered, Item};
 use super::identifiers::{identifier, reference};
+use super::inspection_limits::Held;
+use super::inventory_objects::{COST, Gathered, Item};
 use super::offload::Unread;
 use super::requests::{Method, element, refer};
 use super::xml::Element;
@@ -83,7 +83,7 @@ pub async fn read(caller: &mut Caller<'_>) -> Result<Inventory, SessionError> {
     let created = caller.call(Method::CreateContainerView, &views, &arguments).await?;
     let view = created
         .child("returnval")
-        .ok_or_else(|| "it names no view".to_owned())
+        .ok_or_else(|| "it contains no view".to_owned())
         .and_then(reference)
         .map_err(|because| caller.session.malformed(because))?;
     drop(created);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Counts what is kept of an answer while it is read, against the limits.
 
-use super::budget::Held;
+use super::inspection_limits::Held;
 use super::offload::{Unread, Work};
 
 /// How many elements are kept at once. Items of a long list are handed over one by one and do not count together; the largest item is a

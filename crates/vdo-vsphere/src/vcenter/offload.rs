@@ -2,7 +2,7 @@
 //! Work on answers, off the threads on which everything else waits.
 
 use super::Endpoint;
-use super::budget::{Budget, Held, refused};
+use super::inspection_limits::{Budget, Held, refused};
 use crate::vsphere::{Excess, ProbeError};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};

@@ -57,7 +57,7 @@ async fn services(caller: &mut Caller<'_>) -> Result<[ManagedObject; 2], Session
     let content = caller.call(Method::PbmRetrieveServiceContent, &service, "").await?;
     let part = |name: &str| {
         let found = content.child("returnval").and_then(|content| content.child(name));
-        let found = found.ok_or_else(|| format!("it does not name the {name} of its storage policies"));
+        let found = found.ok_or_else(|| format!("it contains no reference to the {name} of the storage policy service"));
         found.and_then(reference).map_err(|because| caller.session.malformed(because))
     };
     Ok([part("profileManager")?, part("placementSolver")?])

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //! What the account of a session may do.
 
-use super::budget::Held;
 use super::call::Caller;
 use super::identifiers::reference;
+use super::inspection_limits::Held;
 use super::offload::Unread;
 use super::requests::{Method, element, refer};
 use super::xml::Element;

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The protocol itself, for sessions that do more than read: requests, their answers, and the limits on what an answer costs.
 
-pub use super::budget::Held;
 pub use super::call::Caller;
-pub use super::collect::Item;
 pub use super::fault::Fault;
 pub use super::http::Answer;
+pub use super::inspection_limits::Held;
 pub use super::inventory::{pages, properties};
+pub use super::inventory_objects::Item;
 pub use super::offload::{Unread, Work};
 pub use super::requests::{Operation, Place, VIM, element, escaped, refer};
 pub use super::response::denied;

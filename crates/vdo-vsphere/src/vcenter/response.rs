@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The answer to a call, or the fault in its place.
 
-use super::budget::Budget;
 use super::fault::Fault;
 use super::http::Answer;
+use super::inspection_limits::Budget;
 use super::offload::{Unread, offload};
 use super::requests::{Method, Operation};
 use super::session::Session;
@@ -53,11 +53,11 @@ impl Session {
             let mut parts = root.children.into_iter();
             let body = parts
                 .find(|child| child.is(SOAP, "Body"))
-                .ok_or_else(|| self.malformed("its answer is not SOAP".to_owned()))?;
+                .ok_or_else(|| self.malformed("it is not SOAP".to_owned()))?;
             let mut parts = body.children.into_iter();
             parts
                 .next()
-                .ok_or_else(|| self.malformed(format!("its answer to {} is empty", operation.name)))
+                .ok_or_else(|| self.malformed(format!("the response to {} is empty", operation.name)))
         })?;
         if first.is(SOAP, "Fault") {
             let fault = fault(&first);
@@ -66,7 +66,7 @@ impl Session {
             return Ok(Err(Fault { text, ..fault }));
         }
         if first.namespace != operation.place.namespace || !first.name.ends_with("Response") {
-            return Err(self.malformed(format!("its answer to {} is of another type", operation.name)));
+            return Err(self.malformed(format!("it is not a response to {}", operation.name)));
         }
         Ok(Ok((first, taken)))
     }

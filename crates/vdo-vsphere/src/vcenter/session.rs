@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //! A login and what can be asked under it.
 
-use super::budget::Budget;
 use super::call::Caller;
 use super::http::{Bounds, Http1};
 use super::identifiers::{identifier, reference};
+use super::inspection_limits::Budget;
 use super::requests::{Method, VIM, element, is_sendable};
 use super::tags::{self, Call, RestCall as _};
 use super::{Endpoint, Limits, MAX_ANSWER, Pool, connect, file_service, inventory, policies, privileges, soap, tls, volumes};
@@ -324,7 +324,7 @@ impl Session {
         let part = |name: &str| {
             let found = content
                 .child(name)
-                .ok_or_else(|| self.malformed(format!("it does not name its {name}")))?;
+                .ok_or_else(|| self.malformed(format!("it contains no reference to the {name}")))?;
             reference(found).map_err(|because| self.malformed(because))
         };
         let service = Service {
@@ -395,7 +395,7 @@ async fn logout(endpoint: Endpoint, live: Live) {
     };
     match timeout(LOGOUT.whole, end).await {
         Ok(Ok(_)) => {}
-        Ok(Err(error)) => tracing::debug!(%error, "a session could not be ended; the vCenter ends it by itself"),
+        Ok(Err(error)) => tracing::debug!(%error, "a session could not be ended; the vCenter ends it later"),
         Err(_) => tracing::debug!(server = %endpoint.address(), "a session could not be ended in time"),
     }
 }

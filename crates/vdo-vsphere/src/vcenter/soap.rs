@@ -2,8 +2,8 @@
 //! The one question that needs no login, and its answer.
 
 use super::Endpoint;
-use super::budget::Budget;
 use super::http::Answer;
+use super::inspection_limits::Budget;
 use super::offload::offload;
 use super::xml::{self, Element, Tree};
 use crate::vsphere::ProbeError;
@@ -41,7 +41,7 @@ pub(super) async fn about(endpoint: &Endpoint, budget: &Budget, answer: Answer) 
     };
     let status = answer.status;
     match status {
-        300..=399 => return Err(not_vcenter("it redirects /sdk to another place, which is not followed")),
+        300..=399 => return Err(not_vcenter("it redirects /sdk to another address, and redirects are not followed")),
         404 | 405 | 410 | 501 => return Err(not_vcenter("it has no service at /sdk")),
         _ => {}
     }

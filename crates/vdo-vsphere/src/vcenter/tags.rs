@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The tags of objects, which only the REST service knows. It has a login of its own, with the same account.
 
-use super::budget::{Held, refused};
 use super::call::Caller;
 use super::http::Answer;
 use super::identifiers::{name, proof, segment};
+use super::inspection_limits::{Held, refused};
 use super::offload::{Unread, Work};
 use super::session::Rest;
 use crate::vsphere::{ManagedObject, ProbeError, SessionError, Tagging};
@@ -197,10 +197,10 @@ pub fn content(answer: &Answer, modern: bool, work: &Work) -> Result<Json, Unrea
     let Json { value, _held } = value;
     match value {
         Value::Object(mut fields) => {
-            let value = fields.remove("value").ok_or("it holds no value")?;
+            let value = fields.remove("value").ok_or("it contains no value")?;
             Ok(Json { value, _held })
         }
-        _ => Err("it holds no value".into()),
+        _ => Err("it contains no value".into()),
     }
 }
 
@@ -230,7 +230,7 @@ pub fn basic(user: &str, password: &str) -> Option<HeaderValue> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::budget::{Budget, Limits, Pool};
+    use super::super::inspection_limits::{Budget, Limits, Pool};
     use super::*;
     use crate::vsphere::Excess;
 

@@ -130,10 +130,10 @@ impl Rule {
                 for certificate in &certificates {
                     roots
                         .add(certificate.clone())
-                        .map_err(|error| format!("the CA bundle holds something that is not a certificate: {error}"))?;
+                        .map_err(|error| format!("the CA bundle contains something that is not a certificate: {error}"))?;
                 }
                 if roots.is_empty() {
-                    return Err("the CA bundle holds no certificate".to_owned());
+                    return Err("the CA bundle contains no certificate".to_owned());
                 }
                 let verifier = WebPkiServerVerifier::builder_with_provider(Arc::new(roots), provider.clone())
                     .build()

@@ -2,7 +2,7 @@
 //! A small element tree, read with suspicion: no DOCTYPE, so no entities of its own; bounded in depth, in elements, and by the budget of
 //! the inspection; no character that XML 1.0 forbids, however it is written.
 
-use super::budget::Held;
+use super::inspection_limits::Held;
 use super::meter::Meter;
 use super::offload::{Unread, Work};
 use quick_xml::NsReader;
@@ -265,7 +265,7 @@ pub fn whole(text: &str) -> Element {
 
 #[cfg(test)]
 mod tests {
-    use super::super::budget::{Budget, Limits, Pool};
+    use super::super::inspection_limits::{Budget, Limits, Pool};
     use super::super::meter::MAX_ELEMENTS;
     use super::*;
     use crate::vsphere::Excess;

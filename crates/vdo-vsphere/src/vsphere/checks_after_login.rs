@@ -4,7 +4,7 @@
 use super::cluster_id::cluster_id_check;
 use super::{
     Check, ConnectionReport, Feature, Finding, Inspection, InspectionRequest, LoginOutcome, Readings, Requirements, SessionError,
-    SharedDatastores, compare_privileges, find_datacenters, lockout, no_file_service, no_shared_datastore, node_topology, nodes_check,
+    SharedDatastores, compare_privileges, find_datacenters, login_retry, no_file_service, no_shared_datastore, node_topology, nodes_check,
     privileges_check, shared_datastores, storage_findings, topology,
 };
 use std::collections::{BTreeMap, BTreeSet};
@@ -36,7 +36,7 @@ pub(super) fn add_checks_after_login(report: &mut ConnectionReport, inspection: 
             return rest(report, &AFTER);
         }
         LoginOutcome::Postponed(record) => {
-            let (reason, message) = lockout::waiting(server, record);
+            let (reason, message) = login_retry::waiting(server, record);
             let status = record.refused.as_ref().map(|_| false);
             report.checks.push(Check::failed(kind, status, reason, message, ""));
             return rest(report, &AFTER);
@@ -126,8 +126,8 @@ fn storage(requirements: &Requirements, readings: &Readings, shared: &[SharedDat
     let named = requirements.datastores.len() + requirements.policies.len();
     let shared: BTreeSet<&String> = shared.iter().flat_map(|one| &one.datastores).collect();
     let named = match named {
-        0 => "no datastore or policy is named",
-        _ => "all datastores and policies that are named exist",
+        0 => "the configuration names no datastore or storage policy",
+        _ => "all datastores and storage policies that the configuration names exist",
     };
     let shared = vdo_api::types::count(shared.len(), "datastore");
     Check::passed(kind, format!("{named}; the hosts of the nodes share {shared}"))

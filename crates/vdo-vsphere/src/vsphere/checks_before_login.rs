@@ -90,23 +90,23 @@ fn is_vcenter(facts: &VcenterFacts, index: Option<&Index>) -> Check {
             "{}: no driver in the compatibility matrix supports vCenter {version}",
             facts.full_name
         ),
-        "Use a newer matrix, or a vCenter that vdoctl matrix show lists; installed drivers keep running.",
+        "Use a newer matrix, or a vCenter version that vdoctl matrix show lists; installed drivers keep running.",
     )
 }
 
 /// A certificate that is accepted may still end soon. The message names the day and not the days that are left, which change.
 fn trusted(certificate: &CertificateFacts, now: Timestamp) -> Check {
     let kind = ConditionType::Trusted;
-    let print = format!("certificate sha256 {}", certificate.sha256);
+    let print = format!("the certificate with the SHA-256 thumbprint {}", certificate.sha256);
     let Some(end) = certificate.not_after.filter(|end| end.duration_since(now) < SOON) else {
-        return Check::passed(kind, print);
+        return Check::passed(kind, format!("{print} is trusted"));
     };
-    let verb = if end < now { "ended" } else { "ends" };
+    let verb = if end < now { "expired" } else { "expires" };
     Check::failed(
         kind,
         Some(true),
         Reason::CertificateExpiresSoon,
-        format!("{print}, which {verb} at {end}"),
+        format!("{print} {verb} at {end}"),
         "Renew the certificate in vCenter under Administration, Certificates; if the vSphere connection has a thumbprint, set the new \
          thumbprint in the connection.",
     )
@@ -122,10 +122,10 @@ mod tests {
         let now: Timestamp = "2026-06-01T00:00:00Z".parse().expect("a time");
         for (end, expected) in [
             ("2026-07-01T00:00:00Z", "Healthy"),
-            ("2026-06-30T23:59:59Z", "CertificateExpiresSoon ends at 2026-06-30T23:59:59Z"),
-            ("2026-06-01T00:00:00Z", "CertificateExpiresSoon ends at 2026-06-01T00:00:00Z"),
+            ("2026-06-30T23:59:59Z", "CertificateExpiresSoon expires at 2026-06-30T23:59:59Z"),
+            ("2026-06-01T00:00:00Z", "CertificateExpiresSoon expires at 2026-06-01T00:00:00Z"),
             // A thumbprint is accepted whatever the dates.
-            ("2026-05-31T00:00:00Z", "CertificateExpiresSoon ended at 2026-05-31T00:00:00Z"),
+            ("2026-05-31T00:00:00Z", "CertificateExpiresSoon expired at 2026-05-31T00:00:00Z"),
         ] {
             let facts = CertificateFacts {
                 not_after: end.parse().ok(),
@@ -135,9 +135,8 @@ mod tests {
             let check = trusted(&facts, now);
             let rest = check
                 .message
-                .split(", which ")
-                .nth(1)
-                .map(|rest| format!(" {rest}"))
+                .find(" expire")
+                .map(|at| check.message[at..].to_owned())
                 .unwrap_or_default();
             assert_eq!((check.status, format!("{}{rest}", check.reason)), (Some(true), expected.to_owned()));
         }

@@ -107,11 +107,13 @@ pub(super) fn cluster_id_check(
     };
     match found {
         Ok(found) if found.foreign == 0 => {
-            let known = match found.count {
-                0 => String::new(),
-                some => format!(", besides {} of this cluster", count(some, "volume")),
+            let message = match found.count {
+                0 => format!("no volume is registered at {server} under cluster id {cluster_id}"),
+                own => format!(
+                    "no volume of another cluster is registered at {server} under cluster id {cluster_id}; this cluster has {} there",
+                    count(own, "volume")
+                ),
             };
-            let message = format!("no volume is registered at {server} under cluster id {cluster_id}{known}");
             let status = RegisteredVolumesStatus {
                 volumes: number(found.count),
                 registered_under: found.of_cluster.iter().cloned().collect(),
@@ -139,7 +141,7 @@ pub(super) fn cluster_id_check(
         }
         Err(error) if is_final(error) => {
             let why = causes(error);
-            let message = format!("whether cluster id {cluster_id} is used by another cluster is not known: {why}");
+            let message = format!("it is not known whether another cluster uses cluster id {cluster_id}: {why}");
             let remedy = "Make sure that no other cluster uses this id; the installation does not wait for this check.";
             let status = RegisteredVolumesStatus {
                 not_checked: Some(why),
@@ -150,7 +152,7 @@ pub(super) fn cluster_id_check(
         Err(error) => {
             let why = Finding::of(error);
             let message = format!(
-                "the volumes registered under cluster id {cluster_id} are not known: {}",
+                "the operator cannot read which volumes are registered under cluster id {cluster_id}: {}",
                 why.message
             );
             (Check::failed(kind, None, error.reason(), message, why.remedy), None)
@@ -179,9 +181,10 @@ pub fn foreign_volumes(server: &str, found: &RegisteredVolumesStatus) -> String 
 #[must_use]
 pub fn foreign_volumes_remedy(cluster_id: &str) -> String {
     format!(
-        "Set spec.storageProvider.clusterId of the VDOConfig to an id that no other cluster uses. Only if these volumes are of this cluster, \
-         set the annotation {TAKE_OVER_CLUSTER_ID}={cluster_id} on the VDOConfig; the CSI driver then removes from the vCenter's records \
-         all volumes that have no PersistentVolume."
+        "Set spec.storageProvider.clusterId of the VDOConfig to an id that no other cluster uses. Only if these volumes belong to \
+         this cluster, \
+         set the annotation {TAKE_OVER_CLUSTER_ID}={cluster_id} on the VDOConfig; the CSI driver then removes all volumes without a \
+         PersistentVolume from the records of the vCenter."
     )
 }
 
@@ -300,7 +303,7 @@ mod tests {
             (0, "no volume is registered at vc1 under cluster id demo"),
             (
                 1,
-                "no volume is registered at vc1 under cluster id demo, besides 1 volume of this cluster",
+                "no volume of another cluster is registered at vc1 under cluster id demo; this cluster has 1 volume there",
             ),
         ] {
             let found = RegisteredVolumes {

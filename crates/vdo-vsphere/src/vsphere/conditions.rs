@@ -188,7 +188,13 @@ fn judged(status: &mut VsphereCloudConfigStatus, login: &LoginOutcome) {
 pub fn credentials_check(credentials: Result<&StoredCredentials, &impl Classify>) -> Check {
     let kind = ConditionType::CredentialsFound;
     match credentials {
-        Ok(found) => Check::passed(kind, format!("Secret {} holds user {}", found.secret, found.credentials.user)),
+        Ok(found) => Check::passed(
+            kind,
+            format!(
+                "Secret {} contains the credentials of user {}",
+                found.secret, found.credentials.user
+            ),
+        ),
         Err(error) => {
             let why = Finding::of(error);
             Check::failed(kind, Some(false), why.reason, why.message, why.remedy)

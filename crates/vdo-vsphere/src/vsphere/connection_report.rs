@@ -65,7 +65,7 @@ mod tests {
         let finding = |reason| Finding::new(reason, format!("{reason} here."), "Fix it.");
         let two = vec![finding(Reason::NodeNotFound), finding(Reason::NodeAmbiguous)];
         let nodes = Check::of(ConditionType::NodesFound, "all", two.clone());
-        assert_eq!(nodes.text(), "NodeNotFound here. (and 1 more). Fix it.");
+        assert_eq!(nodes.text(), "NodeNotFound here. (and 1 more finding). Fix it.");
         let storage = Check::of(ConditionType::StorageFound, "all", two[..1].to_vec());
         assert_eq!(storage.text(), "NodeNotFound here. Fix it.");
         let mut report = ConnectionReport {

@@ -26,7 +26,7 @@ pub fn find_datacenters(wanted: &[String], paths: &[String]) -> Result<(), (Reas
                 return Err((
                     Reason::DatacenterAmbiguous,
                     format!(
-                        "datacenter {name:?} of spec.datacenters is one of {}: write the path",
+                        "spec.datacenters names {name:?}, which matches several datacenters: {}; write the inventory path",
                         name_list(many)
                     ),
                 ));
@@ -51,7 +51,7 @@ fn missing(name: &str, paths: &[String]) -> String {
         .collect();
     let hint = match (near.is_empty(), paths.is_empty()) {
         (false, _) => format!("did you mean {}?", name_list(&near)),
-        (true, false) => format!("there are: {}", name_list(paths)),
+        (true, false) => format!("the user can see: {}", name_list(paths)),
         (true, true) => "the user can see no datacenters; give the user the role Read-only, with propagation".into(),
     };
     format!("spec.datacenters names {name:?}, which does not exist; {hint}")
@@ -84,7 +84,7 @@ mod tests {
             ),
             (
                 &["DC1"],
-                "DatacenterAmbiguous datacenter \"DC1\" of spec.datacenters is one of /Europe/DC1, /Asia/DC1: write the path",
+                "DatacenterAmbiguous spec.datacenters names \"DC1\", which matches several datacenters: /Europe/DC1, /Asia/DC1; write the inventory path",
             ),
             (
                 &["dc0"],
@@ -100,7 +100,7 @@ mod tests {
             ),
             (
                 &["Washington"],
-                "DatacenterNotFound spec.datacenters names \"Washington\", which does not exist; there are: /DC0, /Europe/DC1, /Europe/Berlin, /Asia/DC1",
+                "DatacenterNotFound spec.datacenters names \"Washington\", which does not exist; the user can see: /DC0, /Europe/DC1, /Europe/Berlin, /Asia/DC1",
             ),
         ] {
             let wanted: Vec<String> = wanted.iter().map(|name| (*name).to_owned()).collect();

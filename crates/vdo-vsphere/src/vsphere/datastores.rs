@@ -2,7 +2,7 @@
 //! Whether named datastores and storage policies exist and can be used, and which datastores all hosts of the nodes share.
 
 use super::{Datastore, Inventory, Policy, Requirements};
-use super::{Finding, NodeReport, SessionError};
+use super::{Finding, NodeReport};
 use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet};
 use vdo_api::api::Reason;
@@ -13,13 +13,13 @@ use vdo_api::types::name_list;
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, schemars::JsonSchema, serde::Deserialize)]
 #[serde(default, rename_all = "camelCase")]
 pub struct SharedDatastores {
-    /// The segment, as `category=tag` with commas between; empty without topology.
+    /// The segment: pairs `category=tag`, separated by commas; empty without topology.
     pub segment: String,
     /// The hosts that the nodes run on, by name.
     pub hosts: Vec<String>,
-    /// The names of the datastores that all of them reach, in order.
+    /// The names of the datastores that all these hosts reach, in order.
     pub datastores: Vec<String>,
-    /// The host without which there would be some, where there are none.
+    /// The host without which the other hosts would share a datastore, if `datastores` is empty and there is such a host.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub emptied_by: String,
 }
@@ -98,7 +98,10 @@ fn no_policy(name: &str, named_in: &str, existing: &[Policy]) -> Finding {
 }
 
 fn none(what: &str, name: &str, named_in: &str, existing: &[&str]) -> String {
-    format!("{what} {name:?}, which {named_in} names, does not exist; {}", hint(name, existing))
+    format!(
+        "{named_in} names {what} {name:?}, which does not exist; {}",
+        hint(what, name, existing)
+    )
 }
 
 fn unusable(datastore: &Datastore, vsan: bool, named_in: &str) -> Option<Finding> {
@@ -108,20 +111,20 @@ fn unusable(datastore: &Datastore, vsan: bool, named_in: &str) -> Option<Finding
     if vsan && kind != "vsan" {
         return Some(Finding::new(
             Reason::DatastoreNotVsan,
-            format!("datastore {path}, which {named_in} names for file volumes, is of type {kind}"),
+            format!("{named_in} names datastore {path} for file volumes, but the type of this datastore is {kind}"),
             "Name a vSAN datastore with file service, or name no datastore to use all vSAN datastores.",
         ));
     }
     let because = if !datastore.accessible || datastore.hosts.is_empty() {
-        "is reached by no host".to_owned()
+        "cannot be reached from any host".to_owned()
     } else if in_maintenance(datastore) {
-        format!("is in maintenance ({maintenance})")
+        format!("is in maintenance mode ({maintenance})")
     } else {
         return None;
     };
     Some(Finding::new(
         Reason::DatastoreUnusable,
-        format!("datastore {path}, which {named_in} names, {because}"),
+        format!("{named_in} names datastore {path}, which {because}"),
         "Mount the datastore on the hosts of the nodes, or end the maintenance mode of the datastore.",
     ))
 }
@@ -131,7 +134,7 @@ fn in_maintenance(datastore: &Datastore) -> bool {
 }
 
 /// What could have been meant, or what there is.
-fn hint(wanted: &str, existing: &[&str]) -> String {
+fn hint(what: &str, wanted: &str, existing: &[&str]) -> String {
     let bare = wanted.to_lowercase();
     let near: Vec<&str> = existing
         .iter()
@@ -140,8 +143,8 @@ fn hint(wanted: &str, existing: &[&str]) -> String {
         .collect();
     match (near.is_empty(), existing.is_empty()) {
         (false, _) => format!("did you mean {}?", name_list(&near)),
-        (true, false) => format!("there are: {}", name_list(existing)),
-        (true, true) => "the user can see none".into(),
+        (true, false) => format!("the user can see: {}", name_list(existing)),
+        (true, true) => format!("the user can see no {what}"),
     }
 }
 
@@ -209,38 +212,27 @@ pub fn no_shared_datastore(shared: &[SharedDatastores]) -> Option<Finding> {
     let empty = shared.iter().find(|one| one.datastores.is_empty())?;
     let of = match empty.segment.as_str() {
         "" => String::new(),
-        segment => format!(" of {segment}"),
+        segment => format!(" in {segment}"),
     };
     let culprit = match empty.emptied_by.as_str() {
         "" => format!(
-            "the result is the same if any one of these hosts is left out: {}",
+            "leaving out a single host does not change this; the hosts are {}",
             name_list(&empty.hosts)
         ),
-        host => format!("without host {host} the other hosts would share datastores"),
+        host => format!("without host {host}, a datastore can be reached from all other hosts"),
+    };
+    let message = match empty.hosts.as_slice() {
+        [host] => format!("no datastore can be reached from host {host}, the only host of the nodes{of}"),
+        hosts => format!(
+            "no datastore can be reached from all {} hosts of the nodes{of}; {culprit}",
+            hosts.len()
+        ),
     };
     Some(Finding::new(
         Reason::NoSharedDatastore,
-        format!(
-            "no datastore is reached by all {} hosts{of} that nodes run on; {culprit}",
-            empty.hosts.len()
-        ),
+        message,
         "Mount a datastore on all of these hosts, or set topologyCategories and tag the hosts that share a datastore.",
     ))
-}
-
-/// File volumes are asked for, and no cluster can make one. With several vCenters the service may be in another one. It informs: the cause
-/// why it could not be asked is that of other checks, too.
-#[must_use]
-pub fn no_file_service(requirements: &Requirements, file_service: Option<&Result<Option<bool>, SessionError>>) -> Option<Finding> {
-    let is_missing = matches!(file_service, Some(Ok(Some(false))));
-    (is_missing && requirements.others == 0).then(|| {
-        Finding::new(
-            Reason::NoFileService,
-            "file volumes are configured, and no cluster of this vCenter has the vSAN file service: claims of file volumes will stay Pending",
-            "Enable the service in vCenter: Configure, vSAN, Services, File Service of a vSAN cluster. Or take fileVolumes and the file-share \
-             classes out of the VDOConfig.",
-        )
-    })
 }
 
 #[cfg(test)]
@@ -298,11 +290,13 @@ mod tests {
         assert_eq!(reported(url.trim_end_matches('/'), false, good()), "");
         assert_eq!(
             reported("ds:///vmfs/volumes/vsan:52c2/", false, good()),
-            "DatastoreNotFound datastore \"ds:///vmfs/volumes/vsan:52c2/\", which StorageClass fast names, does not exist; did you mean ds:///vmfs/volumes/vsan:52c1/?"
+            "DatastoreNotFound StorageClass fast names datastore \"ds:///vmfs/volumes/vsan:52c2/\", which does not exist; did you \
+             mean ds:///vmfs/volumes/vsan:52c1/?"
         );
         assert_eq!(
             reported("ds:///x", false, good()),
-            "DatastoreNotFound datastore \"ds:///x\", which StorageClass fast names, does not exist; there are: ds:///vmfs/volumes/vsan:52c1/"
+            "DatastoreNotFound StorageClass fast names datastore \"ds:///x\", which does not exist; the user can see: \
+             ds:///vmfs/volumes/vsan:52c1/"
         );
     }
 
@@ -320,22 +314,24 @@ mod tests {
             (
                 local,
                 true,
-                "DatastoreNotVsan datastore /DC0/datastore/vsan:52c1, which StorageClass fast names for file volumes, is of type VMFS",
+                "DatastoreNotVsan StorageClass fast names datastore /DC0/datastore/vsan:52c1 for file volumes, but the type of this \
+                 datastore is VMFS",
             ),
             (
                 lonely,
                 false,
-                "DatastoreUnusable datastore /DC0/datastore/vsan:52c1, which StorageClass fast names, is reached by no host",
+                "DatastoreUnusable StorageClass fast names datastore /DC0/datastore/vsan:52c1, which cannot be reached from any host",
             ),
             (
                 off,
                 false,
-                "DatastoreUnusable datastore /DC0/datastore/vsan:52c1, which StorageClass fast names, is reached by no host",
+                "DatastoreUnusable StorageClass fast names datastore /DC0/datastore/vsan:52c1, which cannot be reached from any host",
             ),
             (
                 busy,
                 false,
-                "DatastoreUnusable datastore /DC0/datastore/vsan:52c1, which StorageClass fast names, is in maintenance (enteringMaintenance)",
+                "DatastoreUnusable StorageClass fast names datastore /DC0/datastore/vsan:52c1, which is in maintenance mode \
+                 (enteringMaintenance)",
             ),
         ] {
             assert_eq!(reported(url, vsan, datastore), expected);
@@ -364,10 +360,10 @@ mod tests {
         };
         assert_eq!(reported(Some(&["Silver", "Gold"])), "");
         assert_eq!(reported(None), "", "what could not be read is not missing");
-        let start = "StoragePolicyNotFound storage policy \"Gold\", which StorageClass fast names, does not exist; ";
+        let start = "StoragePolicyNotFound StorageClass fast names storage policy \"Gold\", which does not exist; ";
         assert_eq!(reported(Some(&["gold", "Silver"])), format!("{start}did you mean gold?"));
-        assert_eq!(reported(Some(&["Silver"])), format!("{start}there are: Silver"));
-        assert_eq!(reported(Some(&[])), format!("{start}the user can see none"));
+        assert_eq!(reported(Some(&["Silver"])), format!("{start}the user can see: Silver"));
+        assert_eq!(reported(Some(&[])), format!("{start}the user can see no storage policy"));
     }
 
     fn shared(datastores: Vec<Datastore>, hosts: &[&str], segments: &[(&str, &str)]) -> Vec<SharedDatastores> {
@@ -415,25 +411,6 @@ mod tests {
         assert_eq!(no_shared_datastore(&all), None);
     }
 
-    /// Only where the service is known to be nowhere.
-    #[test]
-    fn file_service_is_missed_where_no_cluster_has_it() {
-        let one = Requirements::default();
-        let several = Requirements {
-            others: 1,
-            ..Requirements::default()
-        };
-        for (requirements, found, is_missed) in [
-            (&one, None, false),
-            (&one, Some(Ok(Some(true))), false),
-            (&one, Some(Ok(Some(false))), true),
-            (&one, Some(Ok(None)), false),
-            (&several, Some(Ok(Some(false))), false),
-        ] {
-            assert_eq!(no_file_service(requirements, found.as_ref()).is_some(), is_missed, "{found:?}");
-        }
-    }
-
     #[test]
     fn shared_datastores_one_host_apart_is_named() {
         let both = || datastore("both", "VMFS", &["1", "2"]);
@@ -442,7 +419,7 @@ mod tests {
         let message = no_shared_datastore(&third).expect("a finding").message;
         assert_eq!(
             message,
-            "no datastore is reached by all 3 hosts that nodes run on; without host esx-3 the other hosts would share datastores"
+            "no datastore can be reached from all 3 hosts of the nodes; without host esx-3, a datastore can be reached from all other hosts"
         );
     }
 
@@ -453,7 +430,7 @@ mod tests {
         assert_eq!(apart[0].emptied_by, "");
         assert!(no_shared_datastore(&apart).is_some_and(|f| {
             f.message
-                .ends_with("the result is the same if any one of these hosts is left out: esx-1, esx-2, esx-3")
+                .ends_with("leaving out a single host does not change this; the hosts are esx-1, esx-2, esx-3")
         }));
     }
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The datacenters, hosts, machines and datastores of a vCenter as data; `vcenter/inventory.rs` reads them.
+//! The datacenters, hosts, machines, datastores, tags and storage policies of a vCenter as data; `inventory.rs`, `tags.rs`
+//! and `policies.rs` in `vcenter` read them.
 
 use std::collections::{BTreeMap, BTreeSet};
 use vdo_core::driverconfig::node_addresses::Adapter;
@@ -7,7 +8,7 @@ use vdo_core::driverconfig::node_addresses::Adapter;
 /// A reference to a managed object of a vCenter, such as `HostSystem` `host-21`.
 #[derive(Debug, Clone, Default, PartialEq, Eq, PartialOrd, Ord, Hash, serde::Serialize, serde::Deserialize, schemars::JsonSchema)]
 pub struct ManagedObject {
-    /// The kind, in vSphere's own word.
+    /// The kind, as vSphere names it.
     pub kind: String,
     /// The identifier, unique within the vCenter.
     pub id: String,
@@ -165,4 +166,22 @@ impl Machine {
         let all: BTreeSet<&String> = all.filter(|address| !address.is_empty()).collect();
         all.into_iter().cloned().collect()
     }
+}
+
+/// The tags of a vCenter, as far as they were asked for.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Tagging {
+    /// The names of the categories that were looked for and exist.
+    pub categories: BTreeSet<String>,
+    /// The tags on each object as category and name, by identifier of the object.
+    pub attached: BTreeMap<String, BTreeSet<(String, String)>>,
+}
+
+/// A storage policy.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Policy {
+    /// Its name.
+    pub name: String,
+    /// Whether volumes that it places are encrypted.
+    pub encrypts: bool,
 }

@@ -32,7 +32,7 @@ pub fn kubelet_check(nodes: &[Arc<Node>]) -> Check {
         Finding::new(
             Reason::KubeletNotExternal,
             format!(
-                "{} of {} have neither a provider ID nor the taint of nodes that wait for a cloud provider: {}; their kubelets \
+                "{} of {} have neither a provider ID nor the taint node.cloudprovider.kubernetes.io/uninitialized: {}; their kubelets \
                  run without --cloud-provider=external",
                 alone.len(),
                 count(nodes.len(), "node"),

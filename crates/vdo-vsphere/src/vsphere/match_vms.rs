@@ -57,12 +57,12 @@ pub fn match_vms(nodes: &[Arc<Node>], inventory: &Inventory, datacenters: &[Stri
                         report.findings.push(Finding::new(
                             Reason::NodeAmbiguous,
                             format!(
-                                "node {}: its machine {} fits other nodes too: {}",
+                                "node {}: its machine {} also matches other nodes: {}",
                                 node.name,
                                 report.machine,
                                 name_list(&rivals)
                             ),
-                            "Give each machine a UUID of its own, and look for nodes that were registered twice.",
+                            "Give each machine a unique UUID, and look for nodes that were registered twice.",
                         ));
                     }
                 }
@@ -71,7 +71,7 @@ pub fn match_vms(nodes: &[Arc<Node>], inventory: &Inventory, datacenters: &[Stri
                     report.findings.push(Finding::new(
                         Reason::NodeAmbiguous,
                         format!(
-                            "node {}: several virtual machines fit by {by}: {}",
+                            "node {}: several virtual machines match its {by}: {}",
                             node.name,
                             name_list(&report.candidates)
                         ),
@@ -91,11 +91,11 @@ pub(super) fn to_tell_apart(one: &str, other: &str) -> Advice {
     let is_uuid = |by: &str| matches!(by, BIOS_UUID | INSTANCE_UUID);
     match if is_uuid(one) { other } else { one } {
         BIOS_UUID | INSTANCE_UUID => Advice::run(
-            "Give each clone a BIOS UUID of its own while it is off:",
+            "Power each clone off, and give it a unique BIOS UUID:",
             "govc vm.change -vm PATH -uuid $(uuidgen)",
         ),
-        NAME => "Give each machine a host name of its own in its guest.".into(),
-        _ => "Give each machine an address of its own.".into(),
+        NAME => "Give the guest of each machine a unique host name.".into(),
+        _ => "Give each machine a unique address.".into(),
     }
 }
 
@@ -278,7 +278,8 @@ mod tests {
         assert_eq!(
             reported(&[node("n1", UUID, "10.0.0.1")], &clones, &[]),
             [
-                "n1  by BIOS UUID: NodeAmbiguous node n1: several virtual machines fit by BIOS UUID: /DC0/vm/c0, /DC0/vm/c1, /DC0/vm/c2, /DC0/vm/c3, /DC0/vm/c4 and 2 more"
+                "n1  by BIOS UUID: NodeAmbiguous node n1: several virtual machines match its BIOS UUID: /DC0/vm/c0, /DC0/vm/c1, \
+                 /DC0/vm/c2, /DC0/vm/c3, /DC0/vm/c4 and 2 more"
             ]
         );
     }
@@ -289,8 +290,8 @@ mod tests {
         assert_eq!(
             reported(&[node("n1", UUID, ""), node("n2", UUID, "")], &clones[..1], &[]),
             [
-                "n1 /DC0/vm/c0 by BIOS UUID: NodeAmbiguous node n1: its machine /DC0/vm/c0 fits other nodes too: n2",
-                "n2 /DC0/vm/c0 by BIOS UUID: NodeAmbiguous node n2: its machine /DC0/vm/c0 fits other nodes too: n1"
+                "n1 /DC0/vm/c0 by BIOS UUID: NodeAmbiguous node n1: its machine /DC0/vm/c0 also matches other nodes: n2",
+                "n2 /DC0/vm/c0 by BIOS UUID: NodeAmbiguous node n2: its machine /DC0/vm/c0 also matches other nodes: n1"
             ]
         );
     }

@@ -12,28 +12,28 @@ use vdo_api::types::name_list;
 /// As many nodes as a status has room for.
 const SHOWN: usize = 100;
 
-/// A node and its virtual machine. Texts are empty where nothing is known.
+/// A node and its virtual machine. Unknown texts are empty.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, schemars::JsonSchema, serde::Deserialize)]
 #[serde(default, rename_all = "camelCase")]
 pub struct NodeReport {
     /// The node.
     pub node: String,
-    /// The inventory path of its machine.
+    /// The inventory path of the virtual machine.
     pub machine: String,
-    /// By what it was found: its BIOS UUID, its instance UUID, its name or its address.
+    /// The property by which the machine was found: BIOS UUID, instance UUID, name or address.
     pub by: String,
-    /// The paths of all machines that fit, where that is not exactly one for this node alone.
+    /// The paths of all machines that match the node, if the match is not unique.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub candidates: Vec<String>,
     /// The ESXi host that the machine runs on.
     pub host: String,
-    /// The version of ESXi there.
+    /// The version of ESXi on this host.
     pub host_version: String,
     /// The power state, such as `poweredOn`.
     pub power: String,
     /// The hardware version, such as `vmx-19`.
     pub hardware: String,
-    /// `disk.EnableUUID`; `None` where it was never set.
+    /// The setting `disk.EnableUUID`; null if it was never set.
     pub disk_uuid: Option<bool>,
     /// Whether VMware Tools run.
     pub tools_running: bool,
@@ -43,14 +43,14 @@ pub struct NodeReport {
     pub addresses: Vec<String>,
     /// Whether the machine has a snapshot.
     pub snapshot: bool,
-    /// The kinds of its SCSI controllers, where they were read.
+    /// The kinds of the SCSI controllers of the machine; absent if they were not read.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub controllers: Option<Vec<String>>,
     /// The provider ID of the node.
     pub provider_id: String,
-    /// Whether the node still bears the taint that the cloud provider takes away.
+    /// Whether the node still has the taint that the cloud provider removes.
     pub uninitialized: bool,
-    /// What is not as it should be.
+    /// The problems of the node and its machine.
     pub findings: Vec<Finding>,
     /// The machine in the inventory, where it is exactly one.
     #[serde(skip)]
@@ -178,7 +178,7 @@ mod tests {
         assert_eq!((check.status, check.reason), (Some(false), Reason::NodeNotFound));
         assert_eq!(
             check.text(),
-            "3 of 4 nodes are virtual machines in this vCenter; node c: NodeNotFound (and 2 more). Fix it."
+            "3 of 4 nodes are virtual machines in this vCenter; node c: NodeNotFound (and 2 more findings). Fix it."
         );
         assert_eq!(check.findings[1].message, "node a: DiskUuidDisabled; the same applies to b");
         let elsewhere = nodes_check(&reports, false);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The zones and regions of the nodes as a table: what the labels of a node say, where the tags are that they come from, and what does not fit.
 
-use super::topology::find_tag;
+use super::topology_tags::find_tag;
 use super::{Inventory, NodeReport, Requirements, Tagging, labels_of_category};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -15,19 +15,19 @@ use vdo_api::facts::Node;
 pub struct NodeTopology {
     /// The node.
     pub node: String,
-    /// The inventory path of its machine; empty where that was not found.
+    /// The inventory path of its machine; empty if the machine was not found.
     pub machine: String,
     /// The category.
     pub category: String,
     /// The labels of the node that drivers set from a tag of the category.
     pub labels: BTreeMap<String, String>,
-    /// The tag that counts; empty where there is none.
+    /// The tag that applies to the node; empty if there is none.
     pub tag: String,
-    /// Where tags of the category are, the nearest to the machine first. One on the machine itself counts for no driver.
+    /// The objects that have a tag of the category, the nearest to the machine first. No driver reads a tag on the machine itself.
     pub tags: Vec<TagPlace>,
-    /// The reason of what does not fit; empty where all fits.
+    /// The reason of the problem; empty if there is no problem.
     pub reason: String,
-    /// What does not fit.
+    /// The problem; empty if there is no problem.
     pub problem: String,
 }
 
@@ -37,9 +37,9 @@ pub struct NodeTopology {
 pub struct TagPlace {
     /// The tag.
     pub tag: String,
-    /// The kind of the object, in vSphere's own word.
+    /// The kind of the object, as vSphere names it.
     pub kind: String,
-    /// Its inventory path.
+    /// The inventory path of the object.
     pub path: String,
 }
 
@@ -104,8 +104,8 @@ fn judge(line: &mut NodeTopology, report: &NodeReport, inventory: &Inventory, ta
     }
     let found = find_tag(&way, category, inventory, tagging);
     let Some((_, tag)) = found.nearest else {
-        let more = on_machine.map(|tag| format!("; no driver reads tag {tag:?} on the machine itself"));
-        let text = format!("no tag on its host or an object above the host{}", more.unwrap_or_default());
+        let more = on_machine.map(|tag| format!("; the machine has tag {tag:?}, but no driver reads tags of machines"));
+        let text = format!("its host and the objects above it have no tag{}", more.unwrap_or_default());
         return Some((Reason::TopologyTagMissing, text));
     };
     line.tag = tag.to_owned();
@@ -115,7 +115,7 @@ fn judge(line: &mut NodeTopology, report: &NodeReport, inventory: &Inventory, ta
     let (label, value) = line.labels.iter().find(|(_, value)| *value != tag)?;
     Some((
         Reason::TopologyLabelDiffers,
-        format!("label {label} is {value:?}, the tag is {tag:?}"),
+        format!("label {label} is {value:?}, but the tag is {tag:?}"),
     ))
 }
 
@@ -176,20 +176,22 @@ mod tests {
                 &[("cluster", "a")],
                 both,
                 &[cpi, csi],
-                "a [a on ClusterComputeResource /DC0/host/C0] TopologyLabelDiffers label topology.csi.vmware.com/zone is \"b\", the tag is \"a\"",
+                "a [a on ClusterComputeResource /DC0/host/C0] TopologyLabelDiffers label topology.csi.vmware.com/zone is \"b\", but \
+                 the tag is \"a\"",
             ),
             (
                 &[("vm-1", "a")],
                 both,
                 &[],
-                " [a on VirtualMachine /DC0/vm/n1] TopologyTagMissing no tag on its host or an object above the \
-                 host; no driver reads tag \"a\" on the machine itself",
+                " [a on VirtualMachine /DC0/vm/n1] TopologyTagMissing its host and the objects above it have no \
+                 tag; the machine has tag \"a\", but no driver reads tags of machines",
             ),
             (
                 &[("host-1", "a"), ("dc", "b")],
                 both,
                 &[],
-                "a [a on HostSystem /DC0/host/C0/h1, b on Datacenter /DC0] TopologyTagAmbiguous /DC0/host/C0/h1 has tag \"a\" of category zone, and /DC0 above it has \"b\"",
+                "a [a on HostSystem /DC0/host/C0/h1, b on Datacenter /DC0] TopologyTagAmbiguous /DC0/host/C0/h1 has tag \"a\" of \
+                 category zone, but /DC0 above it has tag \"b\"",
             ),
             (
                 &[],

@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::iter;
 use vdo_api::api::{ConditionType, Reason};
 use vdo_api::types::DriverName;
-use vdo_api::types::name_list;
+use vdo_api::types::{count, name_list};
 use vdo_core::drivers::STORAGE;
 
 /// What one connection covers, to be held against others.
@@ -81,9 +81,9 @@ fn storage_check(own: &Coverage, all: &[impl AsRef<Coverage>]) -> Option<Check> 
     }
     for finding in &mut findings {
         finding.message = format!(
-            "{}; it does not exist in the vCenters of the other connections ({}) either",
+            "{}; the object does not exist in the vCenters of {} either",
             finding.message,
-            others.len()
+            count(others.len(), "other connection")
         );
     }
     if check.status == Some(false) {
@@ -121,7 +121,7 @@ fn distinct_check(own: &Coverage, others: &[impl AsRef<Coverage>]) -> Check {
                         name_list(&both)
                     ),
                     "Name each datacenter in one connection only, or \
-                     let each driver use only one of the two connections: field vsphereCloudConfigs.",
+                     let each driver use only one of the two connections (field vsphereCloudConfigs).",
                 )
             });
             continue;
@@ -140,7 +140,7 @@ fn distinct_check(own: &Coverage, others: &[impl AsRef<Coverage>]) -> Check {
             findings.push(Finding::new(
                 Reason::MachineInSeveralVcenters,
                 format!(
-                    "vSphere connection {name}, which uses another vCenter, has machines of the same nodes: {}",
+                    "nodes match machines in this vCenter and in the vCenter of vSphere connection {name}: {}",
                     name_list(&twice)
                 ),
                 Advice::of(iter::once(text).chain(to_tell_apart(by, by_there).lines().cloned())),
@@ -238,7 +238,7 @@ mod tests {
             (vec![lacking("b", &["x"]), lacking("c", &["y"])], "Healthy ok"),
             (
                 vec![lacking("b", &["x", "y"]), lacking("c", &["y"])],
-                "DatastoreNotFound there is no datastore y; it does not exist in the vCenters of the other connections (2) either",
+                "DatastoreNotFound there is no datastore y; the object does not exist in the vCenters of 2 other connections either",
             ),
         ] {
             let all: Vec<std::sync::Arc<Coverage>> = others.into_iter().chain([own.clone()]).map(std::sync::Arc::new).collect();
@@ -268,7 +268,8 @@ mod tests {
                     coverage("b", "u1", &["csi"], &["/DC1"], &[]),
                     coverage("c", "u2", &["csi"], &[], &["n2"]),
                 ],
-                "MachineInSeveralVcenters vSphere connection c, which uses another vCenter, has machines of the same nodes: n2 (/u1/vm/n2 in this vCenter, /u2/vm/n2 in the other vCenter) (and 1 more)",
+                "MachineInSeveralVcenters nodes match machines in this vCenter and in the vCenter of vSphere connection c: n2 \
+                 (/u1/vm/n2 in this vCenter, /u2/vm/n2 in the other vCenter) (and 1 more finding)",
             ),
         ] {
             let others: Vec<std::sync::Arc<Coverage>> = others.into_iter().map(std::sync::Arc::new).collect();

@@ -11,19 +11,19 @@ use vdo_api::types::DriverName;
 use vdo_api::types::name_list;
 use vdo_core::drivers::{CLOUD_PROVIDER, STORAGE};
 
-/// What an account may do in a vCenter, against what it has to.
+/// The privileges that an account has in a vCenter, compared with the privileges that the drivers need.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, schemars::JsonSchema, serde::Deserialize)]
 #[serde(default, rename_all = "camelCase")]
 pub struct Privileges {
     /// The account as the vCenter knows it.
     pub principal: String,
-    /// How many pairs of object and privilege were looked at.
+    /// How many pairs of object and privilege were checked.
     pub checked: usize,
-    /// What it lacks.
+    /// The privileges that the account lacks.
     pub missing: Vec<MissingPrivilege>,
-    /// What it needs and has.
+    /// The required privileges that the account has.
     pub held: Vec<HeldPrivilege>,
-    /// What it has and does not need, where that was asked for.
+    /// The privileges that the account has and does not need, if they were requested.
     pub surplus: Vec<SurplusPrivileges>,
 }
 
@@ -33,19 +33,20 @@ pub struct Privileges {
 pub struct MissingPrivilege {
     /// The object.
     pub object: ManagedObject,
-    /// Its inventory path; its identifier where the account cannot see it.
+    /// The inventory path of the object, or its identifier if the account cannot see the object.
     pub path: String,
     /// The privilege as the API spells it.
     pub privilege: String,
     /// The privilege as the vSphere Client spells it.
     pub shown_as: String,
-    /// The features that need it.
+    /// The features that need the privilege.
     pub features: BTreeSet<Feature>,
-    /// The role of the driver's documents that contains it.
+    /// The role in the driver's documentation that contains the privilege.
     pub role: String,
-    /// Where it is written that it is needed.
+    /// The source that shows that the privilege is needed: a document, or the code of a driver. For an inferred privilege, the source of the
+    /// inference.
     pub evidence: String,
-    /// Whether that is only inferred: no document of a driver names it, so it is reported and nothing waits for it.
+    /// Whether the need is only inferred: no document of a driver names the privilege. It is reported, and nothing waits for it.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub inferred: bool,
 }
@@ -56,17 +57,17 @@ pub struct MissingPrivilege {
 pub struct HeldPrivilege {
     /// The kind of the object.
     pub kind: String,
-    /// Its identifier.
+    /// The identifier of the object.
     pub id: String,
-    /// Its inventory path.
+    /// The inventory path of the object.
     pub path: String,
     /// The privilege as the API spells it.
     pub privilege: String,
     /// The privilege as the vSphere Client spells it.
     pub shown_as: String,
-    /// The features that need it.
+    /// The features that need the privilege.
     pub features: BTreeSet<Feature>,
-    /// The role of the driver's documents that contains it.
+    /// The role in the driver's documentation that contains the privilege.
     pub role: String,
 }
 
@@ -76,7 +77,7 @@ pub struct HeldPrivilege {
 pub struct SurplusPrivileges {
     /// The object.
     pub object: ManagedObject,
-    /// Its inventory path.
+    /// The inventory path of the object.
     pub path: String,
     /// The privileges, in order.
     pub privileges: Vec<String>,
@@ -233,7 +234,7 @@ fn finding(principal: &str, group: &[&MissingPrivilege]) -> Finding {
     Finding::new(
         Reason::PrivilegesMissing,
         format!(
-            "{principal} lacks {} ({}) on {} {}, {} for {features}",
+            "{principal} lacks {} ({}) on {} {}; the privilege is {} for {features}",
             first.privilege,
             first.shown_as,
             first.object.kind,
@@ -285,7 +286,7 @@ mod tests {
         assert_eq!((check.status, check.reason), (Some(false), Reason::PrivilegesMissing));
         assert_eq!(
             check.message,
-            "X\\k8s lacks Cns.Searchable (CNS > Searchable) on Folder /, needed for block volumes"
+            "X\\k8s lacks Cns.Searchable (CNS > Searchable) on Folder /; the privilege is needed for block volumes"
         );
         assert!(
             check

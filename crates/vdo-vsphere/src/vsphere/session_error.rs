@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Why a login or a call in a session failed, with the remedy; `probe_error.rs` has errors before the login.
+//! Why a login or a call in a session failed, with the remedy; `connect_error.rs` has errors before the login.
 
 use super::ProbeError;
 use std::borrow::Cow;
@@ -25,7 +25,7 @@ pub enum SessionError {
         user: String,
     },
     /// User or password cannot be written in the language that a vCenter speaks, so they were not sent.
-    #[error("the user name or the password of {user:?} holds a control character, which cannot be sent to {address}")]
+    #[error("the user name or the password of {user:?} contains a control character, which cannot be sent to {address}")]
     Unsendable {
         /// Host and port.
         address: String,
@@ -33,7 +33,7 @@ pub enum SessionError {
         user: String,
     },
     /// Too many wrong passwords, or an administrator did it.
-    #[error("the account {user:?} is locked, as {address} reports")]
+    #[error("{address} reports that the account {user:?} is locked")]
     Locked {
         /// Host and port.
         address: String,
@@ -41,7 +41,7 @@ pub enum SessionError {
         user: String,
     },
     /// The password is too old.
-    #[error("the password of {user:?} has expired, as {address} reports")]
+    #[error("{address} reports that the password of {user:?} has expired")]
     Expired {
         /// Host and port.
         address: String,
@@ -73,7 +73,7 @@ pub enum SessionError {
         user: String,
     },
     /// A call was not permitted.
-    #[error("{address} does not let {user:?} call {method}")]
+    #[error("{address} does not permit {method} for user {user:?}")]
     Forbidden {
         /// Host and port.
         address: String,
@@ -139,7 +139,7 @@ impl Remedy for SessionError {
                  whether the vAPI endpoint of the vCenter works; a changed Secret is tried at once."
             }
             Self::Lost { .. } => {
-                "Nothing has to be done if this happens once. If it happens repeatedly, find out in vCenter why sessions end."
+                "No action is needed if this happens once. If it happens repeatedly, find out in vCenter why sessions end."
             }
             Self::Forbidden { .. } => "Give the user the role Read-only on the root folder, with propagation.",
             Self::Fault { .. } | Self::TimedOut { .. } => "Check the health of the vCenter; the request is repeated later.",
@@ -151,7 +151,9 @@ impl Remedy for SessionError {
 /// What a person does about a login that the vCenter has refused, now or in an earlier attempt.
 pub(crate) const fn of_refused_login(reason: Reason) -> &'static str {
     match reason {
-        Reason::AccountLocked => "Unlock the account in vCenter under Administration, Single Sign On, or wait until it unlocks itself.",
+        Reason::AccountLocked => {
+            "Unlock the account in vCenter under Administration, Single Sign On, or wait until it is unlocked automatically."
+        }
         Reason::PasswordExpired => "Set a new password in vCenter, then run vdoctl secrets set.",
         Reason::LoginRefused => "Give the user a role on the vCenter's inventory; Read-only is enough to log in.",
         _ => "Give the right user name and password; the user name needs its domain, for example k8s@vsphere.local.",

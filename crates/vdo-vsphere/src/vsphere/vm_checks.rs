@@ -77,7 +77,7 @@ impl NodeMachine<'_> {
         let (hardware, path) = (&self.machine.hardware, self.path);
         let number = hardware.strip_prefix("vmx-").and_then(|text| text.parse::<u32>().ok());
         number.filter(|version| *version < MINIMUM_HARDWARE)?;
-        let what = format!("machine {path} has hardware version {hardware}; the drivers need vmx-{MINIMUM_HARDWARE}");
+        let what = format!("machine {path} has hardware version {hardware}; the drivers need at least vmx-{MINIMUM_HARDWARE}");
         let command = format!("govc vm.upgrade -version={MINIMUM_HARDWARE} -vm {}", shell(path));
         let remedy = Advice::run("Power the machine off and upgrade its hardware version:", command);
         Some(self.finding(Reason::HardwareVersionTooOld, what, remedy))
@@ -90,7 +90,7 @@ impl NodeMachine<'_> {
             Some(false) => "FALSE",
             None => "not set",
         };
-        let what = format!("machine {path} has disk.EnableUUID {state}; volumes cannot be mounted there");
+        let what = format!("machine {path} has disk.EnableUUID {state}, so volumes cannot be mounted there");
         let command = format!("govc vm.change -vm {} -e disk.enableUUID=TRUE", shell(path));
         let remedy = Advice::run("Power the machine off and set disk.EnableUUID:", command);
         Some(self.finding(Reason::DiskUuidDisabled, what, remedy))
@@ -143,7 +143,9 @@ impl NodeMachine<'_> {
         let (what, remedy) = match why {
             NoAddress::AtAll => (
                 format!("VMware Tools report no usable address of machine {path}"),
-                "Connect its network adapter and check vmtoolsd in the guest; loopback and link-local addresses do not count.".to_owned(),
+                "Connect the network adapter of the machine, and check vmtoolsd in the guest; loopback and link-local addresses do not \
+                 count."
+                    .to_owned(),
             ),
             NoAddress::InNetworks => (
                 format!("no adapter of machine {path} is in one of the networks of spec.cloudProvider.nodeNetworks"),
@@ -151,7 +153,7 @@ impl NodeMachine<'_> {
             ),
             NoAddress::Family(family) if rules.families.is_empty() => (
                 format!(
-                    "machine {path} has no {} address; its addresses are {seen}, and the cloud provider looks for {}",
+                    "machine {path} has no {} address; its addresses are {seen}, but the cloud provider needs an {} address",
                     family.name(),
                     family.name()
                 ),
@@ -187,7 +189,7 @@ impl NodeMachine<'_> {
             return None;
         }
         let what = format!(
-            "its provider ID is {}, and the provider ID of its machine {path} is {expected}",
+            "its provider ID is {}, but the provider ID of its machine {path} is {expected}",
             node.provider_id
         );
         let remedy = Advice::run(
@@ -200,7 +202,7 @@ impl NodeMachine<'_> {
     fn host_version(&self, report: &NodeReport, inventory: &Inventory) -> Option<Finding> {
         inventory.hosts.get(&self.machine.host).filter(|host| too_old(&host.version))?;
         let what = format!(
-            "machine {} runs on host {} with ESXi {}; the drivers need {}.{}",
+            "machine {} runs on host {} with ESXi {}; the drivers need at least {}.{}",
             self.path, report.host, report.host_version, ESXI[0], ESXI[1]
         );
         let remedy = "Upgrade the host, or move the machine to a newer host.";
@@ -219,7 +221,7 @@ impl NodeMachine<'_> {
 
     fn snapshot(&self) -> Option<Finding> {
         let path = self.path;
-        let remedy = || Advice::run("Remove it:", format!("govc snapshot.remove -vm {} '*'", shell(path)));
+        let remedy = || Advice::run("Remove the snapshot:", format!("govc snapshot.remove -vm {} '*'", shell(path)));
         let what = format!("machine {path} has a snapshot; the machine of a node must not have snapshots");
         self.machine
             .snapshot

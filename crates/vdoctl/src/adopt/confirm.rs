@@ -2,9 +2,9 @@
 //! What a person confirms before anything is created.
 
 use super::super::args::Adopt as Args;
-use super::super::change::Change;
 use super::super::context::Context;
 use super::super::error::unknown;
+use super::super::object_write::Change;
 use super::super::{CliError, Exit, prompt};
 use vdo_adopt::{Adoption, Loss};
 use vdo_api::types::count;
@@ -17,10 +17,10 @@ pub(super) fn known(accepted: &[String], adoption: &Adoption) -> Result<(), CliE
         None => Ok(()),
         Some(key) if keys.is_empty() => Err(CliError::new(
             Exit::NotFound,
-            format!("there is no loss {key:?}: no setting would be lost"),
+            format!("there is no lost setting {key:?}: no setting would be lost"),
             "Leave out --accept-loss.",
         )),
-        Some(key) => Err(unknown("loss", key, &keys)),
+        Some(key) => Err(unknown("lost setting", key, &keys)),
     }
 }
 
@@ -41,7 +41,7 @@ pub(super) fn losses(args: &Args, before: &[&str], adoption: &Adoption) -> Resul
             Exit::Differences,
             format!("{} would be lost, so nothing was written", count(open.len(), "setting")),
             format!(
-                "{lines}Confirm each: vdoctl adopt {} {}",
+                "{lines}To accept the loss: vdoctl adopt {} {}",
                 if args.moves { "--move" } else { "--write" },
                 flags.join(" ")
             ),
@@ -78,7 +78,7 @@ pub(super) fn asked(args: &Args, context: &Context, question: &str) -> Result<()
         return Ok(());
     }
     let nothing = format!("nothing was written to cluster {}", context.name);
-    prompt::confirmed(question, &nothing, "Confirm it with --yes.", "")
+    prompt::confirmed(question, &nothing, "Confirm with --yes.", "")
 }
 
 /// A word that a shell takes as it is.

@@ -69,7 +69,7 @@ async fn nothing(context: &Context, static_pods: &[Installed]) -> Result<CliErro
                 first.evidence,
                 first.ownership("")
             ),
-            "VDO adopts workloads only. Move the file out of that folder on the node, then: vdoctl deploy --vcenter HOST --user NAME",
+            "VDO adopts only workloads, and this driver is a static pod. Move the pod's file out of this folder on the node, then: vdoctl deploy --vcenter HOST --user NAME",
         ));
     }
     let mut nodes = Vec::new();
@@ -84,13 +84,13 @@ async fn nothing(context: &Context, static_pods: &[Installed]) -> Result<CliErro
         return Ok(CliError::new(
             Exit::NotFound,
             none,
-            "Install them: vdoctl deploy --vcenter HOST --user NAME",
+            "To install the drivers: vdoctl deploy --vcenter HOST --user NAME",
         ));
     }
     Ok(CliError::new(
         Exit::NotFound,
         format!(
-            "{none}, but {CSI_DRIVER} is registered on {}, so it runs outside of the cluster, or was stopped a moment ago",
+            "{none}, but {CSI_DRIVER} is registered on {}, so this driver runs outside of the cluster, or was stopped a moment ago",
             name_list(&nodes)
         ),
         "Stop the driver's processes on these nodes and its controller outside of the cluster, then: vdoctl deploy --vcenter HOST --user NAME",

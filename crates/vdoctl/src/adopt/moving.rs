@@ -259,7 +259,7 @@ fn answer(args: &Args, progress: &Progress, context: &Deciding, steps: Vec<MoveS
     }
     if nothing {
         let what = match args.undo {
-            true => "No driver is being moved",
+            true => "There is no move to undo",
             false => "No driver that the VDOConfig requests runs under another name or in another namespace",
         };
         return Ok(Answer::text("").note(format!("{what} in cluster {}.", context.name)));
@@ -270,7 +270,7 @@ fn answer(args: &Args, progress: &Progress, context: &Deciding, steps: Vec<MoveS
 fn text(view: &MoveView) -> String {
     let mut text = String::new();
     if view.dry_run {
-        text.push_str(&format!("{}\n", head("Would be done:")));
+        text.push_str(&format!("{}\n", head("Planned steps:")));
         text.extend(view.steps.iter().map(|step| format!("  {}\n", step.message)));
     }
     if !view.last_step.is_empty() {

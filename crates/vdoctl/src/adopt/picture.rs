@@ -8,7 +8,7 @@ use super::super::deploy::checks::{Asking, check};
 use super::super::deploy::configuration::Configuration;
 use super::super::deploy::target::Target;
 use super::super::doctor::check::Check;
-use super::super::plan_view::Planned;
+use super::super::plan_and_diff::Planned;
 use super::super::style;
 use super::super::views::plan::PlannedView;
 use vdo_adopt::Adoption;

@@ -27,8 +27,8 @@ pub enum ChartVerb {
     Images(ChartRender),
     /// Compares the rendered chart with the driver's own manifests, field by field
     ///
-    /// The exit code is 0 when the chart lists all differences as intended. The exit code is 1 when the chart does not list a difference,
-    /// or lists a difference that does not exist. The exit code is more than 1 after an error. The comparison ignores the order of objects
+    /// The exit code is 0 when the chart lists all differences as intended. The exit code is 1 when there is a difference that the chart
+    /// does not list, or when the chart lists a difference that does not exist. The exit code is more than 1 after an error. The comparison ignores the order of objects
     /// and fields, but not the order of list items.
     Compare(ChartCompare),
     /// Writes the package of a chart reproducibly, with the same bytes every time
@@ -213,7 +213,7 @@ pub struct ChartAddRelease {
     /// without a source, the matrix lists the range as unverified
     #[arg(long, value_name = "NAME[=URL]", value_parser = source, requires = "kubernetes")]
     pub source: Vec<(String, Option<String>)>,
-    /// Lists the remaining differences in deviations.yaml as intended, with this reason
+    /// Writes the remaining differences into deviations.yaml as intended, with this reason
     #[arg(long, value_name = "REASON")]
     pub intended: Option<String>,
     /// What is asked of registries.
@@ -269,7 +269,7 @@ fn source(text: &str) -> Result<(String, Option<String>), String> {
     let is_name = |byte: u8| byte.is_ascii_alphanumeric() || b"-._".contains(&byte);
     match url {
         _ if name.is_empty() || !name.bytes().all(is_name) => {
-            Err("write NAME or NAME=URL, the name of letters, digits, -, . and _".to_owned())
+            Err("write NAME or NAME=URL; the name consists of letters, digits, -, . and _".to_owned())
         }
         Some(url) if !url.starts_with("https://") => Err(format!("{url:?} is not an address; write https://…")),
         url => Ok((name.to_owned(), url.map(str::to_owned))),

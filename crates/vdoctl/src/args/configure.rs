@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! `vdoctl configure` and `vdoctl secrets` as they are typed.
+//! `vdoctl configure` as it is typed, and the flags of every command that writes a connection or the VDOConfig.
 
 use super::{MatrixFile, Output, Preview};
 use crate::waiting::After;
@@ -130,51 +130,6 @@ pub struct ConfigureMatrix {
     /// The source: embedded (the operator's built-in matrix), a folder with index.yaml, or an https://, oci:// or configmap:// address
     #[arg(value_name = "SOURCE")]
     pub source: MatrixSource,
-    /// How it is written.
-    #[command(flatten)]
-    pub writing: Writing,
-}
-
-/// Arguments of `secrets`.
-#[derive(Debug, Clone, PartialEq, Args)]
-pub struct Secrets {
-    /// The verb.
-    #[command(subcommand)]
-    pub verb: SecretsVerb,
-}
-
-/// The verbs of `secrets`.
-#[derive(Debug, Clone, PartialEq, Subcommand)]
-pub enum SecretsVerb {
-    /// Shows the Secret of each vSphere connection, and whether the vCenter accepts the credentials in the Secret; never shows a password
-    List(SecretsList),
-    /// Sets the password of a vSphere connection, or the user and the password
-    ///
-    /// vdoctl tests the new credentials with one login from this machine. The new credentials replace the old credentials in the Secret
-    /// only after the vCenter has accepted the login.
-    Set(SecretsSet),
-}
-
-/// Arguments of `secrets list`.
-#[derive(Debug, Clone, PartialEq, Args)]
-pub struct SecretsList {
-    /// The format.
-    #[command(flatten)]
-    pub output: Output,
-}
-
-/// Arguments of `secrets set`.
-#[derive(Debug, Clone, PartialEq, Args)]
-pub struct SecretsSet {
-    /// The vSphere connection; default: the only connection
-    #[arg(value_name = "CONNECTION")]
-    pub connection: Option<String>,
-    /// The user; default: the user in the Secret
-    #[arg(long, value_name = "NAME")]
-    pub user: Option<String>,
-    /// A file with the password, readable only by you; - means stdin, /dev/fd/3 means file descriptor 3; default: a prompt on the terminal
-    #[arg(long, env = "VDO_PASSWORD_FILE", value_name = "FILE")]
-    pub password_file: Option<PathBuf>,
     /// How it is written.
     #[command(flatten)]
     pub writing: Writing,

@@ -179,5 +179,5 @@ fn policy(text: &str) -> Result<UpdatePolicy, String> {
     let named = |policy: &UpdatePolicy| format!("{policy:?}").eq_ignore_ascii_case(text);
     all.into_iter()
         .find(named)
-        .ok_or_else(|| "there are Compatible, Latest and Disabled".into())
+        .ok_or_else(|| "write Compatible, Latest or Disabled".into())
 }

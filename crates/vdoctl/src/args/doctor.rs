@@ -53,8 +53,8 @@ pub enum Allow {
 #[derive(Debug, Clone, Default, PartialEq, Eq, Args)]
 #[command(next_help_heading = "Fixing")]
 pub struct DoctorFixing {
-    /// Fixes problems in the vCenter as the administrator --user: sets disk.EnableUUID of powered-off virtual machines, and creates and
-    /// attaches missing tags of zones and regions. Asks before each fix
+    /// Fixes problems in the vCenter: sets disk.EnableUUID of powered-off virtual machines, and creates and attaches missing tags of zones
+    /// and regions. Logs in as the administrator that --user names, and asks before each fix
     #[arg(
         long,
         global = true,
@@ -65,7 +65,7 @@ pub struct DoctorFixing {
     /// Reverts the recorded changes of --fix; does not revert values that another user has changed after --fix, and deletes no tags in use
     #[arg(long, global = true, requires = "user", conflicts_with = "from")]
     pub undo: bool,
-    /// With --fix: also makes a change that cannot be undone; hardware-version upgrades the hardware version of virtual machines
+    /// With --fix: also makes a change that cannot be undone; the value hardware-version allows upgrades of the hardware version of machines
     #[arg(
         long,
         value_name = "CHANGE",

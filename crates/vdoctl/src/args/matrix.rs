@@ -22,7 +22,7 @@ pub enum MatrixVerb {
     ///
     /// The command needs no cluster when --kubernetes and --vcenter are given. Values that are not given are read from the cluster: its
     /// Kubernetes version, its vSphere connections, its VDOConfig and the installed driver versions. When no version fits, the command
-    /// lists every candidate with the reason for its rejection, and the exit code is 1.
+    /// lists the reasons for the rejections (-o wide lists every candidate), and the exit code is 1.
     ///
     /// With --what-if-kubernetes or --what-if-vcenter, the command shows step by step how the drivers change in an upgrade of the platform.
     ///
@@ -69,7 +69,7 @@ pub enum MatrixVerb {
     /// Adds driver versions to a matrix in a folder
     ///
     /// vdoctl lints every chart, renders the chart for each supported Kubernetes minor version, and compares the chart with its previous
-    /// version. With --kubeconfig or --context, vdoctl also tries the chart in the API server of that cluster. The new matrix entry
+    /// version. With --kubeconfig or --context, vdoctl also sends the objects of the chart to the API server of that cluster in a dry run. The new matrix entry
     /// contains the images, the digest of the chart and the versions from which an upgrade is possible. vdoctl also updates the version,
     /// the date and the expiry date of the matrix, and signs the matrix. If a chart has a problem, nothing is written, and the exit code
     /// is 4.
@@ -101,7 +101,7 @@ pub struct MatrixLoad {
     /// A folder with index.yaml and its charts, or an index file with its charts in the same folder
     #[arg(value_name = "FOLDER")]
     pub folder: PathBuf,
-    /// The target, as the matrix source configmap://NAMESPACE/NAME; the Secret NAME will list the files of the matrix
+    /// The matrix source to write, configmap://NAMESPACE/NAME; the files are written into ConfigMaps, and their list into the Secret NAME
     #[arg(value_name = "CONFIGMAP")]
     pub place: ConfigMaps,
 }
@@ -254,7 +254,7 @@ pub struct Show {
     /// The driver: vsphere-cpi (or cpi) or vsphere-csi (or csi)
     #[arg(value_name = "DRIVER")]
     pub driver: String,
-    /// The version of the driver, for example 3.7.3; if you leave out the version, the error message lists the newest versions
+    /// The version of the driver, for example 3.7.3. Without a version, the command fails, and its message lists the newest versions
     #[arg(value_name = "VERSION")]
     pub version: Option<String>,
     /// The index.

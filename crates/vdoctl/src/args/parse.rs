@@ -59,7 +59,7 @@ impl FromStr for CredentialsSecret {
                 field: Some(known.field),
                 name: name.to_owned(),
             }),
-            None => Err(format!("there is no driver {driver:?}; there are cpi and csi")),
+            None => Err(format!("there is no driver {driver:?}; write cpi or csi")),
         }
     }
 }
@@ -76,7 +76,7 @@ pub(super) fn feature(text: &str) -> Result<Feature, String> {
     let found = ALL.into_iter().find(|(name, _)| *name == text);
     found.map(|(_, feature)| feature).ok_or_else(|| {
         let names = ALL.map(|(name, _)| name).join(", ");
-        format!("there is no feature {text:?}; there are {names}")
+        format!("there is no feature {text:?}; the features are {names}")
     })
 }
 
@@ -191,7 +191,7 @@ pub(super) fn request_timeout(text: &str) -> Result<Duration, String> {
     let read = || text.parse::<SignedDuration>().ok().and_then(|read| read.try_into().ok());
     seconds
         .or_else(read)
-        .ok_or_else(|| format!("{text:?} is not a duration; write numbers with units, for example 5s or 2m, or 0 for ever"))
+        .ok_or_else(|| format!("{text:?} is not a duration; write numbers with units, for example 5s or 2m, or 0 for no limit"))
 }
 
 #[cfg(test)]

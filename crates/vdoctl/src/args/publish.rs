@@ -120,8 +120,8 @@ pub struct MatrixDiff {
     /// Compares the choices only for these Kubernetes versions, for example 1.34; default: every minor version in either matrix
     #[arg(long, value_name = "VERSION", value_delimiter = ',')]
     pub kubernetes: Vec<vdo_api::types::KubernetesVersion>,
-    /// Compares the choices only for these vCenter versions, for example 8.0.3; default: every version at which a supported range begins or
-    /// ends in one of the matrices
+    /// Compares the choices only for these vCenter versions, for example 8.0.3; default: the first and the last
+    /// version of every supported range in either matrix
     #[arg(long, value_name = "VERSION", value_delimiter = ',')]
     pub vcenter: Vec<vdo_api::types::VcenterVersion>,
     /// A file with public keys (PEM), or a folder of such files; only a matrix that one of these keys has signed is accepted

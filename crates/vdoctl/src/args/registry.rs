@@ -17,7 +17,8 @@ pub struct Registries {
     /// The file with registry logins; default: the file of helm registry login, then the file of docker login
     #[arg(long, env = "VDO_REGISTRY_CONFIG", value_name = "FILE")]
     pub registry_config: Option<PathBuf>,
-    /// The host of a token service that may receive the login of a registry; may be repeated. The flag is not needed for a host in the
+    /// The host of a token service to which vdoctl is allowed to send the login for a registry (user and password, or identity token); may be
+    /// repeated. The flag is not needed for a host in the
     /// domain of the registry
     #[arg(long, value_name = "HOST", value_delimiter = ',', value_parser = realm_host)]
     pub registry_token_realm: Vec<String>,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! `vdoctl upgrade`, `pause`, `resume`, `reconcile` and `wait` as they are typed.
+//! `vdoctl upgrade` as it is typed.
 
 use super::{DriverArg, MatrixFile, Output, Vcenter};
 use clap::{Args, Subcommand};
@@ -76,32 +76,6 @@ pub struct UpgradeApply {
     /// Exits when the upgrade is requested, without waiting for the drivers; the pins stay until you run the command again
     #[arg(long)]
     pub no_wait: bool,
-    /// The format.
-    #[command(flatten)]
-    pub output: Output,
-}
-
-/// Arguments of `pause` and `resume`.
-#[derive(Debug, Clone, PartialEq, Eq, Args)]
-pub struct Manage {
-    /// The driver: cpi, csi, or the name of another driver; default: all drivers
-    #[arg(value_name = "DRIVER")]
-    pub driver: Option<String>,
-    /// With pause: waits until the operator has paused. With resume: waits until the drivers are healthy
-    #[arg(long)]
-    pub wait: bool,
-}
-
-/// Arguments of `wait`.
-#[derive(Debug, Clone, PartialEq, Args)]
-pub struct Wait {
-    /// The state to wait for: healthy, deleted, or a condition of the VDOConfig such as MatrixFresh or UpgradeAvailable=False; the form
-    /// condition=NAME of kubectl wait is also accepted
-    #[arg(long = "for", value_name = "WHAT", default_value = "healthy")]
-    pub what: String,
-    /// Exits at the first problem, even if the operator still retries; without the flag, the command exits early only if a person must act
-    #[arg(long)]
-    pub fail_fast: bool,
     /// The format.
     #[command(flatten)]
     pub output: Output,

@@ -4,7 +4,7 @@
 use super::super::args::ChartAddRelease;
 use super::super::context::now;
 use super::super::digests::{Digests, Resolved};
-use super::super::{Answer, CliError, Exit, matrix, save, text_diff};
+use super::super::{Answer, CliError, Exit, atomic_files, matrix, text_diff};
 use super::compare::{self, DeviationReport};
 use super::{file, folder, manifests};
 use std::fmt::Write as _;
@@ -69,9 +69,13 @@ pub(in super::super) async fn run(args: &ChartAddRelease) -> Result<Answer, CliE
         text = changes.iter().map(diff).collect::<String>() + &text;
     } else {
         for change in &changes {
-            save::write(&change.path, change.after.as_bytes()).map_err(|error| {
+            atomic_files::write(&change.path, change.after.as_bytes()).map_err(|error| {
                 let what = format!("{} cannot be written: {error}", change.path.display());
-                CliError::new(Exit::Refused, what, "Check that you may write it, and run the command again.")
+                CliError::new(
+                    Exit::Refused,
+                    what,
+                    "Check that you may write this file, and run the command again.",
+                )
             })?;
         }
     }

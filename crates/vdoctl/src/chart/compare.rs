@@ -43,7 +43,7 @@ pub(in super::super) async fn run(args: &ChartCompare, global: &Global) -> Resul
         .collect();
     let found = found(&chart, &values, &original, &objects)?;
     let summary = format!(
-        "{}: {} compared with {} in the manifests of the driver: {}, {} of them intended",
+        "{}: {} of the chart compared with {} of the manifests; {}, {} of them intended",
         chart.label(),
         count(objects.len(), "object"),
         original.len(),
@@ -95,7 +95,7 @@ pub(super) fn text(found: &DeviationReport) -> String {
             }
         }
         if let Some(deviation) = deviation {
-            let _ = writeln!(out, "  because   {}", deviation.reason);
+            let _ = writeln!(out, "  reason    {}", deviation.reason);
         }
     }
     for deviation in &found.stale {

@@ -12,7 +12,7 @@ const LIMIT: u64 = 16 << 20;
 pub(in super::super) fn text(what: &str, path: &Path) -> Result<String, CliError> {
     String::from_utf8(bytes(what, path)?).map_err(|_| {
         let problem = format!("{what} {} is not UTF-8 text", path.display());
-        CliError::new(Exit::Refused, problem, "Save it as UTF-8 and run the command again.")
+        CliError::new(Exit::Refused, problem, "Save the file as UTF-8 and run the command again.")
     })
 }
 
@@ -35,6 +35,10 @@ pub(in super::super) fn bytes(what: &str, path: &Path) -> Result<Vec<u8>, CliErr
         ),
         // Windows says of a folder that the access is denied.
         Err(_) if path.is_dir() => wrong(Exit::Refused, "is a folder", "Name a file in this folder."),
-        Err(error) => wrong(Exit::Refused, &format!("cannot be read: {error}"), "Check that you may read it."),
+        Err(error) => wrong(
+            Exit::Refused,
+            &format!("cannot be read: {error}"),
+            "Check that you may read this file.",
+        ),
     }
 }

@@ -80,7 +80,10 @@ fn collect(folder: &Path, below: &str, source: &mut Source) -> std::io::Result<(
         } else if metadata.len() > archive::FILE_LIMIT as u64 {
             return refused("is too large for a package");
         } else if source.files.len() >= archive::FILES_LIMIT {
-            return refused("is one file too many for a package");
+            return refused(&format!(
+                "is one file too many; a package may have at most {} files",
+                archive::FILES_LIMIT
+            ));
         } else {
             source.files.insert(path, std::fs::read(entry.path())?);
         }

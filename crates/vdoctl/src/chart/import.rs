@@ -2,7 +2,7 @@
 //! `vdoctl chart import`: a chart of a project's own manifests.
 
 use super::super::args::ChartImport;
-use super::super::{Answer, CliError, Exit, save};
+use super::super::{Answer, CliError, Exit, atomic_files};
 use super::{folder, manifests};
 use std::io;
 use std::path::{Path, PathBuf};
@@ -38,7 +38,7 @@ pub(super) fn run(args: &ChartImport) -> Result<Answer, CliError> {
     let paths = folder::of_driver(&args.output, &args.name);
     let mut charts = Vec::new();
     for path in paths.iter().filter(|path| path.exists()) {
-        let source = folder::read(path, "Name with --output the folder for chart sources.")?;
+        let source = folder::read(path, "Name the folder for chart sources with --output.")?;
         charts.push((path, source));
     }
     // a version belongs to one chart: the one that lists it is asked first
@@ -49,7 +49,7 @@ pub(super) fn run(args: &ChartImport) -> Result<Answer, CliError> {
             Joined::There => return Ok(answer(format!("{} has this release already", path.display()))),
             Joined::With { file, text } => {
                 let file = path.join(file);
-                save::write(&file, text.as_bytes()).map_err(|error| unwritten(&file, &error))?;
+                atomic_files::write(&file, text.as_bytes()).map_err(|error| unwritten(&file, &error))?;
                 return Ok(answer(format!(
                     "wrote {}: this release has the same templates as the existing releases",
                     file.display()
@@ -68,10 +68,13 @@ pub(super) fn run(args: &ChartImport) -> Result<Answer, CliError> {
 /// The folder of a version whose templates are its own.
 fn versioned(args: &ChartImport) -> (PathBuf, &'static str) {
     let name = format!("{}-{}", args.name, args.version);
-    (args.output.join(name), ", because the existing releases have other templates")
+    (
+        args.output.join(name),
+        " as a separate chart, because the existing releases have other templates",
+    )
 }
 
 fn unwritten(path: &Path, error: &io::Error) -> CliError {
     let what = format!("{} cannot be written: {error}", path.display());
-    CliError::new(Exit::Refused, what, "Check that you may write it, and run the command again.")
+    CliError::new(Exit::Refused, what, "Check that you may write there, and run the command again.")
 }

@@ -35,7 +35,7 @@ pub(super) async fn run(args: &ChartLint) -> Result<Answer, CliError> {
         return Err(CliError::new(
             Exit::NotFound,
             format!(
-                "{} holds no chart: no file in its releases folder lists a version",
+                "{} contains no chart: no file in its releases folder lists a version",
                 args.path.display()
             ),
             "Name the folder of one chart, such as charts/vsphere-csi, or its package.",
@@ -100,7 +100,7 @@ impl Report {
     fn text(&self) -> String {
         let releases = count(self.releases.len(), "release");
         if self.findings.is_empty() {
-            return format!("{} {}: nothing found in {releases}\n", style::good("✓"), self.chart);
+            return format!("{} {}: no mistakes in {releases}\n", style::good("✓"), self.chart);
         }
         let mut text = String::new();
         for (finding, versions) in &self.findings {

@@ -13,7 +13,7 @@ use vdo_core::chart::object_id;
 pub(super) fn read(files: &[PathBuf]) -> Result<Vec<Manifest>, CliError> {
     let mut all = Vec::new();
     for path in files {
-        let remedy = "Name the files as the driver ships them.";
+        let remedy = "Name the unchanged manifest files that the driver's project publishes.";
         let wrong = |problem: String| CliError::new(Exit::Refused, format!("the manifest {}: {problem}", path.display()), remedy);
         let text = file::text("the manifest", path)?;
         let documents = yaml::load_all(&text).map_err(|error| wrong(error.to_string()))?;

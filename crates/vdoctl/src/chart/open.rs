@@ -87,8 +87,8 @@ fn entry<'a>(index: &'a Index, name: &ChartName) -> Result<(&'a str, &'a Entry),
         .collect();
     let remedy = match near.as_slice() {
         [] => String::new(),
-        [one] => format!("The nearest is {one}.\n"),
-        many => capital(&format!("the nearest are {}.\n", many.join(" and ")))
+        [one] => format!("The nearest version is {one}.\n"),
+        many => capital(&format!("the nearest versions are {}.\n", many.join(" and ")))
             .trim_end_matches('.')
             .to_owned(),
     };

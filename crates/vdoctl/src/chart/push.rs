@@ -2,7 +2,7 @@
 //! `vdoctl chart push` and `pull`: charts in registries, as Helm keeps them.
 
 use super::super::args::{ChartPull, ChartPush};
-use super::super::{Answer, CliError, Exit, registry, save};
+use super::super::{Answer, CliError, Exit, atomic_files, registry};
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::io::Read as _;
@@ -40,9 +40,9 @@ pub(super) async fn pull(args: &ChartPull) -> Result<Answer, CliError> {
     // The name is the repository's, as Helm requires it; what a stranger has put there chooses no other file.
     let name = from.repository.rsplit('/').next().unwrap_or(&from.repository);
     let file = args.destination.join(format!("{name}-{}.tgz", args.version));
-    save::write(&file, &package).map_err(|error| {
+    atomic_files::write(&file, &package).map_err(|error| {
         let what = format!("{} cannot be written: {error}", file.display());
-        CliError::new(Exit::Refused, what, "Choose a folder that exists with -d.")
+        CliError::new(Exit::Refused, what, "With -d, name an existing folder that you may write to.")
     })?;
     let digest = Digest::of(&package);
     Ok(Answer::text(format!("Pulled: {from}\nDigest: {}\nPackage: {digest}\n", manifest.digest)).note(format!("wrote {}", file.display())))

@@ -42,7 +42,7 @@ pub(in super::super) fn run(args: &ChartSources) -> Result<Answer, CliError> {
     let place = shell_word(&place);
     let drivers: Vec<&str> = sources.keys().map(String::as_str).collect();
     Ok(Answer::text(format!(
-        "{}: the charts of {}, {}\nA new version of a driver: cd {place}, then vdoctl chart add-release DRIVER VERSION MANIFEST…\n",
+        "{}: the charts of {}, {}\nTo add a new version of a driver: cd {place}, then vdoctl chart add-release DRIVER VERSION MANIFEST…\n",
         args.to.display(),
         drivers.join(" and "),
         count(all.files.len(), "file")

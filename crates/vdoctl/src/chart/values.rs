@@ -47,7 +47,12 @@ impl Values {
             let value = match value {
                 Ok(Value::Null) => json!({}),
                 Ok(value @ Value::Object(_)) => value,
-                Ok(_) => return wrong("it is not a map".into(), "Write key: value."),
+                Ok(_) => {
+                    return wrong(
+                        "it is not a map".into(),
+                        "Write the values as a map, with lines such as key: value.",
+                    );
+                }
                 Err(error) => return wrong(error.to_string(), "Correct the file; a values file is one YAML document."),
             };
             sources.push(Source {

@@ -103,7 +103,7 @@ async fn drivers(asked: &Asked<'_>, arg: &Arg) -> Vec<Value> {
             all.push(Value::new(name.as_str(), about));
         }
         if pins {
-            all.push(Value::new(format!("{called}="), "a version of it"));
+            all.push(Value::new(format!("{called}="), "a version of this driver"));
         }
     }
     all
@@ -137,13 +137,10 @@ async fn minors(asked: &Asked<'_>) -> Vec<Value> {
 }
 
 fn goals() -> Vec<Value> {
-    let words = [
-        ("healthy", "the drivers are healthy"),
-        ("deleted", "there is no VDOConfig any more"),
-    ];
+    let words = [("healthy", "the drivers are healthy"), ("deleted", "the VDOConfig is deleted")];
     let own = words.map(|(word, about)| Value::new(word, about));
     own.into_iter()
-        .chain(ConditionType::of_config().map(|kind| Value::new(kind.as_str(), "the condition is True")))
+        .chain(ConditionType::of_config().map(|kind| Value::new(kind.as_str(), "this condition is True")))
         .collect()
 }
 

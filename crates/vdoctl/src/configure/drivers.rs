@@ -3,7 +3,7 @@
 
 use super::super::args::{ConfigureDrivers as Args, Global, Preview, Setting};
 use super::super::context::{Context, Left, joined};
-use super::super::plan_view::Planned;
+use super::super::plan_and_diff::Planned;
 use super::super::preview::suppose;
 use super::super::progress::{Mark, Progress};
 use super::super::{Answer, CliError, Exit};

@@ -6,8 +6,8 @@ use super::super::context::{Context, Deployed};
 use super::super::deploy::matrix::Matrix;
 use super::super::deploy::write as objects;
 use super::super::matrix::Choice;
-use super::super::operator::{Deployment, Presence};
-use super::super::plan_view::Planned;
+use super::super::operator_running::{Deployment, Presence};
+use super::super::plan_and_diff::Planned;
 use super::super::progress::{Mark, Progress};
 use super::super::{Answer, CliError, Exit};
 use super::write;
@@ -83,7 +83,7 @@ pub(super) async fn run(args: &Args, global: &Global, progress: &mut Progress) -
     }
     let mut changes = Vec::new();
     for object in &matrix.objects {
-        changes.push(super::super::change::Change::apply(&context, object).await?);
+        changes.push(super::super::object_write::Change::apply(&context, object).await?);
     }
     let answer = write(&context, &changes, args.writing, progress).await?;
     Ok(match answer.exit {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The VDOConfigs and their drivers: the operator removes them where one acts, and otherwise this process does it with the same code.
 
-use super::target::{Scope, Target};
+use super::objects_to_delete::{Scope, Target};
 use super::{PACE, transient};
 use crate::context::{Context, id, now};
 use crate::progress::{Mark, Progress};
@@ -55,7 +55,10 @@ async fn rounds(
             Err(error) => return Err(error),
         };
         if fence.is_open() && !std::mem::replace(&mut reported, true) {
-            progress.step(Mark::Note, "No operator holds the Lease, so vdoctl removes the drivers itself.");
+            progress.step(
+                Mark::Note,
+                "No operator holds the operator's Lease, so vdoctl removes the drivers itself.",
+            );
         }
         for failure in found.failures {
             if known.insert(failure.clone()) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! What keeps a deletion from beginning.
 
-use super::target::{Scope, Target};
+use super::objects_to_delete::{Scope, Target};
 use crate::context::{Context, id};
 use crate::{CliError, Exit};
 use kube::ResourceExt;
@@ -23,7 +23,7 @@ pub(super) fn refuse(target: &Target, cluster: &str) -> Result<(), CliError> {
                 count(target.elsewhere.len(), "object"),
                 named.join(", ")
             ),
-            "Delete them first: the drivers of a namespace with vdoctl delete --drivers-only -n NAMESPACE, all other objects with kubectl delete.",
+            "Delete these objects first: the drivers of a namespace with vdoctl delete --drivers-only -n NAMESPACE, all other objects with kubectl delete.",
         ));
     }
     let orphans = |config: &&std::sync::Arc<VDOConfig>| config.spec.deletion_policy == DeletionPolicy::Orphan;
@@ -31,10 +31,10 @@ pub(super) fn refuse(target: &Target, cluster: &str) -> Result<(), CliError> {
         Some(config) if target.scope != Scope::Operator => Err(CliError::new(
             Exit::Refused,
             format!(
-                "VDOConfig {} has deletionPolicy Orphan: its drivers stay when it is deleted",
+                "VDOConfig {} has deletionPolicy Orphan: its drivers are kept when the VDOConfig is deleted",
                 id(config)
             ),
-            "Keep them with --keep-drivers, or set spec.deletionPolicy to Delete to remove them.",
+            "Keep the drivers with --keep-drivers, or set spec.deletionPolicy to Delete to remove the drivers.",
         )),
         _ => Ok(()),
     }
@@ -58,7 +58,7 @@ pub(super) fn refuse_volumes(config: &VDOConfig, inventory: &Inventory, found: &
     let namespace = config.namespace().unwrap_or_default();
     listed.push("Delete the claims and snapshots, or move their data, and run vdoctl delete again.".into());
     if config.metadata.deletion_timestamp.is_some() {
-        listed.push("If the operator's manifests were deleted, the driver lacks its rights. This command restores them:".into());
+        listed.push("If the operator's manifests were deleted, the driver lacks its rights. This command restores the rights:".into());
         listed.push("  kubectl apply --server-side -k deploy".into());
     }
     listed.push("To remove the driver and leave the volumes as they are (vdoctl deploy finds them again):".into());

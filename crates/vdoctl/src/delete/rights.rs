@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Every right that a deletion needs, asked for before the first of them is used.
 
-use super::target::{Scope, Target};
+use super::objects_to_delete::{Scope, Target};
 use crate::context::Context;
 use crate::{CliError, Exit};
 use std::collections::BTreeMap;
@@ -76,7 +76,7 @@ fn refused(cluster: &str, missing: &[ClusterError]) -> CliError {
     CliError::new(
         Exit::Refused,
         format!(
-            "in cluster {cluster} you lack {}, so nothing was removed: {}",
+            "in cluster {cluster} you lack {} ({}), so nothing was removed",
             count(missing.len(), "right"),
             each.collect::<Vec<_>>().join("; ")
         ),
@@ -101,7 +101,7 @@ mod tests {
         };
         let few = refused("demo", &[lacking("a"), lacking("b")]);
         assert_eq!(few.exit, Exit::Refused);
-        let what = "in cluster demo you lack 2 rights, so nothing was removed: delete ClusterRole a, b";
+        let what = "in cluster demo you lack 2 rights (delete ClusterRole a, b), so nothing was removed";
         assert_eq!(few.what, what);
         assert_eq!(few.remedy, "Ask for a role with these rules:\none rule");
     }

@@ -5,9 +5,10 @@
 mod decided;
 
 use super::super::context::{Context, Deciding, now};
-use super::super::doctor::check::{Check, Mark, Subject, Topic, worst};
+use super::super::doctor::check::{Check, Mark, Subject, Topic};
+use super::super::doctor::exit_code::worst;
 use super::super::doctor::{connection_subject, kubelet};
-use super::super::plan_view::Planned;
+use super::super::plan_and_diff::Planned;
 use super::super::{CliError, Exit};
 use super::configuration::Configuration;
 use decided::TAKING_OVER;

@@ -49,7 +49,7 @@ pub(super) async fn run(args: &Args, global: &Global, path: &Path, progress: &mu
         ),
     );
     for secret in &needed {
-        let line = format!("{secret} has to be in the cluster; {} shows its keys", layout::EXAMPLE);
+        let line = format!("{secret} must exist in the cluster; {} shows its keys", layout::EXAMPLE);
         progress.step(Mark::Note, &line);
     }
     Ok(Answer::text("").note("Commit the folder. docs/gitops.md shows how Flux, Argo CD and others apply it."))

@@ -74,7 +74,7 @@ impl Installed {
         let refused = |what: String, remedy: String| Err(CliError::new(Exit::Refused, what, remedy));
         if let Some(leaving) = self.ground.iter().find(|object| object.is_terminating()) {
             return refused(
-                format!("{leaving} is being deleted, and nothing can be deployed before its deletion has ended"),
+                format!("{leaving} is being deleted, and nothing can be deployed until its deletion is complete"),
                 "If the deletion does not end, vdoctl status shows what blocks the deletion, and vdoctl delete finishes an uninstallation."
                     .into(),
             );
@@ -154,7 +154,7 @@ impl Installed {
                     "connection {connection} of this cluster uses vCenter {}, not {server}",
                     known.spec.vc_ip
                 ),
-                "Volumes and nodes belong to their vCenter. To add a vCenter, or to change the address of this one, give the whole \
+                "Volumes and nodes belong to their vCenter. To add a vCenter, or to change the address of this vCenter, give the whole \
                  configuration with --values FILE.",
             )),
             _ => Ok(()),

@@ -4,8 +4,8 @@
 use super::super::args::MatrixFile;
 use super::super::context::Context;
 use super::super::matrix::config_maps::{files, objects};
+use super::super::password_file::private;
 use super::super::{CliError, Exit};
-use super::vcenter::private;
 use serde_json::{Value, json};
 use std::path::Path;
 use vdo::cluster::get;
@@ -200,7 +200,7 @@ mod tests {
         std::fs::remove_file(keys.join("b.pem"))?;
         file(&credentials, "password", "r3ad-it", 0o644);
         let error = Matrix::of(&args, "vdo", None).await.expect_err("a readable password");
-        assert!(error.what.contains("others on this machine may read"), "{error}");
+        assert!(error.what.contains("other users of this machine can read"), "{error}");
         Ok(())
     }
 

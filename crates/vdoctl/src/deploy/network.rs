@@ -47,7 +47,7 @@ pub(super) fn reported(network: &HostNetwork, asked: bool) -> String {
         Some((host, port)) => format!("the operator will reach the API server at {host} port {port}"),
         None => "the operator needs kube-proxy to reach the API server".to_owned(),
     };
-    format!("the operator will run in the network of its node{why}; {by}")
+    format!("the operator will run in the host network of its node{why}; {by}")
 }
 
 #[cfg(test)]

@@ -148,7 +148,7 @@ fn lacking(proposal: &Proposal, args: &Args) -> Result<(), CliError> {
         return Err(CliError::new(
             Exit::Usage,
             "--thumbprint names one certificate, and there are several vCenters",
-            "Name the authorities that sign all their certificates with --ca-file FILE, or leave out --thumbprint: each certificate is then shown.",
+            "Name the authorities that sign all their certificates with --ca-file FILE, or leave out --thumbprint: vdoctl then shows each certificate.",
         ));
     }
     Ok(())

@@ -110,7 +110,7 @@ impl Target {
             ),
             (
                 !self.served.admission_policies,
-                "the operator gets no admission policy, because this API server does not serve this kind",
+                "the operator gets no admission policy, because this API server does not serve ValidatingAdmissionPolicies",
             ),
         ];
         for (_, note) in notes.iter().filter(|(applies, _)| *applies) {

@@ -1,22 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The three inputs: where the vCenter is, who logs in, and the password; and how its certificate is trusted.
+//! The three inputs: where the vCenter is, who logs in, and the password.
 
 use super::super::args::{CredentialsSecret, Deploy, DeployVcenter, DryRun, Global, UsersAccount, UsersChange, UsersCreate, UsersVcenter};
+use super::super::certificate_question::trusted;
 use super::super::context::Context;
-use super::super::doctor::password::password;
-use super::super::doctor::preflight::{endpoint, trust};
+use super::super::password_file::{password, private};
 use super::super::progress::{Mark, Progress};
 use super::super::users::{self, DOMAIN};
-use super::super::{Answer, CliError, Exit, prompt};
+use super::super::vcenter_address::{endpoint, trust};
+use super::super::{Answer, CliError, Exit};
 use super::configuration::CONNECTION;
 use super::openshift;
-use std::path::Path;
 use vdo::cluster::get;
 use vdo_api::types::{ObjectId, Secret, Trust};
-use vdo_core::certificate::CertificateFacts;
 use vdo_core::openshift::proposal::Vcenter;
-use vdo_vsphere::vcenter::{self, Budget, Endpoint};
-use vdo_vsphere::vsphere::ProbeError;
+use vdo_vsphere::vcenter::Endpoint;
 
 /// A vCenter whose certificate is trusted, and the account there.
 pub(crate) struct Account {
@@ -187,83 +185,9 @@ pub(crate) async fn stored(context: &Context, named: &[CredentialsSecret]) -> Re
             return Err(CliError::new(
                 Exit::NotFound,
                 format!("{id} does not exist"),
-                "vdoctl users create creates the Secret together with an account. To use an existing user without a Secret, name it with --user.",
+                "vdoctl users create creates the Secret together with an account. To use an existing user without a Secret, name the user with --user.",
             ));
         }
     }
     Ok(())
-}
-
-/// A user who may read the file may use the account: ssh refuses such a key, and this such a password.
-pub(crate) fn private(file: &Path) -> Result<(), CliError> {
-    let readable = std::fs::metadata(file).is_ok_and(|found| found.is_file() && vdo_system::readable_by_others(&found));
-    if !readable {
-        return Ok(());
-    }
-    let name = file.display();
-    Err(CliError::new(
-        Exit::Refused,
-        format!("others on this machine may read the password in {name}"),
-        format!("Make the file private: chmod 600 {}", vdo_api::types::shell_word(&name.to_string())),
-    ))
-}
-
-/// Why the certificate of a vCenter is not accepted, where nothing says how to trust it and a person can say that it is the right one. Any
-/// other fault is found by the checks.
-async fn refused_certificate(endpoint: &Endpoint) -> Option<(String, CertificateFacts)> {
-    if endpoint.trust != Trust::SystemRoots {
-        return None;
-    }
-    let error = vcenter::facts(endpoint, &Budget::default()).await.err()?;
-    let text = match &error {
-        ProbeError::UnknownIssuer { address, .. } => {
-            format!("the certificate of {address} is signed by no authority that this machine trusts")
-        }
-        error => error.to_string(),
-    };
-    match error {
-        ProbeError::UnknownIssuer { presented, .. }
-        | ProbeError::BadCertificate { presented, .. }
-        | ProbeError::WrongName { presented, .. } => Some((text, *presented)),
-        _ => None,
-    }
-}
-
-/// Asks a person about such a certificate, unless the one that is there is `taken`.
-pub(crate) async fn trusted(endpoint: &mut Endpoint, taken: bool, progress: &mut Progress) -> Result<(), CliError> {
-    let Some((why, presented)) = refused_certificate(endpoint).await else {
-        return Ok(());
-    };
-    let server = endpoint.address();
-    if !taken && !prompt::is_terminal() {
-        return Err(CliError::new(
-            Exit::Vcenter,
-            format!("{why}, and there is no terminal to ask whether the certificate is the right one"),
-            format!(
-                "If this is the SHA-256 thumbprint that vCenter shows (Administration > Certificates), add it:\n\
-                 --thumbprint {}\n\
-                 Or name the authorities with --ca-file FILE.",
-                presented.sha256
-            ),
-        ));
-    }
-    progress.step(Mark::Note, &shown(&why, &presented));
-    let confirmed = taken || prompt::yes("    Does vCenter show this thumbprint (Administration > Certificates)?").is_ok_and(|yes| yes);
-    if !confirmed {
-        return Err(CliError::new(
-            Exit::Refused,
-            format!("the certificate of {server} is not trusted, so nothing was sent there and nothing was written"),
-            "Find out who answers at that address, or name the authorities that sign the certificate with --ca-file FILE.",
-        ));
-    }
-    endpoint.trust = Trust::Thumbprint(presented.sha256);
-    Ok(())
-}
-
-fn shown(why: &str, presented: &CertificateFacts) -> String {
-    let until = presented
-        .not_after
-        .map(|end| format!(", valid until {}", end.strftime("%Y-%m-%d")))
-        .unwrap_or_default();
-    format!("{why}\nissued by {}{until}\nSHA-256 {}", presented.issuer, presented.sha256)
 }

@@ -3,7 +3,7 @@
 //! no one looks.
 
 use super::super::context::{Context, Deployed, now};
-use super::super::operator::Sight;
+use super::super::operator_running::Sight;
 use super::super::progress::Progress;
 use super::super::status::{Judgement, Need, Picture};
 use super::super::{CliError, Exit};
@@ -76,7 +76,7 @@ impl<'a> Watcher<'a> {
 
 /// That it does not come to its end, because a person has to act.
 pub(crate) fn ended(need: &Need) -> CliError {
-    CliError::new(Exit::TimedOut, format!("not ready: {}", need.what), need.remedy.clone())
+    CliError::new(Exit::TimedOut, format!("VDO is not ready: {}", need.what), need.remedy.clone())
 }
 
 /// Waits until everything is ready. The line that says what is.
@@ -103,7 +103,11 @@ pub(crate) async fn until_ready(mut watcher: Watcher<'_>, deadline: Duration, pr
             return Err(CliError::new(
                 Exit::TimedOut,
                 // The columns of the lines above are none in a sentence.
-                format!("not ready after {} s: {}", deadline.as_secs(), last.0.join("; ").replace("  ", " ")),
+                format!(
+                    "VDO is not ready after {} s: {}",
+                    deadline.as_secs(),
+                    last.0.join("; ").replace("  ", " ")
+                ),
                 format!("{}\nRun the same command again to continue waiting.", last.1),
             ));
         }

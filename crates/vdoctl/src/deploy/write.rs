@@ -4,22 +4,20 @@
 use super::super::context::Context;
 use super::super::matrix::config_maps;
 use super::super::progress::{Mark, Progress};
-use super::super::{CliError, Exit, stopping};
+use super::super::vdoctl_lease::{alone, go_on};
+use super::super::{CliError, Exit};
 use kube::Resource as _;
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
-use tokio::time::{Instant, sleep, timeout};
-use vdo::cluster::{ClusterError, DryRunResult, Election, Fence, Permissions, Writer, get, rights, with_managers};
+use tokio::time::{sleep, timeout};
+use vdo::cluster::{ClusterError, DryRunResult, Permissions, Writer, get, rights, with_managers};
 use vdo_api::api::VsphereCloudConfig;
 use vdo_api::types::count;
 use vdo_core::install::VDOCTL;
 use vdo_core::manifest::Object;
 use vdo_core::rbac;
 use vdo_source::fetch::ConfigMaps;
-
-/// How long another vdoctl may write. Its Lease runs out sooner where it was killed.
-const TURN: Duration = Duration::from_secs(40);
 
 /// How often a dry run is asked for that the API server does not answer in time: a minute in all.
 const TRIES: usize = 4;
@@ -101,16 +99,20 @@ fn second_trust(object: &Object, live: &Object) -> Option<CliError> {
     }
     let has = |object: &Object, field: &str| object.value()["spec"].get(field).is_some_and(|value| !value.is_null());
     let gets = |new: &str, old: &str| has(object, new) && !has(object, old) && has(live, old);
-    let (by, flag) = match (gets("caBundle", "thumbprint"), gets("thumbprint", "caBundle")) {
-        (true, _) => ("a thumbprint", "--ca-file FILE".to_owned()),
-        (_, true) => ("authorities", format!("--thumbprint {}", object.text("/spec/thumbprint"))),
+    let (kept, other, flag) = match (gets("caBundle", "thumbprint"), gets("thumbprint", "caBundle")) {
+        (true, _) => ("a thumbprint", "a CA bundle", "--ca-file FILE".to_owned()),
+        (_, true) => (
+            "a CA bundle",
+            "a thumbprint",
+            format!("--thumbprint {}", object.text("/spec/thumbprint")),
+        ),
         _ => return None,
     };
     let name = object.name();
     Some(CliError::new(
         Exit::Refused,
-        format!("vSphere connection {name} trusts its vCenter by {by} and cannot have a second way of trust, so nothing was written"),
-        format!("Change the way of trust first:\nvdoctl configure connection {name} {flag}"),
+        format!("vSphere connection {name} has {kept} and cannot also have {other}, so nothing was written"),
+        format!("Replace {kept} with {other} first:\nvdoctl configure connection {name} {flag}"),
     ))
 }
 
@@ -209,112 +211,6 @@ pub(crate) async fn apply_alone(
         Ok(())
     })
     .await
-}
-
-/// Writes while no other vdoctl does.
-struct Alone<'a> {
-    writer: Writer,
-    fence: Fence,
-    progress: &'a mut Progress,
-    written: usize,
-    of: usize,
-}
-
-impl Alone<'_> {
-    /// Makes one write. The Lease runs out where the API server answers late; then its turn is waited for again, because nothing was written.
-    ///
-    /// A verb that is stopped ends before its next write, so that what was written is known.
-    async fn write<T>(&mut self, write: impl AsyncFn(&Writer) -> Result<T, ClusterError>) -> Result<T, CliError> {
-        loop {
-            go_on()?;
-            match write(&self.writer).await {
-                Err(ClusterError::NotLeading { .. }) => turn(&self.fence, self.progress).await?,
-                result => return Ok(result?),
-            }
-        }
-    }
-
-    /// One object more is written.
-    fn wrote(&mut self) {
-        self.written += 1;
-        self.say();
-    }
-
-    /// What is said when the verb is stopped here.
-    fn say(&self) {
-        let what = format!("{} of {} written", self.written, count(self.of, "object"));
-        stopping::when_stopped(what, "Run the same command again: it continues from there.");
-    }
-}
-
-/// Ends a verb that was asked to stop.
-fn go_on() -> Result<(), CliError> {
-    stopping::is_asked().map_or(Ok(()), |exit| Err(stopping::failure(exit)))
-}
-
-/// Does this while no other vdoctl writes to the cluster; `of` is the number of objects that are written. Stopped, it says how many were, and
-/// releases the Lease.
-async fn alone(
-    context: &Context,
-    progress: &mut Progress,
-    of: usize,
-    work: impl AsyncFnOnce(&mut Alone<'_>) -> Result<(), CliError>,
-) -> Result<(), CliError> {
-    let _armed = stopping::arm();
-    let client = context.ports.client.clone();
-    let fence = Fence::shut();
-    let writer = Writer::new(client.clone(), |_, _| {}).named(VDOCTL).behind(fence.clone());
-    let mut election = Election::new(client, VDOCTL, holder(), fence.clone());
-    let result = {
-        let campaign = election.run(|_| {});
-        let work = async {
-            let mut alone = Alone {
-                writer,
-                fence,
-                progress,
-                written: 0,
-                of,
-            };
-            alone.say();
-            turn(&alone.fence, alone.progress).await?;
-            work(&mut alone).await
-        };
-        tokio::select! {
-            result = work => result,
-            () = campaign => Ok(()),
-        }
-    };
-    // One that runs out by itself delays the next vdoctl, and nothing else.
-    let _ = election.release().await;
-    if result.is_ok() {
-        stopping::forget();
-    }
-    result
-}
-
-/// Who holds the Lease, for people who look at it.
-fn holder() -> String {
-    format!("vdoctl-{}-{}", vdo_system::host_name(), std::process::id())
-}
-
-/// Waits until no other vdoctl writes.
-async fn turn(fence: &Fence, progress: &mut Progress) -> Result<(), CliError> {
-    let begun = Instant::now();
-    while !fence.is_open() {
-        go_on()?;
-        if begun.elapsed() > TURN {
-            return Err(CliError::new(
-                Exit::Refused,
-                format!("another vdoctl has been writing to this cluster for {} s", TURN.as_secs()),
-                format!("Its Lease shows who runs it: kubectl -n kube-system get lease {VDOCTL}. Nothing was written."),
-            ));
-        }
-        if begun.elapsed() > Duration::from_secs(2) {
-            progress.waiting(&["another vdoctl writes to this cluster".into()]);
-        }
-        sleep(Duration::from_millis(100)).await;
-    }
-    Ok(())
 }
 
 /// Waits until objects of ours are served whose definition was applied just now.

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //! What was looked at, as data for a screen or a program.
 
-use super::super::Exit;
 use super::super::remedy::{self, About};
+use super::exit_code::OF_THE_VCENTER;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -12,36 +12,36 @@ use vdo_vsphere::vsphere::{self, Advice, ConnectionReport};
 /// The name of the check of the kubelets, which no condition has.
 pub(crate) const KUBELETS: &str = "KubeletsExternal";
 
-/// One thing that must hold.
+/// A check, with its result.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct Check {
-    /// Its name: the type of the condition where it is published as one.
+    /// The name of the check. If a condition publishes the result, the name is the type of this condition.
     pub check: String,
-    /// True, False or Unknown.
+    /// Whether the check passed: True, False or Unknown.
     pub status: Mark,
-    /// The reason; that of a condition is one that `vdoctl explain` knows.
+    /// The reason of the result. `vdoctl explain` explains the reasons of conditions.
     pub reason: String,
-    /// What was found, about which object.
+    /// The result of the check, with the name of the object.
     pub message: String,
     /// What to do; empty when there is nothing to do.
     pub remedy: Advice,
-    /// Everything of this kind that was found, each with its own remedy; the first is the one above.
+    /// All findings of the check, each with its own remedy. `reason`, `message` and `remedy` describe the first finding.
     pub findings: Vec<Finding>,
 }
 
-/// Whether it holds.
+/// The result of a check.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub(crate) enum Mark {
-    /// It does.
+    /// The check passed.
     True,
-    /// It does not.
+    /// The check failed.
     False,
-    /// It is not known.
+    /// The result is unknown.
     Unknown,
 }
 
-/// One of several things that are wrong in the same way.
+/// A finding of a check, with its own remedy.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct Finding {
@@ -50,7 +50,7 @@ pub(crate) struct Finding {
     pub remedy: Advice,
 }
 
-/// The kind of thing that checks are about.
+/// The kind of the subject of checks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema, strum::Display)]
 #[serde(rename_all = "lowercase")]
 #[strum(serialize_all = "lowercase")]
@@ -61,27 +61,18 @@ pub(crate) enum Topic {
     Connection,
 }
 
-/// What checks are about.
+/// The subject of checks, for example a vSphere connection.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct Subject {
     pub subject: Topic,
-    /// Its name.
+    /// The name of the subject.
     pub name: String,
-    /// What is known of it in a few words each, such as its address and its version.
+    /// Facts about the subject, for example its address or its version.
     pub about: Vec<String>,
     /// The checks, in the order in which they are made.
     pub checks: Vec<Check>,
 }
-
-/// The last stage at which a vCenter as such is judged; what comes after is about its content.
-const OF_THE_VCENTER: [ConditionType; 5] = [
-    ConditionType::Resolved,
-    ConditionType::Connected,
-    ConditionType::Trusted,
-    ConditionType::IsVCenter,
-    ConditionType::Authenticated,
-];
 
 impl Check {
     pub(crate) fn new(check: impl Into<String>, status: Option<bool>, reason: Reason, message: &str, remedy: impl Into<Advice>) -> Self {
@@ -178,17 +169,6 @@ impl Check {
     pub(crate) fn is_not_requested(&self) -> bool {
         self.status == Mark::Unknown && self.reason == Reason::NotRequested.as_str()
     }
-
-    fn exit(&self, subject: &Subject) -> Exit {
-        let kinds = OF_THE_VCENTER.map(ConditionType::as_str);
-        match self.status {
-            Mark::True => Exit::Ok,
-            _ if self.follows() || self.is_not_requested() => Exit::Ok,
-            _ if subject.subject == Topic::Connection && kinds.contains(&self.check.as_str()) => Exit::Vcenter,
-            Mark::False => Exit::Differences,
-            Mark::Unknown => Exit::Ok,
-        }
-    }
 }
 
 impl Finding {
@@ -236,32 +216,11 @@ impl Subject {
     }
 }
 
-/// The worst result: a cluster that cannot be reached, a vCenter that cannot or refuses, nothing deployed, a check that failed, a check
-/// that the user lacks a right for.
-pub(crate) fn worst<'a>(subjects: impl IntoIterator<Item = &'a Subject>, other: &[Exit]) -> Exit {
-    const WORST_FIRST: [Exit; 5] = [Exit::Cluster, Exit::Vcenter, Exit::NotFound, Exit::Differences, Exit::Refused];
-    let all = subjects
-        .into_iter()
-        .flat_map(|subject| subject.checks.iter().map(move |check| check.exit(subject)));
-    let all: Vec<Exit> = all.chain(other.iter().copied()).collect();
-    WORST_FIRST.into_iter().find(|exit| all.contains(exit)).unwrap_or(Exit::Ok)
-}
-
 #[cfg(test)]
 mod tests {
+    use super::super::super::Exit;
+    use super::super::exit_code::worst;
     use super::*;
-
-    fn subject(subject: Topic, checks: &[(&str, Option<bool>, Reason)]) -> Subject {
-        Subject {
-            subject,
-            name: "x".into(),
-            about: vec![],
-            checks: checks
-                .iter()
-                .map(|(name, status, reason)| Check::new(*name, *status, *reason, "m", ""))
-                .collect(),
-        }
-    }
 
     /// A change that failed and was rolled back is not a check that passed.
     #[test]
@@ -284,37 +243,7 @@ mod tests {
         ] {
             assert_eq!(condition(kind, status).status, expected, "{kind} {status}");
         }
-        let mut back = subject(Topic::Drivers, &[]);
-        back.checks.push(condition(ConditionType::RolledBack, "True"));
+        let back = Subject::of_drivers(vec![condition(ConditionType::RolledBack, "True")]);
         assert_eq!(worst(&[back], &[]), Exit::Differences);
-    }
-
-    #[test]
-    fn doctor_exit_code_several_checks_is_the_worst() {
-        let well = ("Resolved", Some(true), Reason::Healthy);
-        let connection = |check| subject(Topic::Connection, &[well, check, ("NodesFound", None, Reason::NotChecked)]);
-        let wrong = |kind: &'static str, reason| (kind, Some(false), reason);
-        for (check, exit) in [
-            (well, Exit::Ok),
-            (("StorageFound", None, Reason::NotChecked), Exit::Ok),
-            (wrong("Connected", Reason::Unreachable), Exit::Vcenter),
-            (wrong("Authenticated", Reason::InvalidCredentials), Exit::Vcenter),
-            (("Authenticated", None, Reason::TimedOut), Exit::Vcenter),
-            (wrong("NodesFound", Reason::NodeNotFound), Exit::Differences),
-            (wrong("CredentialsFound", Reason::SecretNotFound), Exit::Differences),
-        ] {
-            assert_eq!(worst(&[connection(check)], &[]), exit, "{check:?}");
-        }
-        let drivers = subject(
-            Topic::Drivers,
-            &[
-                ("StorageReady", None, Reason::NotRequested),
-                wrong("CloudProviderReady", Reason::PodsFailing),
-            ],
-        );
-        let refused = connection(wrong("Authenticated", Reason::AccountLocked));
-        assert_eq!(worst(std::slice::from_ref(&drivers), &[]), Exit::Differences);
-        assert_eq!(worst(&[drivers.clone(), refused.clone()], &[Exit::NotFound]), Exit::Vcenter);
-        assert_eq!(worst(&[drivers, refused], &[Exit::Cluster]), Exit::Cluster);
     }
 }

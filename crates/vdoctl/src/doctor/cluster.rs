@@ -4,11 +4,11 @@
 use super::super::args::{Doctor as Args, DoctorVerb, Global};
 use super::super::context::{Context, Deciding, Deployed, now};
 use super::super::error::unknown;
+use super::super::password_file::password;
 use super::super::remedy::About;
 use super::super::status::Config;
 use super::super::{CliError, Exit};
 use super::check::{Check, KUBELETS, Subject, Topic};
-use super::password::password;
 use super::{Findings, connection_subject, kubelet, open, operator, uninstall};
 use futures::future::join_all;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
@@ -51,7 +51,7 @@ pub(super) async fn inspect(args: &Args, global: &Global) -> Result<Findings, Cl
         if own.is_empty() {
             found
                 .talk
-                .push("Before anything is installed: vdoctl doctor --pre --vcenter HOST --user NAME".into());
+                .push("To check the cluster before an installation: vdoctl doctor --pre --vcenter HOST --user NAME".into());
         }
     }
     let names = own.iter().map(ResourceExt::name_any).collect();
@@ -104,7 +104,10 @@ fn chosen<'a>(args: &Args, own: &'a [VsphereCloudConfig]) -> Result<Vec<&'a Vsph
     if args.vcenter.password_file.is_some() && chosen.len() != 1 {
         return Err(CliError::new(
             Exit::Usage,
-            format!("one password cannot be tried for {} connections", chosen.len()),
+            format!(
+                "--password-file needs exactly one vSphere connection, and this command checks {}",
+                chosen.len()
+            ),
             "Name the connection: vdoctl doctor connection NAME --password-file FILE",
         ));
     }

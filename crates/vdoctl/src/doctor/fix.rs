@@ -144,7 +144,7 @@ fn failed(error: &ChangeError) -> CliError {
     let remedy = match error {
         ChangeError::Session(SessionError::Lost { .. }) => "Log in once more: run the same command again.".into(),
         ChangeError::NotPermitted { privilege, object, .. } => {
-            format!("Log in as a user with {privilege} on {object}; the role Administrator has it.")
+            format!("Log in as a user with {privilege} on {object}; the role Administrator has this privilege.")
         }
         ChangeError::Refused { .. } => "See the tasks and events of the object in the vSphere Client.".into(),
         _ => failed.remedy,

@@ -3,7 +3,7 @@
 
 use super::super::context::{Context, now};
 use super::super::error::CliError;
-use super::super::operator::{Deployment, Lease, Presence};
+use super::super::operator_running::{Deployment, Lease, Presence};
 use super::check::{Check, Subject, Topic};
 use kube::ResourceExt;
 use vdo::cluster::{LEASE_NAME, LEASE_NAMESPACE};
@@ -66,7 +66,7 @@ fn acts(presence: &Presence, config: &VDOConfig) -> Check {
             ACTS,
             None,
             Reason::NotChecked,
-            &format!("you may not get Lease {LEASE_NAMESPACE}/{LEASE_NAME}"),
+            &format!("you lack the right to get Lease {LEASE_NAMESPACE}/{LEASE_NAME}"),
             "",
         ),
     }

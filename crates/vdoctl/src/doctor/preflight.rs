@@ -6,23 +6,24 @@
 mod desk;
 
 use super::super::args::{Deploy, Doctor as Args, Global};
+use super::super::certificate_question::trusted;
 use super::super::context::Context;
 use super::super::deploy::checks::{Asking, Checked, check};
 use super::super::deploy::configuration::{CONNECTION, Configuration};
 use super::super::deploy::target::Target;
-use super::super::deploy::vcenter::{Account, Login, trusted};
+use super::super::deploy::vcenter::{Account, Login};
 use super::super::deploy::write;
+use super::super::password_file::password;
 use super::super::progress::Progress;
+use super::super::vcenter_address::{endpoint, trust};
 use super::super::{CliError, Exit, prompt};
 use super::check::{Check, Subject, Topic};
-use super::password::password;
 use super::{Findings, open};
 use serde_json::Value;
-use std::path::Path;
 use std::sync::Arc;
 use vdo_api::api::Reason;
 use vdo_api::facts::Node;
-use vdo_api::types::{Thumbprint, Trust, count};
+use vdo_api::types::{Trust, count};
 use vdo_core::install::Mounts;
 use vdo_core::manifest::Object;
 use vdo_vsphere::vcenter::{Budget, Endpoint};
@@ -178,46 +179,14 @@ fn take(found: &mut Findings, mut cluster: Subject, checked: Checked, address: &
     cluster.about.extend(checked.cluster.about);
     cluster.checks.extend(checked.cluster.checks);
     found.view.subjects.push(cluster);
-    let undecided = || Subject::of_drivers(vec![desk::not_chosen("the checks of the vCenter failed")]);
+    let undecided = || {
+        Subject::of_drivers(vec![desk::not_chosen(
+            "no version was chosen, because the checks of the vCenter failed",
+        )])
+    };
     found.view.subjects.push(checked.drivers.unwrap_or_else(undecided));
     for mut one in checked.connections {
         one.subject.name = address.to_owned();
         found.take(address, one.subject, one.report);
     }
-}
-
-/// Where a vCenter is, from an address as it is typed.
-pub(crate) fn endpoint(address: &str, trust: Trust) -> Result<Endpoint, CliError> {
-    let (server, port) = match address.strip_prefix('[').and_then(|rest| rest.split_once(']')) {
-        Some((server, rest)) => (server.to_owned(), rest.strip_prefix(':').map(str::to_owned)),
-        None if address.matches(':').count() == 1 => {
-            let (server, port) = address.split_once(':').unwrap_or_default();
-            (server.to_owned(), Some(port.to_owned()))
-        }
-        None => (address.to_owned(), None),
-    };
-    let port = port.map_or(Ok(443), |port| port.parse::<u16>()).map_err(|_| {
-        CliError::new(
-            Exit::Usage,
-            format!("the port in {address:?} is not a number"),
-            "Write the host name or the address, and the port if it is not 443: vcenter.example.com:8443",
-        )
-    })?;
-    Ok(Endpoint { server, port, trust })
-}
-
-/// How a vCenter is trusted, from what is typed.
-pub(crate) fn trust(thumbprint: Option<&Thumbprint>, ca_file: Option<&Path>, insecure: bool) -> Result<Trust, CliError> {
-    Ok(match (ca_file, thumbprint) {
-        _ if insecure => Trust::Insecure,
-        (Some(file), _) => Trust::CaBundle(std::fs::read_to_string(file).map_err(|error| {
-            CliError::new(
-                Exit::Usage,
-                format!("{} cannot be read: {error}", file.display()),
-                "Name a file with PEM certificates.",
-            )
-        })?),
-        (None, Some(print)) => Trust::Thumbprint(print.clone()),
-        (None, None) => Trust::SystemRoots,
-    })
 }

@@ -98,7 +98,7 @@ pub(super) fn text(accounts: &[OfConnection<Privileges>], tool: Option<Commands>
 fn rows(role: Role) -> Vec<Vec<String>> {
     let mut privileges: Vec<String> = role.privileges.into_iter().collect();
     if privileges.is_empty() {
-        privileges.push("(to read)".into());
+        privileges.push("(read-only)".into());
     }
     let objects: Vec<String> = role.objects.into_keys().collect();
     let at = |list: &[String], line: usize| list.get(line).cloned().unwrap_or_default();

@@ -112,7 +112,7 @@ mod tests {
                 connection: "vc1".to_owned(),
             }
         };
-        let problem = "label topology.kubernetes.io/zone is \"eu-central-1\", the tag is \"eu-central-2\"";
+        let problem = "label topology.kubernetes.io/zone is \"eu-central-1\", but the tag is \"eu-central-2\"";
         let lines = [
             line("w-1", "k8s-region", "eu-central-1", "Datacenter", "/DC0", "", ""),
             line(
@@ -131,7 +131,7 @@ mod tests {
                 "",
                 "",
                 "TopologyTagMissing",
-                "no tag on its host or an object above the host",
+                "its host and the objects above it have no tag",
             ),
         ];
         let shown = fit(&text(&lines, false), Some(80));
@@ -148,7 +148,7 @@ mod tests {
             ]
         );
         assert!(
-            plain.contains("✗ node w-2, category k8s-zone: no tag on its host or an object above the host"),
+            plain.contains("✗ node w-2, category k8s-zone: its host and the objects above it have no tag"),
             "{plain}"
         );
         let wide = anstream::adapter::strip_str(&text(&lines, true)).to_string();

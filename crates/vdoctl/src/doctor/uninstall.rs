@@ -3,7 +3,7 @@
 
 use super::super::context::{Context, now};
 use super::super::error::CliError;
-use super::super::operator::Presence;
+use super::super::operator_running::Presence;
 use super::check::Check;
 use kube::ResourceExt;
 use vdo_api::api::{DeletionPolicy, Reason, VDOConfig};
@@ -45,12 +45,12 @@ fn operator(presence: &Presence, config: &VDOConfig) -> Check {
         return Check::new(NAME, Some(false), Reason::OperatorNotRunning, &what, remedy.as_str());
     }
     match presence.absence(now()) {
-        None => Check::new(NAME, Some(true), Reason::Healthy, "an operator acts", ""),
+        None => Check::new(NAME, Some(true), Reason::Healthy, "an operator runs", ""),
         Some(why) => Check::new(
             NAME,
             Some(false),
             Reason::OperatorNotRunning,
-            &format!("no operator runs that could remove the drivers: {why}"),
+            &format!("no operator runs to remove the drivers: {why}"),
             "Check the operator's pods, or apply the operator's manifests again.",
         ),
     }

@@ -102,8 +102,9 @@ pub(super) fn remedy(finding: &Finding) -> String {
     if Reason::ALL.iter().any(|reason| reason.as_str() == finding.reason) {
         let explain = faint(&format!("(vdoctl explain {})", finding.reason));
         match lines.iter_mut().rev().find(|(command, _)| !command) {
-            Some((_, last)) => last.push_str(&format!(" {explain}")),
-            None => lines.push((false, explain)),
+            // A colon leads to the commands below it.
+            Some((_, last)) if !last.ends_with(':') => last.push_str(&format!(" {explain}")),
+            _ => lines.push((false, explain)),
         }
     }
     let shown = lines.iter().map(|(command, line)| match command {
@@ -284,7 +285,10 @@ fn roles(missing: &[MissingPrivilege]) -> Vec<String> {
     }
     let line = |(privilege, (lack, features)): (&str, (&MissingPrivilege, BTreeSet<&str>))| {
         let features = features.into_iter().collect::<Vec<_>>().join(", ");
-        format!("{privilege}, shown as {}: for {features}; in role {}", lack.shown_as, lack.role)
+        format!(
+            "{privilege}, shown in vCenter as {}: needed for {features}; part of role {}",
+            lack.shown_as, lack.role
+        )
     };
     all.into_iter().map(line).collect()
 }
@@ -311,7 +315,7 @@ mod tests {
         let nodes = vec![
             finding(
                 Reason::DiskUuidDisabled,
-                "node w-3: machine /DC0/vm/a folder/w-3 has disk.EnableUUID FALSE; volumes cannot be mounted there",
+                "node w-3: machine /DC0/vm/a folder/w-3 has disk.EnableUUID FALSE, so volumes cannot be mounted there",
                 Advice::run(
                     "Power the machine off and set disk.EnableUUID:",
                     "govc vm.change -vm '/DC0/vm/a folder/with a long name/w-3' -e disk.enableUUID=TRUE",
@@ -329,7 +333,7 @@ mod tests {
             vdo_api::api::ConditionType::Trusted,
             Some(true),
             Reason::CertificateExpiresSoon,
-            "certificate sha256 AB:CD, which ends at 2026-12-01T00:00:00Z",
+            "the certificate with the SHA-256 thumbprint AB:CD expires at 2026-12-01T00:00:00Z",
             "Renew it in vCenter under Administration, Certificates.",
         );
         let stages = [soon, vsphere::Check::of(vdo_api::api::ConditionType::NodesFound, "", nodes.clone())];
@@ -436,9 +440,9 @@ mod tests {
     fn doctor_text_default_layout_marks_warning_and_failure() {
         let text = anstream::adapter::strip_str(&checks(&sick(), false)).to_string();
         assert!(
-            text.contains("  ! Trusted     certificate sha256") && text.contains("      Renew it in vCenter"),
+            text.contains("  ! Trusted     the certificate with the SHA-256 thumbprint") && text.contains("      Renew it in vCenter"),
             "{text}"
         );
-        assert!(text.contains("  ✗ NodesFound  node w-3") && text.lines().count() == 10, "{text}");
+        assert!(text.contains("  ✗ NodesFound  node w-3") && text.lines().count() == 11, "{text}");
     }
 }

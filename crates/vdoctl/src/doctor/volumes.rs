@@ -19,7 +19,7 @@ use vdo::reconcile::connection::{self, Inputs, Stored, inputs, requirements};
 use vdo::reconcile::connection_objects;
 use vdo_api::api::{VDOConfig, VsphereCloudConfig};
 use vdo_core::drivers::{STORAGE, feature_states};
-use vdo_core::volumes::{Listed, Observed, Reached, findings, machines, needs_datastores};
+use vdo_core::volume_diagnosis::{Listed, Observed, Reached, findings, machines, needs_datastores};
 use vdo_vsphere::vcenter::Budget;
 use vdo_vsphere::vsphere::RegisteredVolume;
 

@@ -86,7 +86,7 @@ pub(super) async fn follow(args: &Args, context: &Context, of: &Of, printer: &mu
 fn too_many(count: usize) -> CliError {
     CliError::new(
         Exit::Refused,
-        format!("these are {count} containers, and at most {MOST} logs are followed at once"),
+        format!("the command selects {count} containers, and vdoctl follows at most {MOST} logs at once"),
         "Name a node, or one container: vdoctl logs NODE --follow, vdoctl logs csi -c vsphere-csi-node --follow",
     )
 }

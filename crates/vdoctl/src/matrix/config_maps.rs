@@ -14,9 +14,9 @@ use vdo::reconcile::{CONTENTS, PART};
 use vdo_api::api::{MANAGED_BY_LABEL, MATRIX_LABEL};
 use vdo_api::types::Digest;
 use vdo_core::install::VDOCTL;
-use vdo_core::lock::{self, Lock};
 use vdo_core::manifest::Object;
 use vdo_core::matrix::{Index, Parts};
+use vdo_core::mirror_lock::{self, Lock};
 use vdo_source::fetch::{Access, ConfigMaps, INDEX_FILE, MatrixSource, chart_file, embedded, index_file};
 use vdo_source::signature::Form;
 
@@ -39,7 +39,7 @@ pub(crate) async fn files(path: &Path) -> Result<Files, CliError> {
     let index = match &signed.lock {
         None => index,
         Some(bytes) => {
-            files.insert(lock::FILE.to_owned(), bytes.clone());
+            files.insert(mirror_lock::FILE.to_owned(), bytes.clone());
             let lock = Lock::parse(bytes, &Digest::of(&signed.index)).map_err(|error| CliError::of(Exit::Refused, &error))?;
             lock.narrow(&index)
         }

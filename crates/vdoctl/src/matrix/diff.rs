@@ -2,7 +2,7 @@
 //! `vdoctl matrix diff`: what an operator would do differently with another matrix.
 
 use super::super::args::{Global, MatrixDiff, MatrixFile};
-use super::super::views::choice::{MatrixDiffView, situation};
+use super::super::views::matrix_resolve::{MatrixDiffView, situation};
 use super::super::{Answer, CliError, Exit, style};
 use super::Loaded;
 use std::collections::{BTreeMap, BTreeSet};

@@ -2,8 +2,8 @@
 //! `vdoctl matrix explain`.
 
 use super::super::args::{Explain, Format, Global};
-use super::super::views::choice::{CandidateView, ExplainedView, ExplanationView, PickView};
 use super::super::views::matrix::VersionView;
+use super::super::views::matrix_resolve::{CandidateView, ExplainedView, ExplanationView, PickView};
 use super::super::{Answer, CliError, Exit, style};
 use super::notes::remarks;
 use super::why_not::runs;
@@ -106,9 +106,9 @@ fn each(others: &Candidates<'_>, target: Option<&DriverVersion>) -> String {
         .iter()
         .map(|(version, reason)| {
             let fits = if target == Some(version) {
-                "is the target of the steps"
+                "is the target of the upgrade path"
             } else {
-                "fits as well"
+                "also fits"
             };
             vec![
                 format!("  {version}"),
@@ -119,7 +119,7 @@ fn each(others: &Candidates<'_>, target: Option<&DriverVersion>) -> String {
     if rows.is_empty() {
         String::new()
     } else {
-        style::table(&["  NOT", "BECAUSE IT"], &rows)
+        style::table(&["  NOT CHOSEN", "THIS VERSION"], &rows)
     }
 }
 
@@ -129,10 +129,10 @@ fn short(others: &Candidates<'_>) -> String {
     let fitting = runs(&owned);
     let mut lines = Vec::new();
     if !fitting.is_empty() {
-        lines.push(format!("fits as well: {}", fitting.join(", ")));
+        lines.push(format!("also fits: {}", fitting.join(", ")));
     }
     let rejected = owned.iter().filter_map(|(version, reason)| Some((version, reason.as_ref()?)));
-    lines.extend(resolve::folded(rejected).into_iter().map(|line| format!("not: {line}")));
+    lines.extend(resolve::folded(rejected).into_iter().map(|line| format!("not chosen: {line}")));
     lines.iter().map(|line| format!("  {line}\n")).collect()
 }
 
@@ -158,7 +158,7 @@ fn facts(loaded: &Loaded, name: &str, entry: &Entry) -> String {
         "{}{}  {}\n",
         line("Kubernetes", &entry.kubernetes),
         line("vCenter", &entry.vsphere),
-        style::faint(&format!("the sources: {show}"))
+        style::faint(&format!("list of the sources: {show}"))
     )
 }
 

@@ -5,7 +5,7 @@ use super::super::args::{Global, Init};
 use super::super::context::now;
 use super::super::views::publish::MatrixInitView;
 use super::super::{Answer, CliError, Exit, chart, registry, style};
-use super::place::{Published, signed, signing_key};
+use super::publish_target::{Published, signed, signing_key};
 use std::collections::BTreeMap;
 use std::path::Path;
 use vdo_author::publish::{Draft, Release};

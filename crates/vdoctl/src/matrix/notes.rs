@@ -16,7 +16,7 @@ pub(super) fn remarks(index: &Index, name: &str, pick: &Pick) -> Vec<String> {
             style::warn("is downgraded"),
             pick.target
         )),
-        (Some(from), Some(reason)) => lines.push(format!("{name} {from} {}: it {reason}", style::warn("cannot stay"))),
+        (Some(from), Some(reason)) => lines.push(format!("{name} {from} {}: it {reason}", style::warn("cannot stay installed"))),
         (Some(from), None) if down.is_some() => {
             lines.push(format!("{name} {} from {from} to {}", style::warn("is downgraded"), pick.target));
         }

@@ -8,7 +8,7 @@ mod server;
 use super::super::args::{Global, Publish};
 use super::super::views::publish::MatrixPublishView;
 use super::super::{Answer, CliError, Exit, style};
-use super::place::Place;
+use super::publish_target::Place;
 use candidate::{Candidate, Checked};
 use serde_json::json;
 use std::collections::BTreeMap;

@@ -103,7 +103,7 @@ pub(super) async fn question(args: &Platform, global: &Global, index: &Index) ->
     if !installed.is_empty() {
         question.installed = installed;
         for name in question.installed.keys().filter(|name| !question.drivers.contains_key(*name)) {
-            let line = format!("--installed {name} has no effect, because no version of that driver is to be chosen");
+            let line = format!("--installed {name} has no effect, because this command does not choose a version of that driver");
             question.warnings.push(line);
         }
     }
@@ -195,7 +195,7 @@ fn features(asked: &[String], drivers: &mut BTreeMap<DriverName, DriverRequest>,
             some = true;
         }
         if !some {
-            let what = format!("--feature {feature} belongs to {first}, and no version of that driver is to be chosen");
+            let what = format!("--feature {feature} belongs to {first}, and this command does not choose a version of that driver");
             return Err(CliError::new(
                 Exit::Usage,
                 what,
@@ -236,7 +236,7 @@ async fn ask_cluster(
     let reader = &context.ports.reader;
     let deployed = context.deployed().await?;
     if args.vcenter.is_empty() && matches!(deployed, Deployed::Nothing) {
-        let remedy = "Name the vCenters instead: --vcenter 8.0.3";
+        let remedy = "Name the vCenter versions instead: --vcenter 8.0.3";
         return Err(CliError {
             remedy: remedy.into(),
             ..context.missing(&deployed)
@@ -285,7 +285,11 @@ async fn ask_cluster(
             "there is no vSphere connection in namespace {} of cluster {}",
             global.namespace, context.name
         );
-        return Err(CliError::new(Exit::NotFound, what, "Name the vCenters instead: --vcenter 8.0.3"));
+        return Err(CliError::new(
+            Exit::NotFound,
+            what,
+            "Name the vCenter versions instead: --vcenter 8.0.3",
+        ));
     }
     Ok(question)
 }
@@ -300,7 +304,7 @@ fn version(object: &vdo_api::api::VsphereCloudConfig) -> Result<VcenterVersion, 
         let message = Conditions::find(conditions, ConditionType::Ready)
             .map_or("the vSphere connection has not been checked yet", |c| c.message.as_str());
         let what = format!(
-            "the version of vSphere connection {} ({}) is not known: {}",
+            "the vCenter version of vSphere connection {} ({}) is not known: {}",
             object.name_any(),
             object.spec.vc_ip,
             message
@@ -308,7 +312,7 @@ fn version(object: &vdo_api::api::VsphereCloudConfig) -> Result<VcenterVersion, 
         CliError::new(
             Exit::Vcenter,
             what,
-            format!("Name it instead: --vcenter {}=8.0.3", object.name_any()),
+            format!("Name the version instead: --vcenter {}=8.0.3", object.name_any()),
         )
     })
 }

@@ -2,12 +2,12 @@
 //! `vdoctl matrix resolve`: the choice with its reasons, or why there is none; and what an upgrade of the platform would do.
 
 use super::super::args::{Format, Global, Resolve as Args};
-use super::super::views::choice::{ChosenView, NoFitView, PreconditionView, RejectedView, ResolutionView, StepView, VcenterView};
+use super::super::views::matrix_resolve::{ChosenView, NoFitView, PreconditionView, RejectedView, ResolutionView, StepView, VcenterView};
 use super::super::{Answer, CliError, Exit, style};
 use super::notes::remarks;
 use super::query::{self, Question};
 use super::{Loaded, what_if};
-use vdo_api::types::{DriverName, DriverVersion, VcenterVersion};
+use vdo_api::types::{DriverName, DriverVersion, VcenterVersion, count, verb};
 use vdo_core::matrix::{self, NoFit, Pick, Rejection, Resolution, Step};
 
 pub(super) async fn run(args: &Args, global: &Global) -> Result<Answer, CliError> {
@@ -39,7 +39,7 @@ fn text(loaded: &Loaded, question: &Question, result: &Result<Resolution, Box<No
                 ]
             };
             let rows: Vec<Vec<String>> = resolution.picks.iter().map(row).collect();
-            text.push_str(&style::table(&["DRIVER", "FROM", "VERSION", "NEWEST FIT", "BECAUSE"], &rows));
+            text.push_str(&style::table(&["DRIVER", "FROM", "VERSION", "NEWEST FIT", "REASON"], &rows));
             let remarks: Vec<String> = resolution
                 .picks
                 .iter()
@@ -82,7 +82,7 @@ fn candidates(error: &NoFit, all: bool) -> String {
             .iter()
             .map(|r| vec![error.driver.clone(), r.version.to_string(), r.reason.to_string()])
             .collect();
-        return format!("\n{}\n", style::table(&["DRIVER", "VERSION", "REJECTED BECAUSE IT"], &rows));
+        return format!("\n{}\n", style::table(&["DRIVER", "VERSION", "REASON FOR THE REJECTION"], &rows));
     }
     // Why other versions do not fit says nothing about the one that is pinned.
     if !matches!(error.cause, matrix::Cause::NothingFits) {
@@ -100,16 +100,17 @@ pub(super) fn folded<'a>(rejected: impl Iterator<Item = (&'a DriverVersion, &'a 
     for (version, reason) in rejected {
         let kind = <&'static str>::from(reason);
         match groups.iter_mut().find(|(known, ..)| *known == kind) {
-            Some((_, count, _)) => *count += 1,
+            Some((_, all, _)) => *all += 1,
             None => groups.push((kind, 1, format!("{version} {reason}"))),
         }
     }
-    let line = |(_, count, newest)| {
-        if count == 1 {
-            newest
-        } else {
-            format!("{count} versions, the newest of them {newest}")
-        }
+    let line = |(_, all, newest): (&str, usize, String)| match all - 1 {
+        0 => newest,
+        older => format!(
+            "{newest}; {} {} rejected for similar reasons",
+            count(older, "older version"),
+            verb(older, "is", "are")
+        ),
     };
     groups.into_iter().map(line).collect()
 }
@@ -226,8 +227,8 @@ mod tests {
         assert_eq!(
             folded(all.iter().map(|(version, reason)| (version, reason))),
             [
-                "2 versions, the newest of them 3.7.3 supports Kubernetes up to 1.35, the cluster has 1.37",
-                "3.7.2 has no chart, only manifests, which are never applied",
+                "3.7.3 supports Kubernetes up to 1.35, not 1.37; 1 older version is rejected for similar reasons",
+                "3.7.2 has manifests but no chart, and VDO installs only versions with a chart",
             ]
         );
     }

@@ -5,7 +5,7 @@ use super::super::args::{Global, Show as Args};
 use super::super::views::matrix::{EntryView, MatrixEntryView};
 use super::super::{Answer, CliError, Exit, style};
 use super::{Loaded, bounds, confidence, driver, state};
-use vdo_api::types::DriverVersion;
+use vdo_api::types::{DriverVersion, verb};
 use vdo_core::matrix::{Driver, Entry, Index, Support};
 
 /// An entry by what was typed; a wrong version is answered with its neighbours.
@@ -27,7 +27,7 @@ pub(crate) fn entry<'a>(index: &'a Index, name: &str, version: &str) -> Result<(
     let near = if near.is_empty() {
         String::new()
     } else {
-        format!("The nearest: {}.\n", near.join(", "))
+        format!("The nearest {}: {}.\n", verb(near.len(), "version", "versions"), near.join(", "))
     };
     Err(CliError::new(
         Exit::NotFound,
@@ -68,7 +68,7 @@ fn no_version(index: &Index, typed: &str) -> Result<CliError, CliError> {
         Exit::Usage,
         format!("no version of {name} is named"),
         format!(
-            "The newest: {}. For example: vdoctl matrix show {typed} {first}\nAll versions: vdoctl matrix list {typed}",
+            "The newest versions: {}. For example: vdoctl matrix show {typed} {first}\nAll versions: vdoctl matrix list {typed}",
             newest.join(", ")
         ),
     ))

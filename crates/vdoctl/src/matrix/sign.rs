@@ -3,9 +3,9 @@
 
 use super::super::args::{Sign, Verify};
 use super::super::views::publish::MatrixVerifyView;
-use super::super::{Answer, CliError, Exit, save, style};
+use super::super::{Answer, CliError, Exit, atomic_files, style};
 use super::bytes;
-use super::place::private_key;
+use super::publish_target::private_key;
 use vdo_api::types::{Digest, shell_word};
 use vdo_source::fetch::{Access, KeyStore, MatrixSource, index_file};
 
@@ -15,7 +15,7 @@ pub(super) fn sign(args: &Sign) -> Result<Answer, CliError> {
     let signatures = key.signatures(&bytes(&signed)?);
     for (form, text) in signatures.map_err(|error| CliError::of(Exit::Usage, &error))? {
         let path = form.file_of(&signed);
-        save::write(&path, text.as_bytes()).map_err(|error| {
+        atomic_files::write(&path, text.as_bytes()).map_err(|error| {
             CliError::new(
                 Exit::Usage,
                 format!("{} cannot be written: {error}", path.display()),

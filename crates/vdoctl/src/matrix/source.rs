@@ -3,7 +3,7 @@
 
 use super::super::args::{Global, MatrixSourceArgs as Args};
 use super::super::context::Context;
-use super::super::operator::{Deployment, Presence};
+use super::super::operator_running::{Deployment, Presence};
 use super::super::views::matrix::{MatrixSourceView, PlaceView};
 use super::super::{Answer, CliError, style};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
@@ -60,7 +60,7 @@ pub(super) async fn run(args: &Args, global: &Global) -> Result<Answer, CliError
         answer = answer.note(format!("{} {unheard}", style::warn("warning:")));
     }
     if names.frozen() {
-        answer = answer.note("Upgrades are switched off by auto-upgrade: disabled.".to_owned());
+        answer = answer.note("A ConfigMap of the original operator switches upgrades off (auto-upgrade: disabled).".to_owned());
     }
     Ok(answer)
 }

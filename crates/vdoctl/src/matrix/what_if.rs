@@ -2,7 +2,7 @@
 //! `vdoctl matrix resolve --what-if-…`: what an upgrade of the platform would do.
 
 use super::super::args::Resolve as Args;
-use super::super::views::choice::{OutlookView, StageChangeView, StageFailureView, StageView};
+use super::super::views::matrix_resolve::{OutlookView, StageChangeView, StageFailureView, StageView};
 use super::super::{Answer, CliError, Exit, style};
 use super::notes::{checks, way};
 use super::query::{Question, distinct, title};
@@ -104,7 +104,7 @@ fn text(loaded: &Loaded, outlook: &Outlook) -> String {
         }
         let runs: Vec<String> = stage.runs.iter().map(|(name, version)| format!("{name} {version}")).collect();
         if !runs.is_empty() {
-            text.push_str(&format!("  {}\n", style::faint(&format!("runs {}", runs.join(", ")))));
+            text.push_str(&format!("  {}\n", style::faint(&format!("result: {}", runs.join(", ")))));
         }
     }
     text

@@ -2,7 +2,7 @@
 //! `vdoctl matrix why-not`.
 
 use super::super::args::{Global, WhyNot};
-use super::super::views::choice::WhyNotView;
+use super::super::views::matrix_resolve::WhyNotView;
 use super::super::{Answer, CliError, Exit, style};
 use super::{Loaded, confidence, query, show};
 use vdo_api::types::DriverVersion;
@@ -56,7 +56,7 @@ pub(super) async fn why_not(args: &WhyNot, global: &Global) -> Result<Answer, Cl
             }),
         }
         if let Some(helps) = &view.helps {
-            text.push_str(&format!("  Smallest change that would make it fit: {helps}\n"));
+            text.push_str(&format!("  Smallest change that would make this version fit: {helps}\n"));
         }
         view.instead.iter().for_each(|line| text.push_str(&format!("  {line}\n")));
         if !reasons.is_empty() {

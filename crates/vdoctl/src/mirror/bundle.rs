@@ -8,8 +8,8 @@ use std::path::Path;
 use std::sync::Arc;
 use vdo_api::types::{ChartRef, Digest};
 use vdo_core::chart::{self, Chart};
-use vdo_core::lock::{self, Lock, MATRIX};
 use vdo_core::matrix::Index;
+use vdo_core::mirror_lock::{self, Lock, MATRIX};
 use vdo_oci::layout::{Layout, LayoutError};
 use vdo_oci::oci::{Descriptor, Kind, Manifest, REF_NAME, media};
 use vdo_oci::registry::matrix_artifact;
@@ -102,7 +102,7 @@ impl Matrix {
             read(blob)
         };
         let bytes = file(INDEX_FILE)?;
-        let lock = Lock::parse(&file(lock::FILE)?, &Digest::of(&bytes)).map_err(|error| CliError::of(Exit::Refused, &error))?;
+        let lock = Lock::parse(&file(mirror_lock::FILE)?, &Digest::of(&bytes)).map_err(|error| CliError::of(Exit::Refused, &error))?;
         let index = Index::parse(&bytes).map_err(|error| CliError::of(Exit::Refused, &error))?;
         Ok(Self { files, lock, bytes, index })
     }

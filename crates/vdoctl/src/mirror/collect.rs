@@ -14,8 +14,8 @@ use std::path::Path;
 use vdo_api::types::{Digest, DriverVersion, count};
 use vdo_author::mirror::{self, SUMS, SUMS_SIGNATURE, Selection, Wanted, references};
 use vdo_core::chart::{Chart, ImageSource};
-use vdo_core::lock::{self, Lock, MATRIX, placed};
 use vdo_core::matrix::{self, Index};
+use vdo_core::mirror_lock::{self, Lock, MATRIX, placed};
 use vdo_oci::oci::Platform;
 use vdo_oci::registry::Reference;
 use vdo_source::fetch::{ChartRepository, INDEX_FILE, LoadedIndex, MatrixSource};
@@ -154,7 +154,7 @@ impl Stock {
     }
 
     /// What a mirror that is the source has of an image.
-    fn mirrored(&self, wanted: &Wanted) -> Option<(&Prefix, &lock::Image)> {
+    fn mirrored(&self, wanted: &Wanted) -> Option<(&Prefix, &mirror_lock::Image)> {
         self.mirror.as_ref().zip(self.loaded.lock.as_ref()?.image(&wanted.reference))
     }
 
@@ -190,7 +190,7 @@ impl Stock {
         let text = lock.text().map_err(|error| CliError::of(Exit::Refused, &error))?;
         let mut files = BTreeMap::from([
             (INDEX_FILE.to_owned(), self.loaded.signed.index.clone()),
-            (lock::FILE.to_owned(), text.into_bytes()),
+            (mirror_lock::FILE.to_owned(), text.into_bytes()),
         ]);
         if let Some(signature) = &self.loaded.signed.signature {
             let form = if signature.trim_ascii_start().starts_with(b"{") {

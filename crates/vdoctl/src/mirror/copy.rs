@@ -11,7 +11,7 @@ use super::registries::Registries;
 use super::{Prefix, find, watched};
 use vdo_api::retry::REGISTRY;
 use vdo_api::types::total;
-use vdo_core::lock::{placed, places};
+use vdo_core::mirror_lock::{placed, places};
 use vdo_oci::registry::{current, push_matrix, retry};
 use vdo_oci::transfer::{Delivery, Meter};
 

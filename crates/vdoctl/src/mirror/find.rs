@@ -11,7 +11,7 @@ use std::collections::BTreeSet;
 use vdo_api::retry::REGISTRY;
 use vdo_api::types::Digest;
 use vdo_author::mirror::Wanted;
-use vdo_core::lock::{Image, Lock};
+use vdo_core::mirror_lock::{Image, Lock};
 use vdo_oci::oci::Platform;
 use vdo_oci::registry::retry;
 use vdo_oci::transfer::{AT_ONCE, Found, find};

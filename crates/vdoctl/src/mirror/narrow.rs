@@ -8,7 +8,7 @@ use super::collect::{selection, wanted};
 use std::collections::{BTreeMap, BTreeSet};
 use vdo_api::types::Digest;
 use vdo_author::mirror::Versions;
-use vdo_core::lock::{FILE, Lock};
+use vdo_core::mirror_lock::{FILE, Lock};
 use vdo_oci::oci::Descriptor;
 
 /// A matrix with fewer versions.

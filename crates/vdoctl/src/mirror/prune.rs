@@ -9,7 +9,7 @@ use super::narrow::{Narrow, narrow};
 use super::{size, unreadable};
 use std::collections::{BTreeMap, BTreeSet};
 use vdo_api::types::count;
-use vdo_core::lock::{Image, MATRIX};
+use vdo_core::mirror_lock::{Image, MATRIX};
 use vdo_oci::layout::Layout;
 use vdo_oci::oci::{Descriptor, Index};
 

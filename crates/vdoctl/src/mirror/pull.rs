@@ -15,7 +15,7 @@ use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use vdo_api::types::{DriverName, DriverVersion, count, shell_word, total};
-use vdo_core::lock::{Lock, Moved, places};
+use vdo_core::mirror_lock::{Lock, Moved, places};
 use vdo_oci::layout::Layout;
 use vdo_oci::oci::{Descriptor, Index, REF_NAME};
 use vdo_oci::transfer::{Known, Meter, fetch};
@@ -210,7 +210,8 @@ impl Summary {
             let bundle = args.bundle.display().to_string();
             let bundle = shell_word(&bundle);
             text.push_str(&format!(
-                "  check it: vdoctl mirror verify {bundle}\n  push it:  vdoctl mirror push {bundle} oci://HOST/PREFIX\n"
+                "  to check the bundle: vdoctl mirror verify {bundle}\n  to push the bundle:  \
+                 vdoctl mirror push {bundle} oci://HOST/PREFIX\n"
             ));
         }
         Ok(closed.into_iter().fold(Answer::text(text), Answer::exit))

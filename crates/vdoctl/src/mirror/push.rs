@@ -5,14 +5,14 @@ use super::super::args::{Global, MirrorPush as Args};
 use super::super::progress::{Mark, Progress};
 use super::super::views::mirror::MirrorPushView;
 use super::super::{Answer, CliError, Exit, registry, style};
-use super::adopt::adopt;
 use super::bundle::{Bundle, Matrix, all_of, is_signature};
+use super::use_in_cluster::adopt;
 use super::{Prefix, failed, size, watched};
 use futures::{StreamExt, TryStreamExt, stream};
 use std::sync::Arc;
 use vdo_api::retry::REGISTRY;
 use vdo_api::types::{count, shell_word, total};
-use vdo_core::lock::{Lock, MATRIX, placed, places};
+use vdo_core::mirror_lock::{Lock, MATRIX, placed, places};
 use vdo_oci::oci::Descriptor;
 use vdo_oci::registry::{Reference, Registry, retry};
 use vdo_oci::transfer::{AT_ONCE, Delivery, Meter, TransferError, send};
@@ -196,8 +196,8 @@ impl Sent<'_> {
         );
         if let (Some(registry), Some(matrix), false) = (&view.registry, &view.matrix, self.dry_run) {
             text.push_str(&format!(
-                "  in a new cluster: vdoctl deploy --image-registry {} --matrix {} …\n  in a running cluster: vdoctl mirror push … --use sets\n    \
-                 spec.images.registry: {registry}\n    vdoctl configure matrix {matrix}\n",
+                "  in a new cluster: vdoctl deploy --image-registry {} --matrix {} …\n  in a running cluster: vdoctl mirror push … --use, \
+                 or\n    set spec.images.registry to {registry} and run: vdoctl configure matrix {matrix}\n",
                 shell_word(registry),
                 shell_word(matrix),
             ));

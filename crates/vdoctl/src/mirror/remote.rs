@@ -23,7 +23,7 @@ struct Files(BTreeMap<Digest, Result<Vec<u8>, CliError>>);
 
 impl Files {
     fn read(&self, blob: &Descriptor) -> Result<Vec<u8>, CliError> {
-        let missing = || CliError::new(Exit::Refused, format!("blob {} is not there", blob.digest), "");
+        let missing = || CliError::new(Exit::Refused, format!("blob {} is missing", blob.digest), "");
         self.0.get(&blob.digest).cloned().unwrap_or_else(|| Err(missing()))
     }
 }

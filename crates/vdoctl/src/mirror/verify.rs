@@ -13,7 +13,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use vdo_api::retry::REGISTRY;
 use vdo_api::types::{Digest, count};
-use vdo_core::lock::{Image, MATRIX, placed, places};
+use vdo_core::mirror_lock::{Image, MATRIX, placed, places};
 use vdo_oci::layout::Layout;
 use vdo_oci::oci::Descriptor;
 use vdo_oci::registry::{Reference, Registry, retry};
@@ -71,7 +71,7 @@ fn in_bundle(args: &Args, path: &Path) -> Result<Report, CliError> {
         }
         report
             .notes
-            .push("it has no matrix, so it is not known which images it should have".into());
+            .push("the bundle has no matrix, so it is not known which images it should contain".into());
         return Ok(report);
     };
     let matrix = match bundle.matrix() {
@@ -103,7 +103,10 @@ fn in_bundle(args: &Args, path: &Path) -> Result<Report, CliError> {
         let versions = needs.get(&image.reference).cloned().unwrap_or_default();
         let problem = match bundle.names.get(&image.reference) {
             None => Some("it is not in the bundle".to_owned()),
-            Some(found) if found.digest != image.digest => Some(format!("its digest is {}, but {} was pulled", found.digest, image.digest)),
+            Some(found) if found.digest != image.digest => Some(format!(
+                "the bundle contains the image with the digest {}, but vdoctl mirror pull recorded {}",
+                found.digest, image.digest
+            )),
             Some(found) => broken(layout, found, &mut sound),
         };
         report
@@ -115,7 +118,7 @@ fn in_bundle(args: &Args, path: &Path) -> Result<Report, CliError> {
     let referrers = bundle.unnamed.iter().map(|root| (root.digest.to_string(), root));
     for (name, root) in others.chain(referrers) {
         report.faults.extend(
-            broken(layout, root, &mut sound).map(|problem| fault(&format!("a signature or attachment of an image, {name}"), problem, &[])),
+            broken(layout, root, &mut sound).map(|problem| fault(&format!("signature or attachment {name} of an image"), problem, &[])),
         );
     }
     report.bytes = Some(layout.bytes(&sound));
@@ -246,7 +249,7 @@ impl Report {
                 text.push_str(&format!("{} {what}{bytes}: complete\n", style::good("✓")));
             }
             false => text.push_str(&format!(
-                "{what}: {}\n  pull or push the mirror again; only what is missing is transferred\n",
+                "{what}: {}\n  pull or push the mirror again; only the missing data is transferred\n",
                 count(self.faults.len(), "fault")
             )),
         }

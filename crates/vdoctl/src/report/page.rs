@@ -14,7 +14,7 @@ use serde::Serialize;
 use std::collections::BTreeMap;
 use vdo_api::types::name_list;
 use vdo_core::drivers::short;
-use vdo_core::volumes::Finding as Broken;
+use vdo_core::volume_diagnosis::Finding as Broken;
 use vdo_vsphere::vsphere::Privileges;
 
 const TEMPLATE: &str = include_str!("report.html.j2");
@@ -236,7 +236,7 @@ fn drivers(status: Option<&StatusView>) -> Table {
         ]
     });
     Table {
-        heading: &["Driver", "Version", "Newest that fits", "Pods", "Nodes", "State", "Message"],
+        heading: &["Driver", "Version", "Newest fit", "Pods", "Nodes", "State", "Message"],
         rows: all.collect(),
     }
 }
@@ -312,7 +312,7 @@ fn datastores(doctor: Option<&DoctorView>) -> Table {
         vec![segment, shared.of.datastores.join(", ")]
     });
     Table {
-        heading: &["Segment", "Datastores that every host of its nodes reaches"],
+        heading: &["Segment", "Datastores that all hosts of the segment's nodes can reach"],
         rows: all.collect(),
     }
 }
@@ -345,7 +345,7 @@ fn stages(facts: &Facts) -> Vec<Stage> {
             let when = if change.when == "before" {
                 "before this step"
             } else {
-                "right after it"
+                "right after this step"
             };
             let from = change.from.as_ref().map(ToString::to_string).unwrap_or_default();
             format!("{} {from} → {} {when}", short(&change.driver), path.join(" → "))
@@ -453,7 +453,7 @@ mod tests {
             "Cns.Searchable",
             ">granted<",
             "CSI 3.7.0–3.7.3",
-            "CPI 1.34.0 → 1.35.1 right after it",
+            "CPI 1.34.0 → 1.35.1 right after this step",
             "no version of vsphere-csi fits",
             "installation",
             "plan: no \u{fffd} answer",

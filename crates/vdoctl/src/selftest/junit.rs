@@ -77,7 +77,7 @@ fn escaped(text: &str) -> String {
 mod tests {
     use super::super::steps::Step;
     use super::*;
-    use vdo_core::volumes::{Cause, Finding};
+    use vdo_core::volume_diagnosis::{Cause, Finding};
 
     fn step(step: Step, zone: &str, result: Outcome, message: &str) -> StepView {
         StepView {

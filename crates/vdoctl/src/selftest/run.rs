@@ -17,7 +17,7 @@ use tokio::time::{Instant, sleep};
 use vdo::cluster::{ClusterError, Select, Watch, get, list};
 use vdo_api::types::{Later as _, ObjectId};
 use vdo_core::manifest::Object;
-use vdo_core::volumes::Finding;
+use vdo_core::volume_diagnosis::Finding;
 
 const PACE: Duration = Duration::from_secs(1);
 /// How long the driver and the kubelet may take for a step.
@@ -101,7 +101,7 @@ impl Run<'_> {
                 Err(error) => return Err(whole(&error)),
             };
             if Instant::now() >= end {
-                return Err(format!("not within {} s: {waits}", self.timeout.as_secs()));
+                return Err(format!("not done within {} s: {waits}", self.timeout.as_secs()));
             }
             progress.waiting(&[format!("{}: {waits}", step.name())]);
             sleep(PACE).await;

@@ -4,7 +4,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// A step, in the order in which they are made.
+/// A step of the test. The steps are made in this order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema, strum::EnumIter, strum::IntoStaticStr)]
 #[serde(rename_all = "camelCase")]
 #[strum(serialize_all = "lowercase")]
@@ -13,17 +13,17 @@ pub(crate) enum Step {
     Claim,
     /// The volume is attached to the node of a pod.
     Attach,
-    /// The pod writes to the volume and reads what it wrote.
+    /// The pod writes data to the volume and reads the data.
     Write,
-    /// The volume grows.
+    /// The volume is expanded.
     Expand,
     /// A snapshot of the volume is ready.
     Snapshot,
-    /// A pod reads the data in a volume that was made from the snapshot.
+    /// A pod reads the data in a volume that was created from the snapshot.
     Restore,
     /// A pod on another node reads the data.
     Move,
-    /// Everything is deleted.
+    /// All objects of the test are deleted.
     Delete,
 }
 
@@ -45,15 +45,15 @@ impl Step {
     }
 }
 
-/// What became of a step.
+/// The result of a step or of the test.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub(crate) enum Outcome {
-    /// As it should be.
+    /// The step or the test passed.
     Passed,
-    /// It was not, or not in time.
+    /// The step or the test failed, or a step took too long.
     Failed,
-    /// It was not made.
+    /// The step was not made.
     Skipped,
 }
 
@@ -161,11 +161,11 @@ pub(super) fn judge(step: Step, seen: &Seen, before: &Before) -> Verdict {
     match step {
         Step::Claim => claim(seen),
         Step::Attach => attach(seen),
-        Step::Write => pod(&seen.pod, "wrote and read"),
+        Step::Write => pod(&seen.pod, "wrote and read data"),
         Step::Expand => match seen.volume_size.as_str() {
             "" => Verdict::Waits("the PersistentVolume cannot be read".to_owned()),
             size if size == before.size => Verdict::Waits(format!("the volume still has {size}")),
-            size => Verdict::Passed(format!("from {} to {size}", before.size)),
+            size => Verdict::Passed(format!("expanded from {} to {size}", before.size)),
         },
         Step::Snapshot => match &seen.snapshot {
             Some(Ok(true)) => Verdict::Passed(String::new()),
@@ -183,7 +183,7 @@ fn claim(seen: &Seen) -> Verdict {
         ("Bound", _) => Verdict::Passed(format!("bound to {}", seen.claim.volume)),
         ("Lost", _) => Verdict::Failed("the claim has lost its volume".to_owned()),
         (_, "") => Verdict::Waits("the claim is Pending".to_owned()),
-        (_, message) => Verdict::Waits(format!("the claim is Pending; its pod: {message}")),
+        (_, message) => Verdict::Waits(format!("the claim is Pending; the pod of the claim: {message}")),
     }
 }
 
@@ -191,8 +191,8 @@ fn claim(seen: &Seen) -> Verdict {
 fn attach(seen: &Seen) -> Verdict {
     let started = ["Running", "Succeeded", "Failed"].contains(&seen.pod.phase.as_str());
     match &seen.attachment {
-        _ if started => Verdict::Passed(format!("to node {}", seen.pod.node)),
-        Some(Ok(true)) => Verdict::Passed(format!("to node {}", seen.pod.node)),
+        _ if started => Verdict::Passed(format!("attached to node {}", seen.pod.node)),
+        Some(Ok(true)) => Verdict::Passed(format!("attached to node {}", seen.pod.node)),
         Some(Err(error)) => Verdict::Waits(format!("not attached to node {}: {error}", seen.pod.node)),
         _ if seen.pod.node.is_empty() => Verdict::Waits(format!("the pod has no node: {}", seen.pod.message)),
         _ => Verdict::Waits(format!("not attached to node {}", seen.pod.node)),
@@ -217,7 +217,7 @@ fn moved(seen: &Seen, before: &Before) -> Verdict {
         Verdict::Passed(_) if before.grown && seen.claim.size == before.size => {
             Verdict::Waits(format!("the disk has grown, but its file system still has {}", before.size))
         }
-        Verdict::Passed(_) => Verdict::Passed(format!("from node {} to {}", before.node, seen.pod.node)),
+        Verdict::Passed(_) => Verdict::Passed(format!("moved from node {} to {}", before.node, seen.pod.node)),
         other => other,
     }
 }

@@ -123,12 +123,12 @@ fn before() -> Before {
 fn selftest_step_passes_when_its_objects_are_as_they_should_be() {
     let expected = [
         "bound to pvc-1",
-        "to node w-2",
-        "wrote and read on node w-2",
-        "from 1Gi to 2Gi",
+        "attached to node w-2",
+        "wrote and read data on node w-2",
+        "expanded from 1Gi to 2Gi",
         "",
         "read the data of the snapshot on node w-2",
-        "from node w-1 to w-2",
+        "moved from node w-1 to w-2",
         "",
     ];
     for (step, text) in Step::iter().zip(expected) {
@@ -181,7 +181,7 @@ fn selftest_step_of_storage_waits_or_fails_with_what_was_seen() {
                 pod: at("Pending", "", "0/3 nodes"),
                 ..seen()
             },
-            waits("the claim is Pending; its pod: 0/3 nodes"),
+            waits("the claim is Pending; the pod of the claim: 0/3 nodes"),
         ),
         (Step::Claim, Seen { claim: lost, ..seen() }, fails("the claim has lost its volume")),
         (

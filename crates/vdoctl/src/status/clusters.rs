@@ -9,7 +9,7 @@ use super::super::views::status_list::{ClusterStatusView, StatusListView};
 use super::super::wrap::ROOM;
 use super::super::{Answer, CliError, Exit, fleet};
 use super::attention::attention;
-use super::view::{Layout, state, versions};
+use super::status_screen::{Layout, state, versions};
 use super::{layout, seen};
 use k8s_openapi::jiff::Timestamp;
 use vdo_api::types::count;

@@ -133,7 +133,7 @@ fn absent(config: &Config, problems: &[Problem], doubtful: bool, now: Timestamp)
     let fault = Some(config).filter(|_| vouched).and_then(|config| fault(config, problems));
     Some(fault.unwrap_or_else(|| Need {
         what: format!("VDOConfig {} is being deleted", config.id),
-        remedy: "vdoctl wait --for deleted waits until it is deleted; vdoctl deploy then installs VDO again.".into(),
+        remedy: "vdoctl wait --for deleted waits until the VDOConfig is deleted; vdoctl deploy then installs VDO again.".into(),
         kind: Kind::Deletion,
         deleting: true,
     }))
@@ -224,8 +224,8 @@ fn advice(config: &Config, problem: &Problem) -> String {
             lines.push(format!("To see what the version needs: vdoctl matrix why-not {name} {version}"));
         }
     }
-    lines.extend(problem.command.as_ref().map(|command| format!("To fix it: {command}")));
-    lines.push(format!("What to do about it: vdoctl explain {}", problem.cause()));
+    lines.extend(problem.command.as_ref().map(|command| format!("To fix the problem: {command}")));
+    lines.push(format!("To see the remedy: vdoctl explain {}", problem.cause()));
     lines.join("\n")
 }
 
@@ -264,7 +264,7 @@ fn waits(config: &Config, problems: &[Problem], operator: Option<String>, now: T
     }));
     if waits.is_empty() {
         let ready = Conditions::find(&status.conditions, ConditionType::Ready);
-        waits.push(ready.map_or_else(|| "the operator has not begun".into(), |c| c.message.clone()));
+        waits.push(ready.map_or_else(|| "the operator has not reported a state yet".into(), |c| c.message.clone()));
     }
     waits
 }
@@ -285,22 +285,22 @@ fn remedy(config: &Config, problems: &[Problem], doubtful: bool) -> String {
         return silence.remedy.clone();
     }
     if doubtful {
-        return format!("Look whether an operator runs: kubectl -n {namespace} get deployments,pods");
+        return format!("Check whether an operator runs: kubectl -n {namespace} get deployments,pods");
     }
     if config.status.health.is_none() {
-        return format!("Look at the operator's log: kubectl -n {namespace} logs deployment/vdo-operator");
+        return format!("Check the operator's log: kubectl -n {namespace} logs deployment/vdo-operator");
     }
     let fault = problems
         .iter()
         .find(|problem| config.current && problem.severity == Severity::Fault);
     match fault {
         Some(problem) => {
-            let fix = problem.command.as_ref().map(|command| format!("To fix it: {command}\n"));
+            let fix = problem.command.as_ref().map(|command| format!("To fix the problem: {command}\n"));
             let cause = problem.cause();
             let background = format!("vdoctl explain {cause} shows what to do; the operator then continues.");
             fix.unwrap_or_default() + &background
         }
-        None => "The operator goes on by itself; vdoctl status shows how far it is.".into(),
+        None => "The operator continues by itself; vdoctl status shows the progress.".into(),
     }
 }
 

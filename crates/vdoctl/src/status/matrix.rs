@@ -19,7 +19,7 @@ pub(super) fn row(matrix: &MatrixStatus, now: Timestamp) -> Vec<String> {
         true => bad(&format!("expired {} ago", ago(at.0, now))),
         false => format!("good until {}", at.0.strftime("%Y-%m-%d")),
     });
-    let knows = matrix.knows.as_ref().map(|knows| format!("knows {knows}"));
+    let knows = matrix.knows.as_ref().map(|knows| format!("covers {knows}"));
     let old = is_old(matrix.generated.as_ref().map(|at| at.0), now).map(|_| warn("older than six months"));
     let facts: Vec<String> = [signer, generated, expires, knows, old].into_iter().flatten().collect();
     vec![
@@ -45,7 +45,7 @@ mod tests {
             (json!({"source": "embedded"}), ""),
             (
                 json!({"source": "embedded", "generated": "2026-11-17T00:00:00Z", "knows": "Kubernetes up to 1.37, released on 2026-08-26"}),
-                "generated 3d ago, knows Kubernetes up to 1.37, released on 2026-08-26",
+                "generated 3d ago, covers Kubernetes up to 1.37, released on 2026-08-26",
             ),
             (json!({"source": "https://a.test/index.yaml"}), "unsigned"),
             (

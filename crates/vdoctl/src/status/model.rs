@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What `status` shows, gathered from the cluster, and the problems in it; `view.rs` is the screen.
+//! What `status` shows, gathered from the cluster, and the problems in it; `status_screen.rs` is the screen.
 
 use super::super::CliError;
 use super::super::context::{Context, Deployed, id, now};
 use super::super::driver_fields::field;
-use super::super::operator::{Deployment, Installer, Presence, Sight, Silence};
+use super::super::operator_running::{Deployment, Installer, Presence, Sight, Silence};
 use super::super::upgrade::pins_of;
 use super::super::views::status::{
     ClientView, ConfigView, DoneView, DriverView, KeptView, OperatorView, SilenceView, StatusView, StuckView, VcenterView, WindowView,
@@ -146,7 +146,7 @@ impl Picture {
     /// What is shown of it.
     pub(super) fn view(&self, now: Timestamp) -> StatusView {
         let config = self.config.as_ref();
-        let drivers = config.map(|config| config.status.drivers.iter().map(|one| driver(one, &config.status)));
+        let drivers = config.map(|config| config.status.drivers.iter().map(|one| driver(one, config)));
         StatusView {
             deployed: config.is_some(),
             cluster: self.into(),
@@ -218,6 +218,11 @@ impl Config {
             windows: config.spec.maintenance_windows.clone(),
             status,
         }
+    }
+
+    /// Whether a driver keeps its version when a newer one fits: the specification names the version, or a person keeps a revision.
+    fn is_pinned(&self, driver: &str) -> bool {
+        self.pins.iter().chain(&self.kept).any(|(name, _)| name == driver)
     }
 
     /// That an upgrade has not ended, and what goes on with it.
@@ -302,12 +307,14 @@ fn state_of(driver: &DriverStatus, status: &VDOConfigStatus) -> &'static str {
     }
 }
 
-fn driver(driver: &DriverStatus, status: &VDOConfigStatus) -> DriverView {
+fn driver(driver: &DriverStatus, config: &Config) -> DriverView {
+    let status = &config.status;
     let known = |text: &String| Some(text.clone()).filter(|text| !text.is_empty());
     DriverView {
         name: driver.name.clone(),
         version: driver.version.clone(),
         running: known(&driver.running),
+        pinned: config.is_pinned(&driver.name),
         newest: driver.available.clone(),
         because: driver.because.clone(),
         pods: driver.pods.clone(),
@@ -398,7 +405,7 @@ mod tests {
         assert_eq!((&broken["open"], &broken["window"]), (&json!(null), &json!(null)));
         let error = broken["error"].as_str().expect("an error");
         assert!(
-            error.contains("spec.maintenanceWindows[1]") && error.contains("never opens"),
+            error.contains("spec.maintenanceWindows[1]") && error.contains("no time within the next four years"),
             "{error}"
         );
     }
@@ -418,9 +425,11 @@ mod tests {
             because: "newest".into(),
             ..DriverStatus::default()
         };
-        let reported = |running: &str| driver(&all(running), &VDOConfigStatus::default());
+        let config = Config::of(&VDOConfig::new("vdo", VDOConfigSpec::default()));
+        let reported = |running: &str| driver(&all(running), &config);
         let keys = [
-            "name", "version", "running", "newest", "because", "pods", "updated", "nodes", "ready", "state", "message", "objects", "chart",
+            "name", "version", "running", "pinned", "newest", "because", "pods", "updated", "nodes", "ready", "state", "message",
+            "objects", "chart",
         ];
         let document = serde_json::to_value(reported("3.6.3")).expect("a document");
         assert_eq!(

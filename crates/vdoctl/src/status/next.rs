@@ -50,7 +50,7 @@ pub(super) fn next(picture: &Picture, config: &Config, now: Timestamp) -> Vec<St
     if picture.has_faults() && need.as_ref().is_none_or(|need| need.kind != Kind::Fault) {
         let reason = picture.problems().into_iter().next().map(|problem| problem.cause().to_owned());
         lines.push(format!(
-            "Fix the lines marked ✗: vdoctl doctor checks again and shows how; vdoctl explain {} shows more.",
+            "Fix the problems marked ✗: vdoctl doctor checks again and shows the remedies; vdoctl explain {} shows more.",
             reason.unwrap_or_default()
         ));
     }
@@ -88,14 +88,12 @@ fn of_health(config: &Config, faults: bool, person: bool) -> Option<String> {
                 format!("{word}: {}.", c.message)
             });
         }
-        Some(Health::Progressing) if config.deleting => "The drivers are being removed; `vdoctl status --watch` follows it.",
+        Some(Health::Progressing) if config.deleting => "The drivers are being removed; `vdoctl status --watch` shows the progress.",
         Some(Health::Progressing | Health::Blocked) if faults => "The operator then continues by itself.",
-        Some(Health::Progressing) => "Nothing to do: the operator goes on by itself; `vdoctl status --watch` follows it.",
-        Some(Health::Blocked) => "The operator goes on when the above is fixed.",
-        Some(Health::Degraded | Health::Unknown) if faults => {
-            "Running drivers stay as they are; the operator goes on when the above is fixed."
-        }
-        Some(Health::Degraded | Health::Unknown) => "Running drivers stay as they are; the operator keeps trying.",
+        Some(Health::Progressing) => "Nothing to do: the operator continues by itself; `vdoctl status --watch` shows the progress.",
+        Some(Health::Blocked) => "The operator continues when the problems above are fixed.",
+        Some(Health::Degraded | Health::Unknown) if faults => "Running drivers are not changed; the operator continues after the fix.",
+        Some(Health::Degraded | Health::Unknown) => "Running drivers are not changed; the operator keeps trying.",
     };
     Some(line.to_owned())
 }
@@ -113,7 +111,7 @@ fn possible(picture: &Picture, config: &Config) -> Vec<String> {
     lines.extend(config.kept.iter().map(|(driver, revision)| {
         let name = short(driver);
         format!(
-            "{name} is kept at revision {revision}; `vdoctl rollback {} --lift` ends this.",
+            "{name} is kept at revision {revision}; `vdoctl rollback {} --lift` ends the rollback.",
             name.to_lowercase()
         )
     }));

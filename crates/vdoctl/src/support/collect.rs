@@ -3,7 +3,7 @@
 
 use super::super::context::Context;
 use super::super::error::sentence;
-use super::super::places::{is_ours, namespaces};
+use super::super::vdo_namespaces::{is_ours, namespaces};
 use super::archive::Archive;
 use super::fields::{self, Withheld};
 use super::mask::Mask;

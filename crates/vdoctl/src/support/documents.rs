@@ -3,7 +3,7 @@
 
 use super::super::args::{Contexts, Doctor, Format, Global, History, List, MatrixFile, Output, Platform, Resolve, SecretsList, Status};
 use super::super::context::Context;
-use super::super::foreign;
+use super::super::terminal_escapes;
 use super::super::{Answer, CliError, doctor, history, matrix, plan, secrets, status, version};
 use super::archive::Archive;
 use super::fields;
@@ -123,7 +123,7 @@ fn both(document: Result<Answer, CliError>, text: Result<Answer, CliError>) -> B
 
 fn part(answers: Both) -> Result<Part, String> {
     let (document, text) = answers.map_err(|error| error.what)?;
-    let plain = |bytes: &[u8]| anstream::adapter::strip_str(&foreign::shown(&String::from_utf8_lossy(bytes))).to_string();
+    let plain = |bytes: &[u8]| anstream::adapter::strip_str(&terminal_escapes::shown(&String::from_utf8_lossy(bytes))).to_string();
     let talk: String = text.talk.iter().map(|line| format!("{line}\n")).collect();
     Ok(Part {
         json: from_json(&document.data).map_err(|error| error.to_string())?,

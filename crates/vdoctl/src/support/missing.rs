@@ -55,13 +55,13 @@ mod tests {
             "metrics of Pod n/o: no answer".to_owned(),
             kubelet("a", "x"),
             kubelet("b", "y"),
-            "log of Pod n/z container c: you may not get Pod n/z".to_owned(),
+            "log of Pod n/z container c: you lack the right to get Pod n/z".to_owned(),
             kubelet("a", "w"),
         ];
         let expected = [
             "metrics of Pod n/o: no answer",
             "3 logs: the kubelets do not answer (connection refused)",
-            "1 log: you may not get Pod n/z",
+            "1 log: you lack the right to get Pod n/z",
         ];
         assert_eq!(grouped(&missing), expected);
         assert_eq!(grouped(&[]), [""; 0]);

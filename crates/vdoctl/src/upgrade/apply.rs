@@ -2,12 +2,12 @@
 //! `vdoctl upgrade apply`: plan, consent, pins, the operator's verdict on them, health, and the pins lifted.
 
 use super::super::args::{Global, MatrixFile, UpgradeApply};
-use super::super::change::Change;
 use super::super::context::{Context, id, now};
 use super::super::deploy::wait::{Watcher, until_ready};
 use super::super::matrix::repeated;
-use super::super::operator::Presence;
-use super::super::plan_view::Planned;
+use super::super::object_write::Change;
+use super::super::operator_running::Presence;
+use super::super::plan_and_diff::Planned;
 use super::super::printer::Printer;
 use super::super::progress::{Mark, Progress};
 use super::super::{Answer, CliError, Exit, prompt};
@@ -71,7 +71,7 @@ async fn upgrade(args: &UpgradeApply, global: &Global, progress: &mut Progress) 
         return Err(CliError::new(
             Exit::Refused,
             format!("the upgrade cannot be made, so nothing was changed: {}", wrong.join("; ")),
-            format!("Fix that and run the same command again; {show} shows the whole plan."),
+            format!("Fix the problem and run the same command again; {show} shows the whole plan."),
         ));
     }
     agreed_by_operator(&upgrade, &requests).await?;
@@ -289,7 +289,7 @@ fn consent(args: &UpgradeApply, context: &Context) -> Result<(), CliError> {
     prompt::confirmed(
         &question,
         &format!("nothing was changed in cluster {}", context.name),
-        "Confirm it with --yes.",
+        "Confirm the upgrade with --yes.",
         "Choose another version with --to, or another cluster with --context.",
     )
 }

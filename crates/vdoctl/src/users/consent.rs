@@ -6,7 +6,7 @@ use super::super::progress::{Mark, Progress};
 use super::super::views::users::{ChangedUserView, ChangedUsersView, UsersPlanView};
 use super::super::{Answer, CliError, prompt};
 use super::failed;
-use super::look::Looked;
+use super::login_and_datastores::Looked;
 use vdo_admin::accounts::{Step, commands};
 use vdo_api::types::count;
 
@@ -60,7 +60,7 @@ pub(super) async fn ask(
         return Ok(None);
     }
     let question = format!("Make {}?", count(steps().len(), "change"));
-    let confirm = "Look at the changes with --dry-run, and confirm them with --yes.";
+    let confirm = "Check the changes with --dry-run, and confirm the changes with --yes.";
     prompt::confirmed(&question, "nothing was changed", confirm, "").map(|()| None)
 }
 

@@ -3,13 +3,14 @@
 
 use super::super::args::{Global, UsersAccount, UsersCreate};
 use super::super::doctor::check::{Check, Mark as Verdict};
-use super::super::doctor::password::password;
-use super::super::doctor::{check, connection_subject};
+use super::super::doctor::connection_subject;
+use super::super::doctor::exit_code::worst;
 use super::super::error::capital;
+use super::super::password_file::password;
 use super::super::progress::{Mark, Progress};
 use super::super::{Answer, CliError, Exit};
 use super::consent::{Planned, ask, views};
-use super::look::{Looked, enter};
+use super::login_and_datastores::{Looked, enter};
 use super::site::{Site, Target};
 use super::store::{new_password, store, stored, taken, writable};
 use super::{done, failed, follow, now};
@@ -23,7 +24,7 @@ use vdo_api::types::{Remedy as _, Secret, count};
 use vdo_vsphere::vcenter::Budget;
 use vdo_vsphere::vsphere::{ConnectionReport, InspectionRequest, SessionError, report};
 
-const GOES_ON: &str = "run the same command again: it continues where this one stopped.";
+const GOES_ON: &str = "run the same command again: the command continues where it stopped.";
 
 /// An account, the way to it, and what its Secret is going to hold.
 pub(super) struct Work<'a> {
@@ -104,7 +105,7 @@ async fn create(args: &UsersCreate, site: &Site, looked: &Looked, progress: &mut
             store(site, work.target, &new, work.target.seen(), None, progress).await?;
             step(
                 progress,
-                &format!("Secret {} has the credentials of {}", work.target.place(), work.principal),
+                &format!("Secret {} contains the credentials of {}", work.target.place(), work.principal),
             );
         }
         if args.show_once && work.known.is_none() {
@@ -166,8 +167,8 @@ async fn plan<'a>(
         }
         let old = target.stored.as_ref().map(|stored| stored.credentials.user.as_str());
         after.push(match old.filter(|old| !principal.is(old)) {
-            Some(old) => format!("log in as {principal}, check everything, and write Secret {place} in place of {old}"),
-            None => format!("log in as {principal}, check everything, and write Secret {place}"),
+            Some(old) => format!("log in as {principal}, check its privileges, and write Secret {place} in place of {old}"),
+            None => format!("log in as {principal}, check its privileges, and write Secret {place}"),
         });
     }
     let note = (needs.found.0 < needs.found.1).then(|| {
@@ -317,7 +318,7 @@ fn judge(work: &Work<'_>, reported: &ConnectionReport, progress: &mut Progress) 
     let subject = connection_subject(&name, reported);
     let found = |kind: ConditionType| subject.checks.iter().find(|check| check.check == kind.as_str());
     let stage = |check: &Check| {
-        let exit = check::worst(std::slice::from_ref(&subject), &[]);
+        let exit = worst(std::slice::from_ref(&subject), &[]);
         CliError::new(
             if exit == Exit::Ok { Exit::Differences } else { exit },
             format!("{} was created, but {}; no Secret was written", work.principal, check.message),
@@ -343,7 +344,7 @@ fn judge(work: &Work<'_>, reported: &ConnectionReport, progress: &mut Progress) 
         step(
             progress,
             &format!(
-                "vdoctl did not log in as {}; vdoctl doctor shows the result of the operator",
+                "vdoctl did not check the login of {}; vdoctl doctor shows the result of the operator",
                 work.principal
             ),
         );

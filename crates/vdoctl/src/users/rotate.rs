@@ -9,7 +9,7 @@ use super::super::progress::Progress;
 use super::super::{Answer, CliError, Exit};
 use super::consent::{Planned, ask, views};
 use super::create::{Work, carry_out, changes, step, verified};
-use super::look::{Looked, enter};
+use super::login_and_datastores::{Looked, enter};
 use super::site::{Site, Target};
 use super::store::{driver_secrets, rotated_from, store};
 use super::{done, failed, now};
@@ -31,7 +31,7 @@ pub(super) async fn run(args: &UsersChange, global: &Global, progress: &mut Prog
     if args.account.existing.is_some() || args.account.name.is_some() {
         return Err(CliError::new(
             Exit::Usage,
-            "only accounts that vdoctl made and named are rotated",
+            "vdoctl rotates only accounts that it created and named",
             "For another user, change the password in its identity source, and write the new password into the Secret; the drivers then use it.",
         ));
     }
@@ -59,11 +59,14 @@ async fn rotate(
     let stored = target.stored.as_ref();
     let at = stored.and_then(|stored| names.iter().position(|name| name.is(&stored.credentials.user)));
     let (Some(at), Some(stored)) = (at, stored) else {
-        let user = stored.map_or("no user", |stored| stored.credentials.user.as_str());
+        let content = stored.map_or_else(
+            || "no user".to_owned(),
+            |stored| format!("{}, which is not an account that vdoctl created and named", stored.credentials.user),
+        );
         return Err(CliError::new(
             Exit::Refused,
-            format!("Secret {} has {user} and not an account that vdoctl made", target.place()),
-            "Make an account first: vdoctl users create.",
+            format!("Secret {} contains {content}", target.place()),
+            "Create an account first: vdoctl users create.",
         ));
     };
     let (now_used, other) = (&names[at], &names[1 - at]);
@@ -85,7 +88,7 @@ async fn rotate(
         account: format!("{other} for {}", target.name()),
         steps,
         after: vec![
-            format!("log in as {other}, check everything, and write Secret {}", target.place()),
+            format!("log in as {other}, check its privileges, and write Secret {}", target.place()),
             "wait until the drivers use the new account".into(),
             format!("delete {now_used} with its permissions and end its sessions"),
         ],
@@ -106,7 +109,7 @@ async fn rotate(
         password,
     };
     store(site, target, &new, target.seen(), Some(&now_used.to_string()), progress).await?;
-    step(progress, &format!("Secret {} has the credentials of {other}", target.place()));
+    step(progress, &format!("Secret {} contains the credentials of {other}", target.place()));
     finish(args, global, site, looked, target, &new, now_used, progress).await
 }
 

@@ -7,7 +7,7 @@ use super::super::style::{bad, good, warn};
 use super::super::views::users::{ListedRoleView, ListedUserView, ListedUsersView, ReviewedUserView, UsersReviewView, UsersView};
 use super::super::{Answer, CliError, Exit};
 use super::failed;
-use super::look::{Looked, enter, log_in};
+use super::login_and_datastores::{Looked, enter, log_in};
 use super::site::{Site, Target, cluster_uid, place};
 use std::collections::BTreeSet;
 use vdo::cluster::ClusterError;
@@ -75,7 +75,7 @@ async fn listed(args: &UsersVcenter, looked: &Looked, cluster: &str) -> Result<A
             .map(|one| one.principal.as_str())
             .collect();
         let used = match users.is_empty() {
-            true => "used by no one".to_owned(),
+            true => "not used".to_owned(),
             false => format!("used by {}", users.iter().copied().collect::<Vec<_>>().join(", ")),
         };
         lines.push(format!("role {}  {}, {used}", role.name, count(role.privileges.len(), "privilege")));
@@ -86,7 +86,7 @@ async fn listed(args: &UsersVcenter, looked: &Looked, cluster: &str) -> Result<A
         });
     }
     if lines.is_empty() {
-        lines.push("vdoctl made no accounts and no roles in this vCenter".into());
+        lines.push("vdoctl has created no accounts and no roles in this vCenter".into());
     }
     let view = UsersView::Listed(ListedUsersView {
         accounts: documents,
@@ -110,7 +110,7 @@ async fn verified(args: &UsersAccount, site: &Site, looked: &Looked) -> Result<A
             return Err(CliError::new(
                 Exit::NotFound,
                 format!("there is no user {principal} for {}", target.name()),
-                "Create it: vdoctl users create. Or name another user with --existing.",
+                "To create the user: vdoctl users create. To check another user, name that user with --existing.",
             ));
         }
         let found = reviewed(args, site, looked, target, &principal).await?;
@@ -158,10 +158,10 @@ fn shown(principal: &Principal, target: &Target, found: &Review) -> String {
     let mut lines = Vec::new();
     let head = format!("{principal} for {}", target.name());
     if found.missing.is_empty() && found.surplus.is_empty() {
-        return format!("{} {head}: has exactly what is needed\n", good("✓"));
+        return format!("{} {head}: has exactly the needed privileges\n", good("✓"));
     }
     lines.push(format!(
-        "{} {head}: lacks {}, has {} beyond its needs",
+        "{} {head}: lacks {}, has {} that it does not need",
         bad("✗"),
         count(found.missing.len(), "privilege"),
         count(found.surplus.len(), "privilege")

@@ -3,8 +3,8 @@
 
 use super::super::args::{For, Global, UsersAccount, UsersVcenter};
 use super::super::context::{Context, Deciding, Deployed};
-use super::super::doctor::preflight::{endpoint as typed, trust};
 use super::super::error::unknown;
+use super::super::vcenter_address::{endpoint as typed, trust};
 use super::super::{CliError, Exit};
 use super::store::stored;
 use kube::ResourceExt;
@@ -115,7 +115,7 @@ impl Site {
                 target.place(),
                 names.join(", ")
             ),
-            "Give each connection a Secret of its own: spec.credentials.",
+            "Give each connection its own Secret in spec.credentials.",
         ))
     }
 
@@ -221,7 +221,7 @@ pub(crate) async fn place<'a>(
             return Err(CliError::new(
                 Exit::Usage,
                 format!("there are several vSphere connections: {}", names.join(", ")),
-                "Name one with --connection NAME.",
+                "Name a connection with --connection NAME.",
             ));
         }
     };
@@ -289,7 +289,7 @@ async fn of_connection(
         return Err(CliError::new(
             Exit::Usage,
             format!("connection {name} is used by {}, which share one account", users.join(" and ")),
-            "Leave --for out. For an account of its own, give each driver a connection of its own: spec.cloudProvider.vsphereCloudConfigs and spec.storageProvider.vsphereCloudConfigs.",
+            "Leave out --for. To give each driver its own account, give each driver its own connection: spec.cloudProvider.vsphereCloudConfigs and spec.storageProvider.vsphereCloudConfigs.",
         ));
     }
     let stored = match inputs(&context.ports.reader, connection).await.credentials {
@@ -321,7 +321,7 @@ fn of_drivers(args: &UsersAccount, config: &Option<VDOConfig>, cluster: &str, na
     if groups.len() > 1 && (args.existing.is_some() || args.name.is_some()) {
         return Err(CliError::new(
             Exit::Usage,
-            "two drivers with separate accounts cannot have the same account",
+            "each driver has a separate account, but the command names only one account",
             "Name one driver with --for, or use one account for both drivers with --shared.",
         ));
     }

@@ -33,7 +33,7 @@ pub(super) fn new_password(policy: &PasswordPolicy) -> Result<Secret, CliError> 
     if broken {
         return Err(CliError::new(
             Exit::Refused,
-            "this machine gives no random numbers, so no password was made",
+            "this machine provides no random numbers, so no password was created",
             "",
         ));
     }
@@ -123,7 +123,7 @@ fn holds(found: Option<&Credentials>, seen: Option<&Credentials>, new: &Credenti
 pub(super) fn taken(user: &str, place: &str) -> CliError {
     CliError::new(
         Exit::Refused,
-        format!("another administrator has just written {user} into Secret {place}; the Secret is left as it is"),
+        format!("another administrator has just written {user} into Secret {place}; the Secret was not changed"),
         "Run the same command again: it continues with the current content of the Secret.",
     )
 }

@@ -75,7 +75,7 @@ pub(crate) struct MoveView {
     pub undo: bool,
     /// The steps that the command made; in a dry run, the steps that the command would make if nothing fails.
     pub steps: Vec<MoveStepView>,
-    /// What prevents the next step; null if nothing does.
+    /// What prevents the next step; null if nothing prevents this step.
     pub blocked: Option<String>,
     /// Whether the move or the undo is complete.
     pub done: bool,

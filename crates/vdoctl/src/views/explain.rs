@@ -24,7 +24,7 @@ pub(crate) struct ReasonView {
 #[serde(rename_all = "camelCase")]
 pub(crate) struct ConditionView {
     pub condition: ConditionType,
-    /// The objects that have it.
+    /// The kinds of objects that have the condition.
     pub objects: Vec<String>,
     pub meaning: String,
     /// The status that counts if the condition is absent; null if the condition is never absent.

@@ -21,7 +21,7 @@ pub(crate) struct MatrixView {
     pub generated: Option<Timestamp>,
     /// When the matrix expires, as its publisher has stated.
     pub expires: Option<Timestamp>,
-    /// The digest of its index.
+    /// The digest of the index of the matrix.
     pub digest: Digest,
     /// Why this matrix is used: `flag` (a flag names the matrix), `operator` (the operator of the cluster uses the matrix) or `vdoctl` (the
     /// matrix is built into vdoctl).

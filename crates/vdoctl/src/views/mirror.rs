@@ -30,7 +30,7 @@ pub(crate) struct PulledView {
     pub reference: String,
     pub digest: Digest,
     pub bytes: u64,
-    /// The versions that need it.
+    /// The driver versions that need the image.
     #[serde(rename = "for")]
     pub versions: Vec<String>,
 }

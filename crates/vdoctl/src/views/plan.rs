@@ -57,7 +57,7 @@ pub(crate) enum ChangeKind {
     Install,
     Upgrade,
     Downgrade,
-    /// Its objects change, its version does not.
+    /// The objects of the driver change, but its version does not change.
     Change,
     Keep,
     Remove,

@@ -131,7 +131,7 @@ impl View for MatrixVerifyView {
     const KIND: &'static str = "MatrixVerify";
 }
 
-/// Every mistake in an index, and in the charts that it names.
+/// Every mistake in an index, and in the charts that the index names.
 #[derive(Debug, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct MatrixLintView {

@@ -5,7 +5,7 @@ use super::super::output::View;
 use super::super::selftest::{Outcome, Step};
 use schemars::JsonSchema;
 use serde::Serialize;
-use vdo_core::volumes::Finding;
+use vdo_core::volume_diagnosis::Finding;
 
 /// The result of a selftest, with its steps.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
@@ -49,7 +49,7 @@ pub(crate) struct StepView {
 }
 
 impl SelftestView {
-    /// How many steps ended so.
+    /// How many steps have this result.
     pub(crate) fn count(&self, result: Outcome) -> usize {
         self.steps.iter().filter(|step| step.result == result).count()
     }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The document of `vdoctl status`. A support bundle holds it, and the screen is drawn from it there too.
 
-use super::super::operator::{Silence, not_running};
+use super::super::operator_running::{Silence, not_running};
 use super::super::output::View;
 use super::super::status::{Judgement, Picture, Severity};
 use super::version::InstallerView;
@@ -220,6 +220,9 @@ pub(crate) struct DriverView {
     pub version: String,
     /// The version that runs.
     pub running: Option<String>,
+    /// Whether the specification names the version, or a user keeps the driver at a revision.
+    #[serde(default)]
+    pub pinned: bool,
     /// The newest version that fits.
     pub newest: String,
     /// Why this version is desired.
@@ -259,7 +262,7 @@ pub(crate) struct ProblemView {
     /// The command that removes the cause, or that shows more about the cause.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub command: Option<String>,
-    /// Whether the operator is still working on it.
+    /// Whether the operator is still working on the problem.
     pub progress: bool,
     /// Whether the state is known.
     pub known: bool,

@@ -13,7 +13,7 @@ use std::collections::BTreeMap;
 pub(crate) struct SupportBundleView {
     /// The version of the layout of the bundle.
     pub schema: u64,
-    /// The version of the vdoctl that made it.
+    /// The version of the vdoctl that made the bundle.
     pub vdoctl: String,
     pub taken: Option<Timestamp>,
     pub cluster: BundleClusterView,

@@ -4,7 +4,7 @@
 use super::super::output::View;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use vdo_core::volumes::Finding;
+use vdo_core::volume_diagnosis::Finding;
 
 /// The problems of volumes, and the objects that were read.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -34,7 +34,7 @@ pub(crate) struct ReadView {
 pub(crate) struct NotReadView {
     /// The kind of objects, or the vCenter.
     pub what: String,
-    /// Why they could not be read.
+    /// Why the kind of objects, or the vCenter, could not be read.
     pub message: String,
     /// What to do; empty if there is nothing to do.
     pub remedy: String,

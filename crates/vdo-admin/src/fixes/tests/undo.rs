@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Consent, the check right before a change, the way back and its record.
+//! The check right before a change, the way back and its record.
 
 use super::*;
 
@@ -33,24 +33,6 @@ fn tag_step() -> Step {
     Step::CreateTag {
         category: "zone".into(),
         tag: "a".into(),
-    }
-}
-
-#[test]
-fn fix_consent_each_case() {
-    let (back, none) = ([setting(None)], [hardware()]);
-    for (steps, yes, terminal, expected) in [
-        (&back, false, true, Consent::Ask),
-        (&back, true, true, Consent::Given),
-        (&back, true, false, Consent::Given),
-        (&back, false, false, Consent::Missing),
-        // What cannot be undone was named with --allow, and is still asked about.
-        (&none, false, true, Consent::Ask),
-        (&none, true, true, Consent::Ask),
-        (&none, true, false, Consent::Given),
-        (&none, false, false, Consent::Missing),
-    ] {
-        assert_eq!(consent(steps, yes, terminal), expected, "{steps:?} {yes} {terminal}");
     }
 }
 
@@ -120,8 +102,8 @@ fn undo_of_a_setting_each_state() {
     assert_eq!(was(Some("FALSE"), "uuid-n1", "poweredOff", Some("TRUE")), back(Some("FALSE")));
     assert!(matches!(was(None, "uuid-n1", "poweredOn", Some("TRUE")), Undo::Stays(why) if why.contains("powered off")));
     for (uuid, now, why) in [
-        ("uuid-n1", None, "has its former value"),
-        ("uuid-n1", Some("FALSE"), "now FALSE, which another user has set"),
+        ("uuid-n1", None, "already has its previous value"),
+        ("uuid-n1", Some("FALSE"), "now FALSE, because another user has changed it"),
         ("other", Some("TRUE"), "no longer exists"),
     ] {
         let reported = was(None, uuid, "poweredOff", now);

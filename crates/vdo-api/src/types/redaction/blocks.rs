@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Secrets of several lines: private keys, block scalars of YAML, and texts within a line.
 
-use super::assignments::is_hidden_variable;
+use super::shown_env_variables::is_hidden_variable;
 use super::{MASKED, is_sensitive};
 
 /// How far the end of a key is looked for, in bytes.

@@ -133,7 +133,7 @@ pub(super) fn masked(text: &str) -> String {
 }
 
 fn is_named(name: &str) -> bool {
-    super::is_sensitive(name) || super::assignments::is_hidden_variable(name)
+    super::is_sensitive(name) || super::shown_env_variables::is_hidden_variable(name)
 }
 
 /// Logins, parameters and secret paths of addresses.

@@ -28,7 +28,7 @@ pub(in super::super) fn with_entry(
         Some(text) => text.to_owned(),
         None => {
             let older = text(&source.files, &releases::path(from)).unwrap_or_default();
-            let end = line(older, &["versions"]).ok_or_else(|| refused("the older release file lists no versions"))?;
+            let end = line(older, &["versions"]).ok_or_else(|| refused(&format!("{} lists no versions", releases::path(from))))?;
             let renamed = |line: &str| match line.starts_with('#') {
                 true => line.replace(&from.minor(), &version.minor()),
                 false => line.to_owned(),

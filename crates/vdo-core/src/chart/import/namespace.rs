@@ -110,7 +110,7 @@ impl Namespace {
         let open = objects.iter().filter(|object| self.is_left_open(object)).count();
         if open > 0 {
             notes.push(format!(
-                "{} had no namespace and got the namespace in the value namespace",
+                "{} had no namespace in the manifests; the chart sets it from the value namespace",
                 count(open, "object")
             ));
         }

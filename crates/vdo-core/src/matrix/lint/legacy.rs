@@ -82,7 +82,7 @@ fn bounds(at: &IndexPath, field: &str, entry: &Value, report: &mut Report) -> Op
         report.add(
             at,
             field,
-            "it is missing; write min and max (a cloud provider can have skewVersion instead)",
+            "this field is missing; write min and max (a cloud provider can have skewVersion instead)",
         );
         return None;
     };
@@ -98,7 +98,7 @@ fn bounds(at: &IndexPath, field: &str, entry: &Value, report: &mut Report) -> Op
                 Err(error) => error.to_string(),
             }
         } else {
-            format!("{value} is not text; put versions in quotes, 1.30 is not 1.3")
+            format!("{value} is not text; put versions in quotes, because 1.30 without quotes is read as 1.3")
         };
         good = false;
         report.add(at, &format!("{field}.{name}"), problem);
@@ -106,7 +106,11 @@ fn bounds(at: &IndexPath, field: &str, entry: &Value, report: &mut Report) -> Op
     let skew = fields.get("skewVersion").and_then(Value::as_str);
     let bound = |name: &str| fields.get(name).and_then(Value::as_str);
     if skew.is_some() && (bound("min").is_some() || bound("max").is_some()) {
-        report.add(at, field, "it has skewVersion and min or max; write one of them");
+        report.add(
+            at,
+            field,
+            "it has skewVersion as well as min or max; remove skewVersion, or remove min and max",
+        );
         return None;
     }
     let range = VersionRange::new(bound("min").or(skew), bound("max").or(skew))
@@ -121,7 +125,7 @@ fn bounds(at: &IndexPath, field: &str, entry: &Value, report: &mut Report) -> Op
 
 fn unknown(name: &str, known: &[&str]) -> String {
     match nearest(name, known.iter().copied()) {
-        Some(near) => format!("this is not known; did you mean {near}?"),
-        None => format!("this is not known; there are {}", known.join(", ")),
+        Some(near) => format!("this name is not known; did you mean {near}?"),
+        None => format!("this name is not known; the known names are {}", known.join(", ")),
     }
 }

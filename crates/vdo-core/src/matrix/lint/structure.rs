@@ -13,7 +13,7 @@ pub(super) fn check(index: &Value, report: &mut Report) {
         report.add(
             &IndexPath::default(),
             "",
-            "the schema for an index in this vdoctl is not valid, so the index was not checked; report this error",
+            "the index schema that is built into this vdoctl is not valid, so the index was not checked; report this error",
         );
         return;
     };
@@ -35,7 +35,7 @@ pub(super) fn check(index: &Value, report: &mut Report) {
             Kind::AdditionalProperties { .. } => {}
             Kind::Required { property } => {
                 let name = property.as_str().unwrap_or_default();
-                report.add(&place, &within(name), "it is missing; docs/matrix.md describes this field");
+                report.add(&place, &within(name), "this field is missing; docs/matrix.md describes it");
             }
             _ => report.add(&place, &field, problem(&error, &field)),
         }
@@ -59,7 +59,7 @@ fn problem(error: &jsonschema::ValidationError<'_>, field: &str) -> String {
         Kind::MinItems { .. } => "it is empty; write at least one entry".to_owned(),
         Kind::Constant { expected_value } => format!("it is {found}; this vdoctl reads {expected_value}"),
         Kind::Type { kind } if found.is_number() && allows_text(kind) => {
-            format!("{found} is a number; put versions in quotes, 1.30 is not 1.3")
+            format!("{found} is a number; put versions in quotes, because 1.30 without quotes is read as 1.3")
         }
         _ => error.to_string(),
     }

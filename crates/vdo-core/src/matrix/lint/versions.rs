@@ -88,7 +88,7 @@ fn ranges(index: &Value, at: &IndexPath, entry: &Value, report: &mut Report) {
             report.add(
                 at,
                 &field,
-                format!("{own} lies outside of the vCenters that the version supports ({whole})"),
+                format!("the range {own} contains no vCenter version that this driver version supports ({whole})"),
             );
         }
     }
@@ -98,7 +98,7 @@ pub(super) fn evidence(index: &Value, at: &IndexPath, field: &str, holder: &Valu
     let named = holder["evidence"].as_array().into_iter().flatten().enumerate();
     for (i, name) in named.filter_map(|(i, name)| Some((i, name.as_str()?))) {
         if index["sources"].get(name).is_none() {
-            let problem = format!("{name:?} is not under sources; add it there");
+            let problem = format!("{name:?} is not listed under sources; add it to sources");
             report.add(at, &format!("{field}.evidence.{i}"), problem);
         }
     }

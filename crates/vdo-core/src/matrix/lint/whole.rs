@@ -17,7 +17,7 @@ pub(super) fn check(index: &Value, report: &mut Report) {
     if let (Some(generated), Some(expires)) = (time("generated"), time("expires"))
         && expires <= generated
     {
-        report.add(&here, "expires", "it expires before it was generated");
+        report.add(&here, "expires", "this time must be later than generated");
     }
     let mut seen = BTreeMap::new();
     for (i, floor) in index["vcenterBuilds"].as_array().into_iter().flatten().enumerate() {

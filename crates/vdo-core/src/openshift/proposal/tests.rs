@@ -126,7 +126,7 @@ fn networks_are_those_of_the_cloud_provider_where_vdo_installs_it() {
             "external": {"subnets": ["192.0.2.0/24"]}}})
     );
     let lines = found.lines().join("\n");
-    let line = "internal addresses of nodes: network VM Network, subnets 10.0.0.0/16, without 10.0.9.0/24 \
+    let line = "internal addresses of nodes: network VM Network, subnets 10.0.0.0/16, excluded subnets 10.0.9.0/24 \
                 (Infrastructure cluster: spec.platformSpec.vsphere.nodeNetworking)";
     assert!(lines.contains(line), "{lines}");
     let found = proposal(&vsphere(networking), None);

@@ -166,9 +166,9 @@ fn uninstall_stuck_finalizer_is_reported_and_rest_goes_on() {
     let stuck = both().leaving("slow", 6, 9, &json!(["example.com/keep", "foregroundDeletion"]));
     assert_eq!(
         stuck.plan(),
-        "delete csi | DeletionBlocked: Deployment slow is being deleted since 2026-01-01T00:01:00Z: the manager of its finalizers \
-         example.com/keep must remove them; if that manager no longer exists, remove them by hand; its pods must terminate first; \
-         look for pods that stay Terminating, mostly on a node that does not answer"
+        "delete csi | DeletionBlocked: Deployment slow has been terminating since 2026-01-01T00:01:00Z: the object has the \
+         finalizer example.com/keep, which its controller must remove; if the controller no longer exists, remove the finalizer by hand; its pods must \
+         terminate first; look for pods that remain Terminating: the usual cause is a node that does not answer"
     );
 }
 

@@ -107,8 +107,8 @@ fn closed_driver_closes_those_that_depend_on_it() {
         said,
         [
             "a policy is against vsphere-cpi",
-            "vsphere-csi waits for vsphere-cpi, which is not changed now: it initialises the nodes",
-            "guest waits for vsphere-csi, which is not changed now: X guest needs CustomResourceDefinition xs.g",
+            "vsphere-csi waits for vsphere-cpi, which cannot be changed at the moment: it initialises the nodes",
+            "guest waits for vsphere-csi, which cannot be changed at the moment: X guest needs CustomResourceDefinition xs.g",
         ]
     );
 }

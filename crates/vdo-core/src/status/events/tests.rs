@@ -4,134 +4,6 @@ use crate::drivers::{CLOUD_PROVIDER, STORAGE};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use k8s_openapi::jiff::Timestamp;
 
-fn status(ready: &str, reason: Reason, message: &str, generation: i64, health: Health, drivers: &[(&str, i64)]) -> VDOConfigStatus {
-    let driver = |(name, objects): &(&str, i64)| DriverStatus {
-        name: (*name).into(),
-        version: "1.0.0".into(),
-        objects: *objects,
-        ..DriverStatus::default()
-    };
-    VDOConfigStatus {
-        observed_generation: Some(generation),
-        health: Some(health),
-        conditions: vec![Condition {
-            type_: "Ready".into(),
-            status: ready.into(),
-            reason: reason.to_string(),
-            message: message.into(),
-            last_transition_time: Time(Timestamp::UNIX_EPOCH),
-            observed_generation: Some(generation),
-        }],
-        drivers: drivers.iter().map(driver).collect(),
-        ..VDOConfigStatus::default()
-    }
-}
-
-#[test]
-fn status_write_pace_important_change_is_immediate() {
-    use Health::{Blocked, Degraded, Healthy, Progressing};
-    use Reason::{Deleting, DeletionBlocked, Forbidden, Removed, VolumesInUse, WaitingForNodes, WaitingForPods};
-    let at_once = Duration::ZERO;
-    let both: &[(&str, i64)] = &[("cpi", 7), ("csi", 19)];
-    let coming = |reason, message: &str, drivers| status("False", reason, message, 1, Progressing, drivers);
-    let going = |message: &str, drivers| status("False", Deleting, message, 2, Progressing, drivers);
-    let stopped = |reason| status("False", reason, "why", 2, Blocked, both);
-    for (what, old, new, expected) in [
-        (
-            "an installation moves on",
-            coming(WaitingForNodes, "1 of 4", both),
-            coming(WaitingForNodes, "2 of 4", both),
-            PACE,
-        ),
-        (
-            "it waits for something else",
-            coming(WaitingForNodes, "4 of 4", both),
-            coming(WaitingForPods, "1 of 2", both),
-            PACE,
-        ),
-        (
-            "a driver is chosen",
-            coming(WaitingForPods, "1 of 2", &both[..1]),
-            coming(WaitingForPods, "1 of 2", both),
-            at_once,
-        ),
-        (
-            "all is well",
-            coming(WaitingForPods, "1 of 2", both),
-            status("True", Reason::Healthy, "", 1, Healthy, both),
-            at_once,
-        ),
-        (
-            "it degrades",
-            coming(WaitingForPods, "1 of 2", both),
-            status("False", WaitingForPods, "", 1, Degraded, both),
-            at_once,
-        ),
-        ("it begins", VDOConfigStatus::default(), coming(WaitingForPods, "", both), at_once),
-        (
-            "a removal begins",
-            status("True", Reason::Healthy, "", 1, Healthy, both),
-            going("the first goes", both),
-            at_once,
-        ),
-        (
-            "one begins during an installation",
-            coming(WaitingForPods, "", both),
-            going("the first goes", both),
-            at_once,
-        ),
-        (
-            "of the same generation",
-            coming(WaitingForPods, "", both),
-            status("False", Deleting, "", 1, Progressing, both),
-            at_once,
-        ),
-        (
-            "an object goes",
-            going("a goes", both),
-            going("b goes", &[("cpi", 7), ("csi", 18)]),
-            PACE_OF_REMOVAL,
-        ),
-        (
-            "a driver is gone",
-            going("a goes", both),
-            going("b goes", &both[..1]),
-            PACE_OF_REMOVAL,
-        ),
-        (
-            "the last one is gone",
-            going("b goes", &both[..1]),
-            going("the namespace goes", &[]),
-            PACE_OF_REMOVAL,
-        ),
-        ("volumes keep it", going("a goes", both), stopped(VolumesInUse), at_once),
-        ("someone holds an object", going("a goes", both), stopped(DeletionBlocked), at_once),
-        ("a right is missing", going("a goes", both), stopped(Forbidden), at_once),
-        (
-            "nothing moves on",
-            going("a goes", both),
-            status("False", Deleting, "a goes", 2, Blocked, both),
-            at_once,
-        ),
-        ("a volume less keeps it", stopped(VolumesInUse), stopped(VolumesInUse), at_once),
-        ("it goes on", stopped(VolumesInUse), going("a goes", both), at_once),
-        (
-            "all are removed",
-            going("the namespace goes", &[]),
-            status("True", Removed, "", 2, Healthy, &[]),
-            at_once,
-        ),
-        (
-            "another generation",
-            going("a goes", both),
-            status("False", Deleting, "a goes", 3, Progressing, both),
-            at_once,
-        ),
-    ] {
-        assert_eq!(pace(&old, &new), expected, "{what}");
-    }
-}
-
 fn condition(kind: ConditionType, status: &str, reason: Reason) -> Condition {
     Condition {
         type_: kind.to_string(),
@@ -285,16 +157,20 @@ fn notes_of_ready_tell_transitions_and_no_progress() {
 /// An upgrade begins, which is not a warning: the version that was chosen is named, and the one that runs in the end.
 #[test]
 fn notes_of_versions_tell_what_was_chosen_and_what_runs() {
-    let at = |ready: &str, reason: Reason, version: &str, running: &str| {
-        let mut status = status(ready, reason, "m", 1, Health::Healthy, &[]);
-        status.drivers = vec![DriverStatus {
+    let at = |ready: &str, reason: Reason, version: &str, running: &str| VDOConfigStatus {
+        conditions: vec![Condition {
+            message: "m".into(),
+            observed_generation: Some(1),
+            ..condition(ConditionType::Ready, ready, reason)
+        }],
+        drivers: vec![DriverStatus {
             name: STORAGE.name.into(),
             version: version.into(),
             running: running.into(),
             because: "newest that fits".into(),
             ..DriverStatus::default()
-        }];
-        status
+        }],
+        ..VDOConfigStatus::default()
     };
     let said = |old: &VDOConfigStatus, new: &VDOConfigStatus| -> Vec<String> {
         let word = |note: &Note| {

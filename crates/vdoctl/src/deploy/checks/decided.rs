@@ -5,7 +5,7 @@
 use super::super::super::context::{Decided, Deciding};
 use super::super::super::doctor::check::{Check, Mark, Subject};
 use super::super::super::error::sentence;
-use super::super::super::plan_view::Planned;
+use super::super::super::plan_and_diff::Planned;
 use super::{Checked, FOREIGN};
 use vdo::reconcile::{DriverFailure, Planned as Plan, TakenAway, taken_away};
 use vdo_api::api::{Classify, ConditionType, Reason, VDOConfig};

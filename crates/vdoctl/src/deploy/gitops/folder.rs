@@ -4,7 +4,7 @@
 //! A list with the digest of each file is written with the files. A file that is not in the list, or was changed since, is another author's, and the
 //! whole folder is refused.
 
-use super::super::super::{CliError, Exit, save};
+use super::super::super::{CliError, Exit, atomic_files};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::io;
@@ -55,7 +55,7 @@ impl Folder {
         Err(CliError::new(
             Exit::Refused,
             format!(
-                "{} has foreign or changed files: {}; nothing was written",
+                "{} has files that were changed or that vdoctl did not write: {}; nothing was written",
                 path.display(),
                 others.join(", ")
             ),
@@ -103,7 +103,7 @@ impl Folder {
         }
         let parent = file.parent().map_or(Ok(()), fs::create_dir_all);
         parent
-            .and_then(|()| save::write(&file, text.as_bytes()))
+            .and_then(|()| atomic_files::write(&file, text.as_bytes()))
             .map_err(|error| failed(&file, &error))
     }
 }

@@ -77,7 +77,7 @@ impl Layout {
         files.insert("README.md".into(), readme::text(&needed, secrets.keys()));
         if !needed.is_empty() {
             let examples: Vec<Value> = needed.iter().map(Needed::example).collect();
-            let head = "# This file is not applied. It shows the Secrets that have to be in the cluster. Never commit them with values.\n";
+            let head = "# This file is not applied. It shows the Secrets that must exist in the cluster. Never commit them with values.\n";
             files.insert(EXAMPLE.into(), format!("{head}{}", dump_all(&examples)));
         }
         Self { files, secrets, needed }

@@ -2,8 +2,8 @@
 //! The cluster and its vCenter, with an administrator logged in.
 
 use super::super::super::args::{Doctor as Args, DoctorVerb, Global, TypedTrust, UsersVcenter};
-use super::super::super::change::Change;
 use super::super::super::context::{Context, Deployed};
+use super::super::super::object_write::Change;
 use super::super::super::support::word;
 use super::super::super::{CliError, users};
 use kube::ResourceExt;
@@ -64,7 +64,7 @@ impl Site {
             if let Err(error) = wake(&self.context, connection).await {
                 let name = connection.name_any();
                 return Some(format!(
-                    "The operator cannot check vSphere connection {name} at once and sees the changes only at its next check: {}.",
+                    "vdoctl could not request a check of vSphere connection {name}, so the operator sees the changes only at its next check: {}.",
                     error.what
                 ));
             }

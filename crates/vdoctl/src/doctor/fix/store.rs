@@ -2,7 +2,7 @@
 //! The file in which changes are recorded.
 
 use super::super::super::context::now;
-use super::super::super::{CliError, Exit, save, support};
+use super::super::super::{CliError, Exit, atomic_files, support};
 use super::site::Site;
 use std::fs;
 use std::io::ErrorKind;
@@ -67,6 +67,6 @@ impl Store {
             };
         }
         let text = serde_json::to_string_pretty(&self.record).map_err(|error| CliError::internal(&error))?;
-        save::write_private(&self.path, format!("{text}\n").as_bytes()).map_err(|error| support::unwritable(&self.path, &error))
+        atomic_files::write_private(&self.path, format!("{text}\n").as_bytes()).map_err(|error| support::unwritable(&self.path, &error))
     }
 }

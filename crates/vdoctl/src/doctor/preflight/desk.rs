@@ -60,7 +60,7 @@ pub(super) async fn inspect(
             *check = Check::new(&*check.check, None, Reason::NotChecked, why, "");
         }
     }
-    let undecided = not_chosen("the cluster could not be read completely");
+    let undecided = not_chosen("no version was chosen, because the cluster could not be read completely");
     found.view.subjects.push(Subject::of_drivers(vec![undecided]));
     found.take(&endpoint.address(), subject, reported);
     Ok(())

@@ -4,7 +4,7 @@
 use super::super::super::style::{bad, faint, good, head, warn};
 use super::super::super::views::volumes::VolumesView;
 use vdo_api::types::count;
-use vdo_core::volumes::Finding;
+use vdo_core::volume_diagnosis::Finding;
 
 /// How many objects of a cause are shown; wide shows all.
 const SHOWN: usize = 10;
@@ -81,7 +81,7 @@ mod tests {
     use super::super::super::super::views::volumes::{NotReadView, ReadView};
     use super::super::super::super::wrap::fit;
     use super::*;
-    use vdo_core::volumes::{Cause, Observed, findings};
+    use vdo_core::volume_diagnosis::{Cause, Observed, findings};
 
     fn view(claims: usize) -> VolumesView {
         let claim = |i: usize| {
@@ -104,7 +104,7 @@ mod tests {
             }],
             not_read: vec![NotReadView {
                 what: "Pod".into(),
-                message: "you may not list pods".into(),
+                message: "you lack the right to list pods".into(),
                 remedy: "Ask for a role.".into(),
             }],
         }
@@ -121,7 +121,7 @@ mod tests {
         );
         assert!(shown.contains("        kubectl get storageclass\n"), "{shown}");
         assert!(
-            shown.contains("? Pod not read: you may not list pods\n      Ask for a role.\n"),
+            shown.contains("? Pod not read: you lack the right to list pods\n      Ask for a role.\n"),
             "{shown}"
         );
         assert!(shown.ends_with("12 claims: 12 faults, 1 kind not read\n"), "{shown}");

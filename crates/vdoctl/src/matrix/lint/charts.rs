@@ -57,7 +57,8 @@ fn unread(error: FetchError) -> Problem {
         FetchError::DigestMismatch { what, found, .. } => (
             "chart.sha256".to_owned(),
             format!(
-                "{what} has the SHA-256 {}; write this value if this is the published package, otherwise put the published package there",
+                "{what} has the SHA-256 {}; write this value if the package is the published one, otherwise replace the \
+                 package with the published package",
                 found.hex()
             ),
         ),
@@ -99,7 +100,7 @@ fn images(promise: &Promise, rendered: &[String], known: &std::collections::BTre
     for missing in rendered.iter().filter(|image| !listed.iter().any(|own| own.reference == **image)) {
         problems.push((
             "images".to_owned(),
-            format!("the chart renders {missing}, which is not listed; add it"),
+            format!("the chart renders {missing}, which is not listed; add this image"),
         ));
     }
     for (i, image) in listed.iter().enumerate() {

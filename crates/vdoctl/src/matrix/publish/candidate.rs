@@ -5,7 +5,7 @@ use super::super::super::args::Publish;
 use super::super::super::error::sentence;
 use super::super::super::views::publish::{CheckedView, ComparisonView};
 use super::super::super::{CliError, Exit, chart as files, style};
-use super::super::place::Place;
+use super::super::publish_target::Place;
 use serde_json::{Map, Value};
 use std::path::Path;
 use vdo::reconcile;
@@ -176,7 +176,7 @@ impl Checked {
             } else {
                 some.join(", ")
             };
-            text.push_str(&format!("  from {before}: {what}\n"));
+            text.push_str(&format!("  compared with {before}: {what}\n"));
             for (ids, word) in [(&compared.added, "+"), (&compared.removed, "-"), (&compared.recreated, "!")] {
                 ids.iter().for_each(|id| text.push_str(&format!("    {word} {id}\n")));
             }

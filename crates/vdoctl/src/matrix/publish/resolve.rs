@@ -5,7 +5,7 @@ use super::super::super::args::Publish;
 use super::super::super::digests::{Digests, Resolved, open_images};
 use super::super::super::views::publish::MatrixDigestsView;
 use super::super::super::{Answer, CliError, Exit, style};
-use super::super::place::{Place, Published};
+use super::super::publish_target::{Place, Published};
 use super::candidate::{Candidate, Checked};
 use serde_json::json;
 use std::collections::{BTreeMap, BTreeSet};

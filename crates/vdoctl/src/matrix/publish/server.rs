@@ -21,7 +21,10 @@ pub(super) async fn dry_run(candidate: &Candidate, checked: &mut Checked, global
     let context = Context::open(global).await?;
     let minor = context.kubernetes.minor();
     if !checked.minors.contains(&minor) {
-        checked.tried = Some(format!("no dry run in cluster {}, which runs Kubernetes {minor}", context.name));
+        checked.tried = Some(format!(
+            "no dry run in cluster {}: the chart was not rendered for Kubernetes {minor}, which this cluster runs",
+            context.name
+        ));
         return Ok(());
     }
     let writer = Writer::new(context.ports.client.clone(), |_, _| {}).named(VDOCTL);

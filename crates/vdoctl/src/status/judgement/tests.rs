@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-use super::super::super::operator::Silence;
+use super::super::super::operator_running::Silence;
 use super::super::super::views::status::JudgementView;
 use super::*;
 use serde_json::json;
@@ -78,7 +78,7 @@ fn pictures() -> Vec<(Picture, &'static str, &'static str)> {
             "p",
             "has not checked VDOConfig n/vdo",
         ),
-        (picture(&[READY], silence(false)), "p", "operator not running"),
+        (picture(&[READY], silence(false)), "p", "no operator runs"),
         (
             picture(&[READY], |p| p.doubt = Some("it is scaled to 0".into())),
             "p",
@@ -158,7 +158,7 @@ fn judgement_is_ready_only_with_an_operator_and_names_what_a_person_has_to_do() 
         let shown = JudgementView::from(&judged);
         let text = format!("{} {}", shown.message, shown.remedy.unwrap_or_default());
         assert!(text.contains(part), "{part:?} is not in {judged:?}");
-        let goes_on = text.contains("goes on by itself");
+        let goes_on = text.contains("continues by itself");
         assert!(!goes_on || matches!(judged, Judgement::Progress { unsure: None, .. }), "{judged:?}");
     }
 }

@@ -1,0 +1,16 @@
+// SPDX-License-Identifier: Apache-2.0
+//! `vdoctl events` as it is typed: its flags, their defaults and their help.
+
+use super::Output;
+use clap::Args;
+
+/// Arguments of `events`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Args)]
+pub struct Events {
+    /// Shows only warnings
+    #[arg(long)]
+    pub warnings: bool,
+    /// The format.
+    #[command(flatten)]
+    pub output: Output,
+}
