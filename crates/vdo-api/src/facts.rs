@@ -5,7 +5,7 @@ mod ignored_nodes;
 mod kubelet;
 
 pub use ignored_nodes::{Away, due};
-pub use kubelet::Distribution;
+pub use kubelet::{Distribution, left_alone};
 
 use crate::types::{KubernetesVersion, Secret, Thumbprint, Trust, VcenterVersion};
 use std::collections::{BTreeMap, BTreeSet};

@@ -94,15 +94,15 @@ impl OpenShift {
 
     /// Why a driver of this role is not installed here; `None` where it may be.
     #[must_use]
-    pub fn refuses(&self, role: DriverRole) -> Option<String> {
+    pub fn refusal(&self, role: DriverRole) -> Option<String> {
         match role {
-            DriverRole::CloudProvider => self.refuses_cloud_provider(),
-            DriverRole::Storage => self.refuses_storage(),
+            DriverRole::CloudProvider => self.cloud_provider_refusal(),
+            DriverRole::Storage => self.storage_refusal(),
             _ => None,
         }
     }
 
-    fn refuses_cloud_provider(&self) -> Option<String> {
+    fn cloud_provider_refusal(&self) -> Option<String> {
         const LEAVE_OUT: &str =
             "request only the storage driver: set spec.storageProvider of the VDOConfig, and leave out spec.cloudProvider";
         let name = self.name();
@@ -126,7 +126,7 @@ impl OpenShift {
         }
     }
 
-    fn refuses_storage(&self) -> Option<String> {
+    fn storage_refusal(&self) -> Option<String> {
         let name = self.name();
         match self.storage.as_deref() {
             Some("Removed") if self.operands.is_empty() => None,
@@ -259,7 +259,7 @@ mod tests {
             (status(json!({"type": "External"})), Some("cloud controller manager None")),
             (json!({}), Some("names no platform of OpenShift")),
         ] {
-            let found = openshift("4.18.3", infrastructure.clone(), None, &[]).refuses(DriverRole::CloudProvider);
+            let found = openshift("4.18.3", infrastructure.clone(), None, &[]).refusal(DriverRole::CloudProvider);
             match (&found, expected) {
                 (Some(found), Some(expected)) => assert!(found.contains(expected), "{found}"),
                 (found, expected) => assert_eq!(found.as_deref(), expected, "{infrastructure}"),
@@ -303,7 +303,7 @@ mod tests {
             ),
             ("4.18.3", None, &left, Some("runs the storage driver itself: DaemonSet n"), patch),
         ] {
-            let found = openshift(version, json!({}), state, left).refuses(DriverRole::Storage);
+            let found = openshift(version, json!({}), state, left).refusal(DriverRole::Storage);
             let found = found.as_deref();
             match contains {
                 None => assert_eq!(found, None, "{version} {state:?}"),
@@ -322,6 +322,6 @@ mod tests {
             let found = OpenShift::of(None, None, None, Some(&csi_driver(annotations)), &[]);
             assert_eq!(found.operands.len(), expected);
         }
-        assert_eq!(OpenShift::of(None, None, None, None, &[]).refuses(DriverRole::CloudProvider), None);
+        assert_eq!(OpenShift::of(None, None, None, None, &[]).refusal(DriverRole::CloudProvider), None);
     }
 }

@@ -158,8 +158,8 @@ impl Context {
         matches!(self.ports.reader, Reader::Preview(..))
     }
 
-    /// Looks for a VDOConfig.
-    pub(super) async fn deployed(&self) -> Result<Deployed, CliError> {
+    /// Finds the VDOConfig that acts in this cluster.
+    pub(super) async fn find_config(&self) -> Result<Deployed, CliError> {
         let reader = &self.ports.reader;
         let all = match configs(reader, "").await {
             Err(ClusterError::Forbidden { .. }) => configs(reader, &self.namespace).await,
@@ -183,9 +183,9 @@ impl Context {
 
     /// The VDOConfig that acts.
     pub(super) async fn acting(&self) -> Result<VDOConfig, CliError> {
-        match self.deployed().await? {
+        match self.find_config().await? {
             Deployed::Config(config) => Ok(*config),
-            other => Err(self.missing(&other)),
+            other => Err(self.no_config_error(&other)),
         }
     }
 
@@ -225,8 +225,8 @@ impl Context {
         claim.ok().flatten().map(Arc::new)
     }
 
-    /// Why there is nothing to look at.
-    pub(super) fn missing(&self, found: &Deployed) -> CliError {
+    /// The error of a verb that needs a VDOConfig, where there is none.
+    pub(super) fn no_config_error(&self, found: &Deployed) -> CliError {
         match found {
             Deployed::Nothing => CliError::new(
                 Exit::NotFound,

@@ -51,7 +51,7 @@ async fn state(global: &Global) -> State {
     };
     let look = async {
         let context = Context::open(&soon).await?;
-        let deployed = context.deployed().await?;
+        let deployed = context.find_config().await?;
         let Deployed::Config(config) = &deployed else {
             return Ok::<_, CliError>(State::NotDeployed(context.name));
         };

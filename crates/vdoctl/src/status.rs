@@ -103,7 +103,7 @@ async fn look(context: &Context, args: &Args) -> Result<(Answer, StatusView), Cl
 }
 
 async fn seen(context: &Context) -> Result<Seen, CliError> {
-    let deployed = context.deployed().await?;
+    let deployed = context.find_config().await?;
     let picture = Picture::take(context, &deployed).await?;
     let view = picture.view(now());
     let (exit, talk) = match &deployed {
@@ -119,7 +119,7 @@ async fn seen(context: &Context) -> Result<Seen, CliError> {
             (exit, Vec::new())
         }
         other => {
-            let missing = context.missing(other);
+            let missing = context.no_config_error(other);
             (missing.exit, vec![missing.what, format!("  {}", missing.remedy)])
         }
     };
@@ -129,7 +129,7 @@ async fn seen(context: &Context) -> Result<Seen, CliError> {
 /// What a person has to do before the operator acts on what a verb has just written, if anything. It is only looked for: the verb has done its
 /// work, so what cannot be seen is not reported.
 pub(super) async fn needed(context: &Context) -> Option<Need> {
-    let deployed = context.deployed().await.ok()?;
+    let deployed = context.find_config().await.ok()?;
     match Picture::take(context, &deployed).await.ok()?.judge(false, now()) {
         Judgement::Person(need) => Some(need),
         _ => None,

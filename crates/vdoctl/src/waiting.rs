@@ -172,7 +172,7 @@ fn observed(config: &VDOConfig) -> bool {
 
 /// What is still missing of a goal, and what helps; `None` where it is reached. What no operator vouches for is not reached.
 async fn look(context: &Context, goal: &Goal, watcher: &mut Watcher<'_>) -> Result<Option<(String, String)>, CliError> {
-    let found = context.deployed().await?;
+    let found = context.find_config().await?;
     let Deployed::Config(config) = &found else {
         return Ok(missing(goal, None).map(|waits| (waits, "Run vdoctl status.".to_owned())));
     };

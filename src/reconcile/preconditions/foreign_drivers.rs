@@ -101,7 +101,7 @@ fn refused_by_openshift(state: &ClusterState, desired: &[Desired]) -> BTreeMap<S
         return BTreeMap::new();
     };
     let drivers: BTreeSet<&str> = desired.iter().map(|d| &*d.driver).collect();
-    let refused = |driver: &str| Some((driver.to_owned(), openshift.refuses(drivers::role(driver))?));
+    let refused = |driver: &str| Some((driver.to_owned(), openshift.refusal(drivers::role(driver))?));
     drivers.into_iter().filter_map(refused).collect()
 }
 

@@ -82,7 +82,7 @@ fn check(name: &str, known: &UpgradeFacts<'_>) -> Checked {
     match name {
         "CsiNodeIds" => node_ids(known),
         "NodeVmsFound" => machines_found(known),
-        "VolumeLimitBySwitch" => volume_limit(known),
+        "VolumeLimitBySwitch" => volume_limit_is_the_default(known),
         // Looked at when it matters.
         SHARED_DETACHED => Ok(()),
         _ => Err(
@@ -166,7 +166,7 @@ fn machines_found(known: &UpgradeFacts<'_>) -> Checked {
     }
 }
 
-fn volume_limit(known: &UpgradeFacts<'_>) -> Checked {
+fn volume_limit_is_the_default(known: &UpgradeFacts<'_>) -> Checked {
     /// What the driver does without the variable, and with its feature state.
     const DEFAULT: u32 = 59;
     const MANY: u32 = 255;

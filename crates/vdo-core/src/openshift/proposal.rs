@@ -87,7 +87,7 @@ pub fn proposal(infrastructure: &Object, cloud_config: Option<&str>) -> Proposal
     };
     Proposal {
         vcenters,
-        without_cloud_provider: openshift.refuses(DriverRole::CloudProvider),
+        without_cloud_provider: openshift.refusal(DriverRole::CloudProvider),
         cluster_id: (1..=MAX_CLUSTER_ID).contains(&id.len()).then(|| Proposed {
             value: id.to_owned(),
             origin: at("status.infrastructureName"),

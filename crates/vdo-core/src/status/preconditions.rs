@@ -3,7 +3,7 @@
 
 use super::{Precondition, Report};
 use vdo_api::api::{ConditionType, Conditions, Reason};
-use vdo_api::facts::{Cluster, Node, due};
+use vdo_api::facts::{Cluster, Node, due, left_alone};
 use vdo_api::types::{name_list, verb};
 
 /// As many nodes as a message names.
@@ -49,17 +49,11 @@ fn initialized(cluster: &Cluster) -> Precondition {
     let kind = ConditionType::NodesInitialized;
     let total = cluster.nodes.len();
     let counted: Vec<&Node> = due(cluster.nodes.iter().map(|node| &**node)).collect();
-    let left: Vec<&&Node> = counted.iter().filter(|node| node.is_left_alone()).collect();
-    if let Some(first) = left.first() {
-        // No cloud provider will ever look at them, so there is nothing to wait for.
-        let names: Vec<&str> = left.iter().map(|node| node.name.as_str()).collect();
+    // No cloud provider will ever look at these nodes, so there is nothing to wait for.
+    if let Some((first, summary)) = left_alone(counted.iter().copied(), total) {
         let kind_of = first.distribution();
         let message = format!(
-            "{} of {total} nodes have neither a provider ID nor the taint node.cloudprovider.kubernetes.io/uninitialized: {}; run \
-             their kubelets \
-             with --cloud-provider=external ({}: {})",
-            left.len(),
-            name_list(&names),
+            "{summary}; run their kubelets with --cloud-provider=external ({}: {})",
             kind_of.place(),
             kind_of.stanza().join(", ")
         );

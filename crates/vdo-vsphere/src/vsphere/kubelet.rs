@@ -4,15 +4,13 @@
 use super::{Advice, AdviceLine, Check, Finding};
 use std::sync::Arc;
 use vdo_api::api::{ConditionType, Reason};
-use vdo_api::facts::Node;
-use vdo_api::types::{count, name_list};
+use vdo_api::facts::{Node, left_alone};
+use vdo_api::types::count;
 
 /// Whether the kubelets leave their nodes to a cloud provider. One that does not has neither a provider ID nor the taint that waits for
 /// one, and no cloud provider will ever look at it.
 #[must_use]
 pub fn kubelet_check(nodes: &[Arc<Node>]) -> Check {
-    let left: Vec<&Arc<Node>> = nodes.iter().filter(|node| node.is_left_alone()).collect();
-    let alone: Vec<&str> = left.iter().map(|node| node.name.as_str()).collect();
     let passed = match nodes.len() {
         0 => "there are no nodes yet".to_owned(),
         n => format!(
@@ -20,7 +18,7 @@ pub fn kubelet_check(nodes: &[Arc<Node>]) -> Check {
             count(n, "node")
         ),
     };
-    let findings = left.first().map(|first| {
+    let findings = left_alone(nodes.iter().map(|node| &**node), nodes.len()).map(|(first, summary)| {
         let (kind, first) = (first.distribution(), &first.name);
         let place = kind.place();
         let mut advice = vec![AdviceLine::Text(format!("{}{}:", place[..1].to_uppercase(), &place[1..]))];
@@ -31,13 +29,7 @@ pub fn kubelet_check(nodes: &[Arc<Node>]) -> Check {
         )));
         Finding::new(
             Reason::KubeletNotExternal,
-            format!(
-                "{} of {} have neither a provider ID nor the taint node.cloudprovider.kubernetes.io/uninitialized: {}; their kubelets \
-                 run without --cloud-provider=external",
-                alone.len(),
-                count(nodes.len(), "node"),
-                name_list(&alone)
-            ),
+            format!("{summary}; their kubelets run without --cloud-provider=external"),
             Advice::of(advice),
         )
     });

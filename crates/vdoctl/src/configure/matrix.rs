@@ -54,7 +54,7 @@ pub(super) async fn run(args: &Args, global: &Global, progress: &mut Progress) -
             });
         }
     };
-    if let Deployed::Config(_) = context.deployed().await? {
+    if let Deployed::Config(_) = context.find_config().await? {
         match Planned::of(&context).await {
             Ok(planned) => planned
                 .drivers

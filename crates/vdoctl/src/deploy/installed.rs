@@ -36,7 +36,7 @@ impl Installed {
         {
             ground.extend(get(client, object.api_version(), object.identity()).await?);
         }
-        let config = match context.deployed().await? {
+        let config = match context.find_config().await? {
             Deployed::Config(config) => Some(*config),
             Deployed::Nothing | Deployed::NoConfig(_) => None,
         };

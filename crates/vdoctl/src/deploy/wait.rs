@@ -117,7 +117,7 @@ pub(crate) async fn until_ready(mut watcher: Watcher<'_>, deadline: Duration, pr
 }
 
 async fn look(watcher: &mut Watcher<'_>) -> Result<Judgement, CliError> {
-    let found = watcher.context.deployed().await?;
+    let found = watcher.context.find_config().await?;
     if !matches!(found, Deployed::Config(_)) {
         return Err(CliError::new(
             Exit::NotFound,

@@ -35,7 +35,7 @@ pub(super) async fn inspect(args: &Args, global: &Global) -> Result<Findings, Cl
         result => result?,
     };
     let chosen = chosen(args, &own)?;
-    let deployed = context.deployed().await?;
+    let deployed = context.find_config().await?;
     let seen = reconcile::nodes(&context.ports.reader).await.map_err(CliError::from);
     if let Err(error) = &seen {
         found
@@ -219,7 +219,7 @@ async fn cluster(context: &Deciding, deployed: &Deployed, nodes: Result<&[Arc<No
         ],
     }];
     let Deployed::Config(config) = deployed else {
-        let missing = context.missing(deployed);
+        let missing = context.no_config_error(deployed);
         exits.push(missing.exit);
         let check = Check::new("Deployed", Some(false), Reason::NotChecked, &missing.what, missing.remedy.as_str());
         subjects[0].checks.push(Check {

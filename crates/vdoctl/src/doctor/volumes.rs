@@ -32,7 +32,7 @@ pub(super) async fn inspect(global: &Global) -> Result<VolumesView, CliError> {
         view: VolumesView::default(),
     };
     let mut observed = reading.cluster().await?;
-    match context.deployed().await {
+    match context.find_config().await {
         Ok(Deployed::Config(config)) => {
             observed.features = feature_states(&config);
             reading.vsphere(&config, global, &mut observed).await;

@@ -234,12 +234,12 @@ async fn ask_cluster(
 ) -> Result<Question, CliError> {
     let context = Context::open(global).await?;
     let reader = &context.ports.reader;
-    let deployed = context.deployed().await?;
+    let deployed = context.find_config().await?;
     if args.vcenter.is_empty() && matches!(deployed, Deployed::Nothing) {
         let remedy = "Name the vCenter versions instead: --vcenter 8.0.3";
         return Err(CliError {
             remedy: remedy.into(),
-            ..context.missing(&deployed)
+            ..context.no_config_error(&deployed)
         });
     }
     let objects = if args.vcenter.is_empty() {

@@ -64,7 +64,7 @@ impl Choice {
         if named.matrix.is_some() {
             return Self::given(named, global).await;
         }
-        match context.deployed().await? {
+        match context.find_config().await? {
             Deployed::Config(config) => Self::of_operator(named, context, &config).await,
             _ => Self::own(format!("there is no VDOConfig in cluster {}", context.name), None).await,
         }
@@ -81,7 +81,7 @@ impl Choice {
         };
         let look = async {
             let context = Context::open(&soon).await?;
-            let deployed = context.deployed().await?;
+            let deployed = context.find_config().await?;
             Ok((context, deployed))
         };
         let late = |_| {

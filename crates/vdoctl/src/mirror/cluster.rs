@@ -49,9 +49,9 @@ pub(super) async fn versions(loaded: &LoadedIndex, global: &Global) -> Result<Ve
 /// Looks up every image of the drivers that run and of those that are wanted, where their pods take it from.
 pub(super) async fn verify(args: &MirrorVerify, global: &Global) -> Result<Report, CliError> {
     let context = Context::open(global).await?;
-    let deployed = context.deployed().await?;
+    let deployed = context.find_config().await?;
     if !matches!(deployed, Deployed::Config(_)) {
-        return Err(context.missing(&deployed));
+        return Err(context.no_config_error(&deployed));
     }
     let context = context.like_the_operator(global).await?;
     let decided = context.decide().await?;

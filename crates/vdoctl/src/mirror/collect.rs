@@ -74,7 +74,7 @@ impl Stock {
             programs: programs(&repository).await?,
             loaded,
         };
-        stock.has_platforms()?;
+        stock.refuse_missing_platforms()?;
         for (name, versions) in &chosen {
             for version in versions {
                 let entry = stock.loaded.index.drivers.get(name).and_then(|driver| driver.entry(version));
@@ -120,8 +120,8 @@ impl Stock {
         Ok(stock)
     }
 
-    /// A mirror with a part of the platforms has no others.
-    fn has_platforms(&self) -> Result<(), CliError> {
+    /// A mirror that was made for some platforms has no images of others.
+    fn refuse_missing_platforms(&self) -> Result<(), CliError> {
         let Some(held) = self
             .loaded
             .lock

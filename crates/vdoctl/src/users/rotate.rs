@@ -157,7 +157,7 @@ async fn drivers_use(global: &Global, site: &Site, old: &Principal, progress: &m
     let end = Instant::now().later(global.timeout_with_drivers());
     let mut steady = 0;
     loop {
-        let waiting = waiting(site, old).await?;
+        let waiting = not_ready_yet(site, old).await?;
         steady = if waiting.is_empty() { steady + 1 } else { 0 };
         if steady == STEADY {
             return Ok(());
@@ -176,7 +176,7 @@ async fn drivers_use(global: &Global, site: &Site, old: &Principal, progress: &m
     }
 }
 
-async fn waiting(site: &Site, old: &Principal) -> Result<Vec<String>, CliError> {
+async fn not_ready_yet(site: &Site, old: &Principal) -> Result<Vec<String>, CliError> {
     let secrets = driver_secrets(&site.context, old).await?;
     let mut waiting: Vec<String> = secrets
         .iter()

@@ -130,7 +130,7 @@ impl Site {
         let reader = &context.ports.reader;
         let cluster = cluster_uid(&context).await?;
         let nodes = vdo::reconcile::nodes(reader).await?;
-        let config = match context.deployed().await? {
+        let config = match context.find_config().await? {
             Deployed::Config(config) => Some(*config),
             _ => None,
         };

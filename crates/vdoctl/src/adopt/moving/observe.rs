@@ -103,7 +103,7 @@ fn writers_of(object: &Object) -> Vec<String> {
 
 /// What the operator is asked for, and what it says of that.
 async fn config(context: &Context) -> Result<(Config, VDOConfigStatus), CliError> {
-    let Deployed::Config(config) = context.deployed().await? else {
+    let Deployed::Config(config) = context.find_config().await? else {
         return Ok((Config::Missing, VDOConfigStatus::default()));
     };
     let status = config.status.clone().unwrap_or_default();

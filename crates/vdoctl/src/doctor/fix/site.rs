@@ -121,7 +121,7 @@ async fn look(args: &Args, global: &Global) -> Result<(UsersVcenter, FixSite), C
     };
     let (endpoint, connection) = users::place(&given, &context, &connections).await?;
     let names = connections.iter().map(ResourceExt::name_any).collect();
-    let requirements = match (context.deployed().await?, connection) {
+    let requirements = match (context.find_config().await?, connection) {
         (Deployed::Config(config), Some(connection)) => requirements(&config, &global.namespace, &names, &connection.name_any()),
         _ => Requirements::default(),
     };
