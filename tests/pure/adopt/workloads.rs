@@ -147,15 +147,13 @@ fn adopted_workloads_of_each_version_with_random_settings_render_the_same() {
         let some = proptest::sample::subsequence(settings, 1..6);
         for version in versions(driver) {
             let chart = chart(driver, &version);
-            for _ in 0..3 {
-                let mut values = Value::Object(Map::new());
-                for setting in some.new_tree(&mut runner).unwrap().current() {
-                    merge(&mut values, &setting);
-                }
-                assert!(accepted(&chart, &values).is_ok(), "{version} {values}");
-                let (_, spec, losses) = taken_along(driver, &chart, &values);
-                assert_eq!(losses, Vec::<String>::new(), "{version} {values} {spec}");
+            let mut values = Value::Object(Map::new());
+            for setting in some.new_tree(&mut runner).unwrap().current() {
+                merge(&mut values, &setting);
             }
+            assert!(accepted(&chart, &values).is_ok(), "{version} {values}");
+            let (_, spec, losses) = taken_along(driver, &chart, &values);
+            assert_eq!(losses, Vec::<String>::new(), "{version} {values} {spec}");
         }
     }
 }

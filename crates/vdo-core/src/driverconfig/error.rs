@@ -87,7 +87,7 @@ pub enum ConfigError {
     },
 
     /// Datacenters are written as one comma-separated list.
-    #[error("connection {name:?}: the datacenter {datacenter:?} cannot be named in a driver's list, because {because}")]
+    #[error("connection {name:?}: the datacenter name {datacenter:?} cannot be written into the drivers' configuration, because {because}")]
     Datacenter {
         /// The connection.
         name: String,

@@ -136,7 +136,9 @@ fn distinct_check(own: &Coverage, others: &[impl AsRef<Coverage>]) -> Check {
             .map(|(node, path, _, (there, _))| format!("{node} ({path} in this vCenter, {there} in the other vCenter)"))
             .collect();
         if let Some((_, _, by, (_, by_there))) = both.first() {
-            let text = AdviceLine::Text("Name the right datacenters in each connection.".into());
+            let text = "In each connection, name only the datacenters that contain the machines of the nodes and not their copies, or make the \
+                        machines distinguishable:";
+            let text = AdviceLine::Text(text.into());
             findings.push(Finding::new(
                 Reason::MachineInSeveralVcenters,
                 format!(

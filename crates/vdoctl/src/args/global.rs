@@ -62,7 +62,7 @@ pub struct Global {
     pub request_timeout: Option<Duration>,
 }
 
-/// A flag that chooses the cluster, as each program writes it: empty for a program that has no such flag.
+/// A flag that chooses the cluster, with its name in vdoctl, kubectl and helm. The name is empty if the program has no such flag.
 #[derive(Debug, Clone)]
 pub struct ClusterFlag {
     /// Its name in vdoctl.
@@ -88,7 +88,7 @@ impl Global {
         self.timeout.unwrap_or(Duration::from_secs(15 * 60))
     }
 
-    /// The flags by which this command found its cluster, for a command that its advice repeats. Each has a blank before it.
+    /// The flags that chose the cluster of this command, to append to a command that the output suggests. Each flag starts with a space.
     #[must_use]
     pub fn of_the_cluster(&self) -> String {
         let flags = self.flags();

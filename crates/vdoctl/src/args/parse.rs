@@ -185,7 +185,7 @@ pub(super) fn duration(text: &str) -> Result<Duration, String> {
     vdo_api::types::interval(text)
 }
 
-/// How long a request may take: as kubectl reads it, numbers with units, seconds without, and 0 for ever.
+/// How long a request may take, in the forms of kubectl: numbers with units (`1m30s`) or a number of seconds; 0 means no limit.
 pub(super) fn request_timeout(text: &str) -> Result<Duration, String> {
     let seconds = text.parse::<u32>().ok().map(|seconds| Duration::from_secs(seconds.into()));
     let read = || text.parse::<SignedDuration>().ok().and_then(|read| read.try_into().ok());

@@ -296,7 +296,7 @@ impl Used {
     }
 }
 
-/// The flags of a command that its advice has to repeat: those that name the cluster and the matrix.
+/// The flags that named the cluster and the matrix, to append to a command that the output suggests.
 pub(crate) fn repeated(named: &MatrixFile, global: &Global) -> String {
     let path = |path: &Option<std::path::PathBuf>| path.as_ref().map(|path| path.display().to_string());
     let all = [
