@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! How the API server is reached, from the command line, and why it is not.
+//! Builds the connection options of the API server from the global flags (token, impersonation), and explains why it cannot be reached.
 
 use super::args::Global;
 use super::error::sentence;

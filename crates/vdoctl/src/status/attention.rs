@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The order in which several clusters are listed: those that need attention first.
+//! Sorts clusters in `vdoctl status` for several clusters: those that need attention first.
 
 use super::super::Exit;
 use super::super::views::status_list::ClusterStatusView;
