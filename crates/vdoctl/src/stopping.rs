@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Verbs that put things in order before they stop: a signal asks them to, and a second one ends them at once. What a stopped verb has written
-//! is said in either case.
+//! Handles SIGINT and SIGTERM for verbs: a verb first cleans up, a second signal ends it at once; then reports what the verb has written.
 
 use super::{CliError, Exit};
 use std::sync::atomic::{AtomicBool, Ordering};

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The verbs of `vdoctl matrix`, and the flags of those that publish nothing (resolve, list, lint, sign, …); the flag `--matrix` of all verbs.
+//! The verbs of `vdoctl matrix`, and the flags of those that publish nothing (resolve, list, lint, sign, …); `--matrix` of all other verbs.
 //! The flags of init, publish, withdraw, deprecate and diff are in `publish.rs`.
 
 use super::{DriverArg, Init, Mark, MatrixDiff, Output, Publish, Vcenter};

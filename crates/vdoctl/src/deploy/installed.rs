@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Reads the operator and VDOConfig that exist in the cluster, and refuses `vdoctl deploy`: downgrade, second operator, Helm or OLM, deletion.
+//! Reads the operator and VDOConfig that exist in the cluster; refuses `vdoctl deploy`: downgrade, second operator, Helm or OLM, deletion.
 
 use super::super::context::{Context, Deployed, id};
 use super::super::{CliError, Exit};

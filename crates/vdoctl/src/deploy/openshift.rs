@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Reads the vCenter, account and proxy that OpenShift stores (Infrastructure, Proxy, vsphere-creds) for `deploy`, and asks to confirm them.
+//! Reads the vCenter, account and proxy from OpenShift (Infrastructure, Proxy, vsphere-creds) for `deploy`, and asks for confirmation.
 
 use super::super::args::{Deploy as Args, DryRun};
 use super::super::context::Context;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The lines below a chosen version in `matrix resolve`, `explain` and `--what-if-…`: upgrade steps, preconditions, downgrades, deprecation.
+//! The lines below a chosen version in `matrix resolve`, `explain` and `--what-if-…`: upgrade steps, preconditions, downgrade, deprecation.
 
 use super::super::style;
 use vdo_api::types::DriverVersion;
