@@ -5,8 +5,9 @@
 //! args (parsed) -> one file per verb: Answer or CliError -> printer -> exit
 //! ```
 //!
-//! A verb returns a value; it prints nothing itself, and sets the exit code only through [`Exit`]. Results go to stdout, messages to stderr. Verbs
-//! with progress, or with more than one answer (`status --watch`, `logs --follow`, `deploy`, `delete`, `selftest`, …), also receive the printer.
+//! A verb returns a value; it prints nothing itself, and sets the exit code only through [`Exit`]. Results go to stdout, messages to
+//! stderr. Verbs with progress, or with more than one answer (`status --watch`, `logs --follow`, `deploy`, `delete`, …), also receive the
+//! printer.
 #![cfg_attr(not(test), warn(clippy::arithmetic_side_effects, clippy::too_many_lines))]
 
 mod adopt;

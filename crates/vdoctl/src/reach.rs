@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Builds the connection options of the API server from the global flags (token, impersonation), and explains why it cannot be reached.
+//! Builds the connection to the API server from the global flags (kubeconfig, token, impersonation), and explains a failed connection.
 
 use super::args::Global;
 use super::error::sentence;

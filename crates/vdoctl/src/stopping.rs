@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Handles SIGINT and SIGTERM for verbs: a verb first cleans up, a second signal ends it at once; then reports what the verb has written.
+//! Stops a verb after SIGINT or SIGTERM: completes a running write, lets some verbs clean up first, and reports what was written.
+//! A second signal ends the verb at once.
 
 use super::{CliError, Exit};
 use std::sync::atomic::{AtomicBool, Ordering};

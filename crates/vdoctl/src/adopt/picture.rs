@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Computes the operator's plan for adopted drivers before `vdoctl adopt` writes: the effect on each object, and the checks that fail.
-//! The plan comes from the same code as in `vdoctl deploy`, and supposes that the objects of the adoption exist.
+//! Computes the operator's plan for adopted drivers before `vdoctl adopt` writes: the change of each object, and the checks that fail.
+//! The plan comes from the same code as in `vdoctl deploy`, which supposes that the objects of the adoption exist.
 
 use super::super::CliError;
 use super::super::args::{Deploy, Global};

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Waits until the drivers are healthy or a person must act, for all verbs that wait: the loop, its pause and its time limits. Only reads.
+//! Waits until the drivers are healthy or a person must act, for `deploy`, `upgrade apply`, `wait` and `--wait`: loop and time limits.
+//! It only reads: the operator does the work, also when vdoctl no longer waits.
 
 use super::super::context::{Context, Deployed, now};
 use super::super::operator_running::Sight;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! `vdoctl doctor --fix` and `--undo`: calls the steps below, and prints the outcome of each fix with the exit code.
+//! `vdoctl doctor --fix` and `--undo`: plans and makes the fixes in a vCenter by the steps below, prints each outcome, sets the exit code.
 //!
 //! ```text
 //! site      the cluster and its vCenter, with an administrator logged in

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //! `vdoctl doctor volumes`: reads claims, volumes, snapshots, pods, events and the vCenters' volumes for the diagnosis.
 //!
-//! It only reads: lists in large pages, pods and events by field selectors, and of each vCenter the volumes that it has registered for this
-//! cluster. Kinds that its user may not read are reported, and everything else is still diagnosed.
+//! It only reads: lists in large pages, pods and events by field selectors, and of each vCenter the volumes that it has registered for
+//! this cluster. Kinds that its user may not read are reported, and everything else is still diagnosed.
 
 mod screen;
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Opens each registry of a verb once, with its login, and replaces registries as `--from OLD=NEW` demands.
+//! Opens each registry of a verb once, with its login, and replaces the registries of images (`--from`, `--images-from`).
 
 use super::super::args::{Registries as Args, RegistryArgs};
 use super::super::{CliError, Exit, registry};

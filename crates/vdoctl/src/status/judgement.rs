@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Decides whether an installation is ready, in progress, or waits for a person, for all verbs that wait and for the screen of `status`.
+//! Decides whether an installation is ready, in progress, or waits for a person, for `status`, `deploy`, `wait` and all other callers.
 
 use super::super::remedy::names;
 use super::model::{Config, Operator, Picture};
