@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! `vdoctl adopt`: an installation of another tool as objects of VDO, printed or created.
+//! `vdoctl adopt`: converts the drivers that another tool installed into a VDOConfig, connections and Secrets; prints or creates these.
 //!
 //! ```text
 //! workloads -> what they mount and name -> charts of their versions -> objects and losses -> what the operator would do with them

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! `vdoctl approve`: lets the operator carry out the plan that it waits with.
+//! `vdoctl approve`: approves the plan that the VDOConfig's status names by its hash, so that the operator carries out this plan.
 
 use super::args::{Approve as Args, Global};
 use super::context::{Context, id};

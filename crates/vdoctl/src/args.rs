@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The command line as it is typed.
+//! The verbs of `vdoctl`, `-o`, and the layout of `--help` (clap); also the flags of plan, approve, diff, render, version and completion.
 //!
-//! What every verb takes, and what holds passwords, keys, logins and the matrix, can be set in the environment, too; the flag wins. A name means
-//! the same with every verb (decision 125).
+//! The other verbs have their flags in a file of this folder. Global flags, and flags for passwords, keys, logins and the matrix, also have
+//! an environment variable; the flag has priority. A name means the same with every verb (decision 125).
 
 mod adopt;
 mod chart;

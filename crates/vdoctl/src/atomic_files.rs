@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Files that a verb writes: whole or not at all, and not half of one when the verb is interrupted.
+//! Writes the output files of a verb completely or not at all, and removes the incomplete file when the verb is interrupted.
 
 use std::fs;
 use std::io;

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The question whether the certificate of a vCenter, which this machine does not trust, is the right one: when it is asked, and what is shown
-//! with it.
+//! Asks a person to confirm the thumbprint of a vCenter's certificate that this machine does not trust.
 
 use super::progress::{Mark, Progress};
 use super::{CliError, Exit, prompt};

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! `vdoctl chart`: charts without a cluster.
+//! `vdoctl chart`: calls its verbs, and implements `render`, `images` and `package`; prints objects as YAML, List or table for other verbs.
 
 mod add_release;
 mod compare;

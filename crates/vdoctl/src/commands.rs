@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The commands in a text for people: each stays on one line, and reaches the cluster of this command line when it is pasted.
+//! Adds the cluster's flags (`--context`, `-n`, …) to the commands in messages, and keeps each command on one line for pasting.
 
 use super::args::{self, ClusterFlag};
 use clap::error::ErrorKind;

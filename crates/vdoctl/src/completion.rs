@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Completion of command lines: the scripts of the shells, and what they ask for each word.
+//! `vdoctl completion` and `vdoctl __complete`: prints the script of a shell, and answers what the script asks for each word.
 //!
-//! A script asks `vdoctl __complete WORD…`, as kubectl asks `kubectl_complete-vdo`: one value a line, after a tab what it is, and at the end
-//! a line with `:` and how the shell treats them. The values are found here, so that all shells offer the same.
+//! A script runs `vdoctl __complete WORD…`, and kubectl runs `kubectl_complete-vdo`. The answer has one value a line with its description
+//! after a tab, and at the end a line with `:` and the directive for the shell. The values are computed here, so that all shells offer
+//! the same.
 
 mod values;
 mod words;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! `vdoctl configure`: writes what kubectl would, after everything was checked that can be.
+//! `vdoctl configure`: runs its verbs, and writes or (with `--dry-run`) shows the changes of objects, after a dry run and all checks.
 //!
 //! ```text
 //! flags -> objects -> tried in the API server -> checked as if they were there -> written

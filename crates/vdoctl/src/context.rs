@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The cluster of a command: found as kubectl finds it, and read once.
+//! Opens the cluster of a command (kubeconfig, context, version), finds its VDOConfig, and runs the operator's pipeline up to the plan.
 
 use super::args::{Global, MatrixFile};
 use super::error::sentence;

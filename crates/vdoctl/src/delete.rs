@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-//! `vdoctl delete`: the way back. Drivers first, while something can remove them, then what they were installed with.
+//! `vdoctl delete`: asks for confirmation, then removes the drivers, and after the drivers the operator with its objects.
 //!
-//! It keeps no state: every run looks at what is there and goes on from it.
+//! It keeps no state: every run reads the remaining objects and continues with these.
 
 mod drivers;
 mod guards;

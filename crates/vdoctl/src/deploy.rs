@@ -5,8 +5,8 @@
 //! inputs -> guards -> checks -> try everything in the API server -> write everything -> watch
 //! ```
 //!
-//! Nothing is written before all that can be known is known. When writing is done the operator has everything that it needs, so to stop
-//! watching stops nothing.
+//! Nothing is written before all checks are made. After the last write, the operator has everything that it needs, so it continues
+//! when vdoctl is interrupted.
 
 pub(super) mod checks;
 pub(super) mod configuration;

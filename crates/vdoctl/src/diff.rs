@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! `vdoctl diff`: what is wanted against what is there, field by field.
+//! `vdoctl diff`: prints the fields in which the live objects of the drivers differ from the desired objects.
 
 use super::args::{Diff as Args, Format, Global};
 use super::context::Context;

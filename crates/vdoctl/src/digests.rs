@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Digests of images, asked of their registries: `--resolve-digests`.
+//! `--resolve-digests` of charts and matrices: asks registries for the digests of images.
 
 use super::args::{Registries as Args, Resolving};
 use super::error::sentence;

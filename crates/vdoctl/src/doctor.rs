@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-//! `vdoctl doctor`: the checks of the operator, made now and shown to a person.
+//! `vdoctl doctor` and its subcommands: calls the checks, also of `--pre` and `--from`, and prints the result for people or as a document.
 //!
-//! It has no checks of its own: what it says of a vCenter comes from the look that the operator takes, and what it says of the
-//! drivers from the operator's pipeline up to the plan. It never sends a password that was refused before, and it writes nothing, but for
-//! `--fix` and `--undo`, which an administrator consents to.
+//! It has no checks of its own: those of a vCenter come from the operator's inspection, and those of the drivers from the operator's
+//! pipeline up to the plan. It never sends a password that was refused before. It writes nothing, except with `--fix` and `--undo`, after
+//! an administrator has confirmed the changes.
 
 pub(super) mod check;
 mod cluster;

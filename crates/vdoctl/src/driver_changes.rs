@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The head of a plan: for each driver which version becomes which, why, and which pods restart.
+//! Computes and prints the summary of a plan: for each driver the old and new version, the reason, and the pods that restart.
 
 use super::style;
 use super::views::plan::{ChangeKind, DriverChangeView};

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Fields of single drivers in the specification of a VDOConfig.
+//! Builds the merge patch that sets fields of single drivers in `spec` of a VDOConfig, and finds the driver that a user named.
 
 use super::CliError;
 use super::error::unknown;

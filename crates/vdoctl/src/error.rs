@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The error of every verb: what happened to which object, the remedy, the exit code.
+//! The error of every verb (`CliError`): what happened to which object, the remedy, the exit code; converts errors of the API server.
 
 use super::Exit;
 use super::style;

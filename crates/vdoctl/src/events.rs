@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! `vdoctl events`: what was recorded about the operator, the drivers and their configuration.
+//! `vdoctl events`: prints the Kubernetes events of the operator, the drivers and their objects.
 
 use super::args::{Events as Args, Global};
 use super::context::{Context, now};

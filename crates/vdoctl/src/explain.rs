@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! `vdoctl explain`: what a reason means and what to do about it, from the page that is in this binary.
+//! `vdoctl explain`: prints the meaning and the remedy of a reason, a condition or an exit code, and lists all of them.
 
 mod errors_md;
 

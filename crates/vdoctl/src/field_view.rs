@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! A changed field in lines: lists of named things are compared by name, lists of words by word, texts line by line.
+//! Prints a changed field of an object as lines with + and -: lists of named items by name, lists of words by word, texts line by line.
 
 use super::{style, text_diff};
 use serde_json::Value;

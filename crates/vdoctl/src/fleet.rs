@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Several clusters at once. Each is asked as if it were the only one, and has its own deadline: one that does not answer delays no other.
+//! Queries several clusters in parallel (`--contexts`, `--all-contexts`), each cluster once and with its own deadline.
 
 use super::args::{Contexts, Global};
 use super::{CliError, Exit};

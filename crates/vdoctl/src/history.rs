@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! `vdoctl history`: what was applied of the drivers, and what of it failed.
+//! `vdoctl history`: prints the applied revisions of each driver, with their outcome, or the objects of one revision.
 
 use super::args::{Format, Global, History as Args};
 use super::chart::objects_answer;

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-//! `vdoctl`: the pipeline of the operator, cut at the arrow that a verb asks for.
+//! `vdoctl`: a command runs a part of the operator's pipeline, and ends after the stage that its verb needs.
 //!
 //! ```text
-//! args (as typed) -> one file per verb: Answer or CliError -> printer -> exit
+//! args (parsed) -> one file per verb: Answer or CliError -> printer -> exit
 //! ```
 //!
-//! A verb returns a value; it prints nothing and decides no exit code but through [`Exit`]. What goes to stdout is data, what
-//! goes to stderr is talk. Only `status --watch`, `logs --follow`, `deploy`, `delete` and `selftest` hold the printer
-//! themselves, because they have more than one answer.
+//! A verb returns a value; it prints nothing itself, and sets the exit code only through [`Exit`]. Results go to stdout, messages to
+//! stderr. Verbs with progress, or with more than one answer (`status --watch`, `logs --follow`, `deploy`, `delete`, …), also receive the
+//! printer.
 #![cfg_attr(not(test), warn(clippy::arithmetic_side_effects, clippy::too_many_lines))]
 
 mod adopt;

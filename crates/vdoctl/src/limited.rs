@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What others have written is looked at in a child process whose memory is limited: templates can be made to take more than the machine
-//! has, and then the child ends and not whatever else runs there.
+//! Runs `chart lint` and `matrix lint` in a child process with limited memory.
+//! The templates come from other authors and can need more memory than the machine has; then only the child process ends.
 
 use super::{Answer, CliError, Exit};
 use std::io;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! `vdoctl logs`: the logs of the operator, of a driver, or of the drivers on a node.
+//! `vdoctl logs`: selects the pods of the operator, a driver or a node, and prints the last lines of their containers.
 
 mod follow;
 

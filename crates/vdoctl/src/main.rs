@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! vdoctl: the same engine, for people.
+//! The binary `vdoctl`: passes the command line to the library.
 
 use std::process::ExitCode;
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! `vdoctl matrix`: what fits, and why.
+//! `vdoctl matrix`: calls its verbs, implements `list`, and loads the index of `--matrix` with the header that answers begin with.
 
 mod bars;
 mod bounds;

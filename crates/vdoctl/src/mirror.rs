@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! `vdoctl mirror`: a part of a matrix with all its images, in a bundle or in a registry.
+//! `vdoctl mirror`: calls its verbs, shows the progress of transfers, and parses the place `oci://HOST/PREFIX` of a mirror in a registry.
 //!
 //! ```text
 //!   source --collect--> Stock (versions, charts, references) --find--> images --pull--> bundle --push--> registry

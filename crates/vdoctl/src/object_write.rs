@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! A change of an object, tried in the API server before it is made: what kubectl would do, and nothing else.
+//! Computes and writes a change of one object like `kubectl apply` or `kubectl patch`, after a dry run; shows the changed fields.
 
 use super::context::{Context, now};
 use super::views::plan::{ChangeView, FieldView, ObjectView};

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Whether an operator runs that could act, as far as that can be seen from its Lease and its Deployment.
+//! Decides whether an operator runs, from its Lease, its Deployment and its pods, and names the remedy when none runs.
 
 mod build;
 mod installer;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The answer of a verb as text, JSON, YAML, names or a file; `views` has the documents, `printer.rs` writes them.
+//! The answer of a verb (`Answer`) as text, JSON, YAML, names or a file; the trait `View` with `apiVersion` and `kind` of documents.
 
 use super::args::Format;
 use super::{CliError, Exit, style};

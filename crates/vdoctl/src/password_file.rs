@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! How a password, a key or a token is read from a file, from stdin or from the terminal; and who else may read the file.
+//! Reads a password, key or token from a file, from stdin or from the terminal, and warns about or refuses a file that others can read.
 
 use super::{CliError, Exit, prompt};
 use std::io::{IsTerminal as _, Read as _};

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! `vdoctl pause`, `resume` and `reconcile`: what a person tells the operator to leave, to go on with, or to do now.
+//! `vdoctl pause`, `vdoctl resume` and `vdoctl reconcile`: sets `managementState`, or makes the operator reconcile now.
 
 use super::args::{Global, Manage as Args};
 use super::context::Context;

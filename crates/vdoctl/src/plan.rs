@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! `vdoctl plan`: everything that would be done, in order, with reasons, what is waited for, and the hash by which it is approved.
+//! `vdoctl plan`: prints the steps of the operator's plan in order, with reasons, waits, and the hash that `vdoctl approve` needs.
 
 use super::args::{Format, Global, Plan as Args};
 use super::context::Context;

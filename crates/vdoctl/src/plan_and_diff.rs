@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What `plan` and `diff` show: the whole plan, refined by a dry run.
+//! Computes the plan that `vdoctl plan` and `vdoctl diff` show: all objects after a dry run, refusals, waits, summary and exit code.
 
 use super::context::{Context, Decided, Deciding, Left, id};
 use super::driver_changes::{drivers, is_label_only};

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! A change of the configuration that was not made yet: what the API server has to say to it, and the pipeline as if it were made.
+//! Applies `-f` and `--set` for a preview: the API server tries the change, and the pipeline then runs as if the change were made.
 
 use super::args::Preview as Args;
 use super::context::{Context, id};

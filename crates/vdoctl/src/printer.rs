@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The one mouth: nothing else in `vdoctl` writes to stdout or stderr. What goes through it commands no terminal: text for
-//! people is escaped always, also in a pipe, because a person reads it in the end; data for programs stays what it is.
+//! Writes all answers, progress and errors to stdout and stderr (only `prompt.rs` writes its questions itself); `--color`, width, escapes.
+//!
+//! Text for people is always escaped, also in a pipe, because a person reads it in the end: no text can control the terminal. Data for
+//! programs is not changed, except that JSON has such characters as `\u` escapes, and that YAML is escaped on a terminal.
 
 use super::args::Color;
 use super::commands::ClusterFlags;

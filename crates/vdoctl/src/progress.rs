@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What a verb shows while it works and waits: steps that stay, and below them what it waits for.
+//! Prints the progress of a verb: finished steps, and below them what the verb waits for; on a terminal, in a pipe, or as JSON or YAML.
 //!
-//! On a terminal the lines of what is waited for are redrawn in place. A pipe gets each of them once, when it is new. With `-o json`
+//! On a terminal the lines below the steps are redrawn in place. A pipe gets each of these lines once, when it is new. With `-o json`
 //! every change is one document on a line of its own, with `-o yaml` one document of the stream.
 
 use super::args::Format;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Asking for a password on the terminal, which does not show what is typed meanwhile.
+//! Asks on the terminal: for a password (hidden), for a value, for yes or no, or for the confirmation that `--yes` replaces.
 
 use super::terminal_escapes;
 use super::wrap::{columns_of, fit};

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! How the API server is reached, from the command line, and why it is not.
+//! Builds the connection to the API server from the global flags (kubeconfig, token, impersonation), and explains a failed connection.
 
 use super::args::Global;
 use super::error::sentence;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! A registry as the flags of a verb, or the logins that Helm and Docker keep, let us ask it.
+//! Opens an OCI registry with the login of `--username`, or with the login that Helm or Docker has stored.
 
 use super::args::RegistryArgs;
 use super::password_file::password;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-//! `vdoctl release`: the drivers as manifests or as a chart of another owner, and the commands that hand them over.
+//! `vdoctl release`: writes the drivers' objects as manifests or as a Helm chart, and prints the commands for the handover.
 //!
-//! Nothing is changed in the cluster. The commands are for a person, who decides when.
+//! Nothing is changed in the cluster. A person runs the commands.
 
 use super::args::{Global, NewOwner, Release as Args};
 use super::context::{Context, joined};

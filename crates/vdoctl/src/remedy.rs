@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The command that removes the cause of a reason, or leads to it, with the names of the objects, to be pasted. Every screen that shows a
-//! reason asks here.
+//! Maps a reason to the command that fixes its cause, with the names of the objects, for every screen that shows a reason.
 
 use super::commands::quoted;
 use super::status::Config;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! `vdoctl render`: what the operator would apply.
+//! `vdoctl render`: prints all objects that the operator would apply, with masked Secrets.
 
 use super::args::{Format, Global, Render as Args};
 use super::chart::objects_answer;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! `vdoctl report`: one page about a cluster, or several, that can be sent to the people who run the vCenter.
+//! `vdoctl report`: collects the facts of one or several clusters, or of a support bundle, and writes the HTML report.
 
 mod bars;
 mod page;

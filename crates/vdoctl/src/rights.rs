@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! `vdoctl rights`: what the administrator brings for the drivers and for the operator.
+//! `vdoctl rights`: prints the namespaces, roles and bindings (RBAC) that an administrator must create, or only the missing ones.
 
 use super::args::{Global, Rights as Args};
 use super::chart::objects_answer;

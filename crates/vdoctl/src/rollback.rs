@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! `vdoctl rollback`: brings a driver back to a revision, after a look at what the revision needs and does not hold.
+//! `vdoctl rollback`: pins a driver to an earlier revision, or ends this with `--lift`; first checks kinds and images of the revision.
 
 use super::args::{Global, Rollback as Args};
 use super::context::{Context, id};

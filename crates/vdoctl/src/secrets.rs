@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! `vdoctl secrets`: the credentials of connections, without ever showing them.
+//! `vdoctl secrets list` and `vdoctl secrets set`: prints the state of the credentials of each vSphere connection, and replaces them.
 
 use super::args::{Global, Secrets as Args, SecretsList, SecretsSet, SecretsVerb};
 use super::configure::connection::{Target, credentials, has_user, inspected};

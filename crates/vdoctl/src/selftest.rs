@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-//! `vdoctl selftest`: storage is used as a workload uses it, in a namespace that is deleted at the end.
+//! `vdoctl selftest`: runs all steps in each zone, deletes the test objects, and prints the result.
 //!
-//! The steps and their judgement are pure (`steps`), as are the objects (`objects`). Why something failed is looked up in the table of
-//! `vdoctl doctor volumes`. A signal ends the steps, and everything is deleted; what a killed run leaves is deleted by the next one.
+//! The steps and their judgement are pure (`steps`), as are the objects (`objects`). The causes of a failed step come from the diagnosis of
+//! `vdoctl doctor volumes`. A signal ends the steps, and everything is deleted; the next run deletes what a killed run has left.
 
 mod junit;
 mod objects;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! `vdoctl` without a verb: what it is, the next steps that suit this cluster, and the verbs.
+//! `vdoctl` without a verb: prints the state of the cluster and the next commands for this state.
 
 use super::args::{GROUPS, Global, command};
 use super::context::{Context, Deployed, now};

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-//! `vdoctl status`: what runs, what is wrong, what to do next. From what the operator has written down, so that it needs few
-//! rights and tells the same as the operator knows.
+//! `vdoctl status`: reads the state that the operator has reported, and prints it once, with `--watch`, or from a support bundle.
+//!
+//! It uses only what the operator has written, so that it needs few rights and reports the same as the operator.
 
 mod attention;
 mod clusters;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Verbs that put things in order before they stop: a signal asks them to, and a second one ends them at once. What a stopped verb has written
-//! is said in either case.
+//! Stops a verb after SIGINT or SIGTERM: completes a running write, lets some verbs clean up first, and reports what was written.
+//! A second signal ends the verb at once.
 
 use super::{CliError, Exit};
 use std::sync::atomic::{AtomicBool, Ordering};

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! How text looks: a few styles, a table, relative times. Styles are always in the text; the printer takes them out where
-//! they are not wanted.
+//! Formats text for people: colours, tables, columns, relative times (`5m`); the printer removes colours where they are not wanted.
 
 use super::terminal_escapes;
 use k8s_openapi::jiff::Timestamp;

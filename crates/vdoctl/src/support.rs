@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! `vdoctl support-bundle`: everything that helps to find out what is wrong, in one archive without a secret in it.
+//! `vdoctl support-bundle`: collects objects, logs and documents of verbs in an archive without secrets; also reads a bundle for `--from`.
 //!
 //! ```text
 //! cluster -> objects, by lists of fields ┐         ┌-> archive

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Text that others wrote: what a matrix, a file name, a cluster or a vCenter says. It is shown as it is, but it commands no
-//! terminal: what would move the cursor, set a title, or turn the order of letters around stands there as `\u{1b}`.
+//! Escapes control characters in text from others (matrix, file names, cluster, vCenter), so that the text cannot control the terminal.
+//! A character that would move the cursor, set a title or reverse the direction of the text is printed as `\u{1b}`.
 
 use super::style;
 

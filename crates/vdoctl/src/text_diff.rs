@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What changes in a text file, as `diff -u` shows it.
+//! Formats the changes of a text as a unified diff: of chart and matrix files with `--dry-run`, and of multi-line fields of objects.
 
 use similar::TextDiff;
 

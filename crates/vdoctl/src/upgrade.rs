@@ -1,10 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-//! `vdoctl upgrade plan` and `apply`: every driver to the newest version that fits, or to one that is named, as a change of the VDOConfig.
+//! `vdoctl upgrade plan` and `upgrade retry`: computes and shows the next version of each driver; makes the operator retry a failed change.
 //!
 //! A driver is pinned to its next version until it is healthy there. The pin is then lifted, because the policy of the VDOConfig keeps what
 //! is installed; a pin that was there before stays, at the new version. A pin that the operator refuses is taken back.
-//!
-//! `vdoctl upgrade retry`: the operator tries a change once more that failed and was rolled back.
 
 mod apply;
 mod pins;

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-//! `vdoctl users`: the accounts of the drivers in a vCenter, made, checked, rotated and deleted by an administrator.
+//! `vdoctl users`: calls its verbs, which create, check, rotate and delete the drivers' accounts in a vCenter, as an administrator.
 //!
 //! ```text
 //! site     the cluster, the connections and the accounts that these need
-//! login    an administrator's login, and what is there
-//! plan     the steps (pure, in the room `accounts`)
-//! ask      every step is shown; nothing is changed without consent
-//! change   step by step; the next run goes on from wherever one stopped
+//! login    an administrator's login, and the accounts that exist
+//! plan     the steps (pure, in the module `accounts`)
+//! ask      every step is shown; nothing is changed without confirmation
+//! change   step by step; after an interruption, the next run continues
 //! ```
 //!
 //! The administrator's password is read once, sent to the vCenter and its token service, and wiped with the session.

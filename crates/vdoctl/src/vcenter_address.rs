@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Where a vCenter is and how it is trusted, from the flags `--vcenter`, `--thumbprint`, `--ca-file` and `--insecure` of every command.
+//! Converts `--vcenter`, `--thumbprint`, `--ca-file` and `--insecure` of any command into the address and trust of a vCenter.
 
 use super::{CliError, Exit};
 use std::path::Path;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Where in a cluster something of the operator or of a driver is.
+//! Finds the namespaces of the operator and drivers, and filters objects and events there, for `logs`, `events` and `support-bundle`.
 
 use super::context::Context;
 use std::collections::BTreeSet;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Only one vdoctl at a time writes to a cluster: how long the next one waits for its Lease, and what one that is stopped says of what was written.
+//! Lets only one vdoctl at a time write to a cluster, by a Lease: waits for another vdoctl, and reports the written objects after a signal.
 
 use super::context::Context;
 use super::progress::Progress;

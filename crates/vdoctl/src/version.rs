@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! `vdoctl version`: what this build is and knows.
+//! `vdoctl version`: prints the versions of vdoctl, of the operator in the cluster, of the matrix, and of the drivers in the matrix.
 
 use super::args::{Global, MatrixFile, Output, Version as Args};
 use super::context::Context;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What verbs have to say to programs: one type for each kind of document. `docs/schema/vdoctl-v1` has their JSON schemas.
+//! The JSON schemas of all documents that verbs print with `-o json` and `-o yaml`; each verb's type is in a file of this folder.
+//! `docs/schema/vdoctl-v1` has the generated schemas.
 
 pub(crate) mod adopt;
 pub(crate) mod configure;

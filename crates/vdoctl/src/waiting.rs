@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! `vdoctl wait`: for the drivers to be healthy, for a condition, for the end of a removal.
+//! `vdoctl wait --for` and `--wait` of other verbs: waits for healthy drivers, a condition, a handled request, or the end of a deletion.
 
 use super::args::{Format, Global, Wait as Args};
 use super::context::{Context, Deployed};

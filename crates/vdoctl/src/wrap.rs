@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Text on a terminal that is narrower than its lines: broken at blanks, never within a word.
+//! Breaks lines at blanks for a narrow terminal, with further lines below the last column of a table.
 
 use super::commands::{NO_BREAK, kept};
 use super::style::width;

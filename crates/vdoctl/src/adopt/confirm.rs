@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What a person confirms before anything is created.
+//! Asks for confirmation of `vdoctl adopt`: of each setting that would be lost (`--accept-loss`), and before objects are created (`--yes`).
 
 use super::super::args::Adopt as Args;
 use super::super::context::Context;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The installation in a cluster.
+//! Finds the workloads in the cluster that `vdoctl adopt` can adopt, the charts of their versions, and the reason when there are none.
 
 use super::super::context::{Context, Deciding};
 use super::super::{CliError, Exit};

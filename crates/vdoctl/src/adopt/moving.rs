@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! `vdoctl adopt --move`: the drivers of another tool make room for those of the operator, one step after the other.
+//! `vdoctl adopt --move` and `--move --undo`: carries out the steps that replace another tool's drivers with the operator's drivers.
 //!
 //! ```text
 //! observed -> the next step -> carried out, or waited for -> observed …

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What the operator would do with the drivers that are there, decided as `vdoctl deploy` does, as if the objects had been created.
+//! Computes the operator's plan for adopted drivers before `vdoctl adopt` writes: the change of each object, and the checks that fail.
+//! The plan comes from the same code as in `vdoctl deploy`, which supposes that the objects of the adoption exist.
 
 use super::super::CliError;
 use super::super::args::{Deploy, Global};

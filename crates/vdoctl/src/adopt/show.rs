@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! An adoption as people and programs read it.
+//! Prints the result of `vdoctl adopt`: the objects with the origin of each setting, the lost settings, and the view for `-o json`.
 
 use super::super::args::{Adopt as Args, Format};
 use super::super::style::{head, table};

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! `vdoctl adopt` as it is typed.
+//! The flags of `vdoctl adopt` with their help: `--write`, `--move`, `--undo`, `--accept-loss`, `--show-secrets`.
 
 use super::{MatrixFile, Output};
 use clap::{ArgGroup, Args};

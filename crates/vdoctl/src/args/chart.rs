@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! `vdoctl chart` as it is typed.
+//! The verbs, flags and help of `vdoctl chart`: render, images, compare, package, sources, lint, add-release, import, push, pull.
 
 use super::publish::range;
 use super::{Output, Registries, RegistryArgs, Resolving, Setting};

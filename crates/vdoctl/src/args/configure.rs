@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! `vdoctl configure` as it is typed, and the flags of every command that writes a connection or the VDOConfig.
+//! The flags of `vdoctl configure connection`, `drivers` and `matrix`, and the flags of all writing verbs (`--ignore-checks`, `--wait`).
 
 use super::{MatrixFile, Output, Preview};
 use crate::waiting::After;

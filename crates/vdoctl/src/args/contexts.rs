@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The flags of verbs that can ask several clusters: `--contexts` and `--all-contexts`.
+//! The flags `--contexts` and `--all-contexts` of `vdoctl status` and `vdoctl report`, which query several clusters.
 
 use clap::Args;
 use clap::builder::NonEmptyStringValueParser;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! `vdoctl delete` as it is typed.
+//! The flags of `vdoctl delete` with their help: `--keep-drivers`, `--drivers-only`, `--dry-run`, `--yes`.
 
 use super::DryRun;
 use clap::Args;

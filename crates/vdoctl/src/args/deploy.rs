@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! `vdoctl deploy` as it is typed.
+//! The flags of `vdoctl deploy` with their help: vCenter, account, images, `--values`, `--gitops`, `--toleration`; the type of `--dry-run`.
 
 use super::{MatrixFile, TypedTrust};
 use clap::{ArgGroup, Args, ValueEnum};

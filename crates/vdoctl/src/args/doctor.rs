@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! `vdoctl doctor` as it is typed, with the flags of its fixes.
+//! The verbs and flags of `vdoctl doctor` with their help: `--pre`, `--fix`, `--undo`, `--allow`, `--from`, and the vCenter's flags.
 
 use super::{MatrixFile, Output};
 use clap::{Args, Subcommand, ValueEnum};

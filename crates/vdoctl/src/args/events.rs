@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! `vdoctl events` as it is typed: its flags, their defaults and their help.
+//! The flags of `vdoctl events` with their help: `--warnings`.
 
 use super::Output;
 use clap::Args;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What each verb is used for, as it is typed. The last lines of its help.
+//! The examples at the end of `vdoctl VERB --help`, for each verb.
 
 use super::super::wrap::unbroken;
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! `vdoctl explain` as it is typed.
+//! The argument of `vdoctl explain` with its help: a reason, a condition or an exit code.
 
 use super::Output;
 use clap::Args;

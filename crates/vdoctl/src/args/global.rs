@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What every verb takes.
+//! The global flags, which every verb accepts: kubeconfig, context, namespace, impersonation, colours, `--timeout`, `--request-timeout`.
 
 use super::{Color, parse};
 use clap::parser::ValueSource;

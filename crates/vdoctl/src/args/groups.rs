@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The verbs in groups, as `vdoctl --help` lists them.
+//! The groups of verbs and their headings in `vdoctl --help`.
 
 use clap::Command;
 use std::fmt::Write as _;

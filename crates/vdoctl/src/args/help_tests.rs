@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Tests alone: headings of the help fit their flags, verbs that overlap name each other, flags have one meaning with every verb, and names that
-//! people choose are never split at commas.
+//! Tests of the help and the flags of all verbs: headings, references between similar verbs, environment variables, names with commas.
 
 use std::collections::BTreeSet;
 

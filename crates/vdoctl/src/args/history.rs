@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! `vdoctl history` as it is typed.
+//! The arguments of `vdoctl history` with their help: the driver and the revision.
 
 use super::Output;
 use clap::Args;

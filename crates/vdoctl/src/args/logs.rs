@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! `vdoctl logs` as it is typed: its flags, their defaults and their help.
+//! The flags of `vdoctl logs` with their help: `--container`, `--tail`, `--previous`, `--follow`.
 
 use clap::Args;
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! `vdoctl matrix` as it is typed.
+//! The verbs of `vdoctl matrix`, and the flags of those that publish nothing (resolve, list, lint, sign, …); `--matrix` of all other verbs.
+//! The flags of init, publish, withdraw, deprecate and diff are in `publish.rs`.
 
 use super::{DriverArg, Init, Mark, MatrixDiff, Output, Publish, Vcenter};
 use clap::{Args, Subcommand};

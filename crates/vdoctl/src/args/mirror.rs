@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! `vdoctl mirror` as it is typed.
+//! The verbs, flags and help of `vdoctl mirror`: pull, verify, push, copy, prune; and `--resolve-digests` of charts and matrices.
 
 use super::{MatrixFile, Output, Registries, RegistryArgs};
 use clap::{Args, Subcommand};

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The parsers of values on the command line: vCenters, Secrets, drivers, settings, durations.
+//! Parses values of flags: `vc1=8.0.3`, `csi=3.7.3`, Secrets (`csi=NAME`), `--set PATH=VALUE`, features and durations.
 
 use k8s_openapi::jiff::SignedDuration;
 use serde_json::{Map, Value};

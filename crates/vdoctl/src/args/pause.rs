@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! `vdoctl pause` and `vdoctl resume` as they are typed: their flags and the help of them.
+//! The flags of `vdoctl pause` and `vdoctl resume` with their help: the driver and `--wait`.
 
 use clap::Args;
 

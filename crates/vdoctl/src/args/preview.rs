@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! A change of the configuration that was not made yet, as it is typed.
+//! The flags `-f` and `--set` for a change that is not made yet, of `vdoctl plan`, `diff` and `configure drivers`.
 
 use super::Setting;
 use clap::Args;

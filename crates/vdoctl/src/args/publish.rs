@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The verbs of `vdoctl matrix` that publish, as they are typed.
+//! The flags of `vdoctl matrix init`, `publish`, `withdraw`, `deprecate` and `diff` with their help.
 
 use super::{MatrixFile, Output, RegistryArgs, Resolving};
 use clap::Args;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! How registries are reached, as Helm names it.
+//! The flags for the access to OCI registries: `--ca-file`, `--plain-http`, `--registry-config`, `--username`, `--password-stdin`.
 
 use clap::Args;
 use std::path::PathBuf;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! `vdoctl release` as it is typed.
+//! The flags of `vdoctl release` with their help: `--to manifests` or `--to helm`, and `--output-dir`.
 
 use super::MatrixFile;
 use clap::{Args, ValueEnum};

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! `vdoctl report` as it is typed: its flags, their defaults and their help.
+//! The flags of `vdoctl report` with their help: `--html` and `--from`.
 
 use super::Contexts;
 use clap::Args;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! `vdoctl rights` as it is typed.
+//! The flags of `vdoctl rights` with their help: `--missing`, `--openshift`, `--admission-policy`, `--service-account`.
 
 use super::{DriverArg, MatrixFile, Output};
 use clap::Args;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! `vdoctl rollback` as it is typed: its flags, their defaults and their help.
+//! The arguments of `vdoctl rollback` with their help: the driver, the revision, `--lift` and `--wait`.
 
 use clap::Args;
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! `vdoctl secrets` as it is typed: its verbs, their flags and the help of them.
+//! The flags of `vdoctl secrets list` and `vdoctl secrets set` with their help.
 
 use super::{Output, Writing};
 use clap::{Args, Subcommand};

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! `vdoctl selftest` as it is typed.
+//! The flags of `vdoctl selftest` with their help: `--storage-class`, `--access-mode`, `--zones`, `--image`, `--keep`, `-o junit`.
 
 use clap::{Args, ValueEnum};
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! `vdoctl status` as it is typed: its flags, their defaults and their help.
+//! The flags of `vdoctl status` with their help: `--watch` and `--from`.
 
 use super::{Contexts, Output};
 use clap::Args;

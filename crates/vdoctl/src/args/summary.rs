@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What `-h` shows of an argument: the first clause of its description. `--help` shows the whole description.
+//! Shortens the description of a flag to its first clause for `-h`; `--help` shows the whole description.
 
 /// A description that is no longer is shown whole. What stands before a colon is a summary if it is longer than a quarter of this.
 const ONE_LINE: usize = 80;

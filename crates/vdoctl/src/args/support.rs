@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! `vdoctl support-bundle` as it is typed.
+//! The flag of `vdoctl support-bundle` with its help: the file of `--output`.
 
 use clap::Args;
 use std::path::PathBuf;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! How a vCenter that is typed is trusted.
+//! The flags `--thumbprint`, `--ca-file` and `--insecure` for the certificate of a vCenter, of `vdoctl deploy` and `vdoctl users`.
 
 use clap::Args;
 use std::path::PathBuf;

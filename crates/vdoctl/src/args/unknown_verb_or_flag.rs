@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What vdoctl answers to a verb or a flag that does not exist: words of other tools lead to a verb of vdoctl, and flags of kubectl to its flag.
+//! Suggests the right verb or flag after an unknown one: names from other tools lead to verbs of vdoctl, flags of kubectl to its flags.
 
 use clap::builder::StyledStr;
 use clap::error::{ContextKind, ContextValue, ErrorKind};

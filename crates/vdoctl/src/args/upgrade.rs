@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! `vdoctl upgrade` as it is typed.
+//! The verbs and flags of `vdoctl upgrade plan`, `apply` and `retry` with their help: `--to`, `--kubernetes`, `--openshift`, `--vcenter`.
 
 use super::{DriverArg, MatrixFile, Output, Vcenter};
 use clap::{Args, Subcommand};

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! `vdoctl users` as it is typed.
+//! The verbs and flags of `vdoctl users` with their help: create, list, verify, shrink, rotate, delete.
 
 use super::{Commands, Format, TypedTrust};
 use clap::{Args, Subcommand, ValueEnum};

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! `vdoctl wait` as it is typed: its flags, their defaults and their help.
+//! The flags of `vdoctl wait` with their help: `--for` and `--fail-fast`.
 
 use super::Output;
 use clap::Args;

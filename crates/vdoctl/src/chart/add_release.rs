@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! `vdoctl chart add-release`: a new version of a driver as an entry of its release file, of the facts, and of the deviations.
+//! `vdoctl chart add-release`: writes a new driver version into the chart's release file, `facts.yaml` and `deviations.yaml`.
 
 use super::super::args::ChartAddRelease;
 use super::super::context::now;

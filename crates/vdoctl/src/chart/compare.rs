@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! `vdoctl chart compare`: a chart against the driver's own manifests.
+//! `vdoctl chart compare`: reports the fields in which a rendered chart differs from the driver's manifests, and checks `deviations.yaml`.
 
 use super::super::args::{ChartCompare, Global};
 use super::super::views::publish::{ChartComparisonView, DifferenceView};

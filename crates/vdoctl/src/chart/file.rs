@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Files that a command line names.
+//! Reads a file that the command line names, or stdin for `-`, as text or bytes of at most 16 MiB.
 
 use super::super::{CliError, Exit};
 use std::io::{ErrorKind, Read as _};

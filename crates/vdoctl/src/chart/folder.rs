@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The folder of a chart.
+//! Reads and writes the source folder of a chart with all its files, and finds the source folders of a driver.
 
 use super::super::{CliError, Exit};
 use std::io::{Error, ErrorKind};

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! `vdoctl chart import`: a chart of a project's own manifests.
+//! `vdoctl chart import`: creates a chart, or a release of an existing chart, from a project's own plain manifests.
 
 use super::super::args::ChartImport;
 use super::super::{Answer, CliError, Exit, atomic_files};

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! `vdoctl chart lint`: whether a chart may be published.
+//! `vdoctl chart lint`: reports the mistakes in all releases of a chart folder, or in one chart package.
 
 use super::super::args::ChartLint;
 use super::super::views::publish::{ChartLintView, ChartMistakeView};

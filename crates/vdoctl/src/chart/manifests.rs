@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The driver's own manifests, as files on the command line.
+//! Reads the driver's own manifests, which the command line of `chart compare`, `add-release` or `import` names, as Kubernetes objects.
 
 use super::super::{CliError, Exit};
 use super::file;

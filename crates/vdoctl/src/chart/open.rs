@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Which chart is meant: one of those in vdoctl, or one of a folder of chart sources.
+//! Finds and opens the chart of `NAME --version VERSION`, from the charts in vdoctl or from the folder of `--charts`.
 
 use super::super::args::ChartName;
 use super::super::error::{capital, sentence};

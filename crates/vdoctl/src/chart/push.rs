@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! `vdoctl chart push` and `pull`: charts in registries, as Helm keeps them.
+//! `vdoctl chart push` and `vdoctl chart pull`: uploads and downloads a chart package in an OCI registry, in Helm's format.
 
 use super::super::args::{ChartPull, ChartPush};
 use super::super::{Answer, CliError, Exit, atomic_files, registry};

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! `vdoctl chart sources`: what charts and the matrix of this binary are made from, to go on from without a clone of the project.
+//! `vdoctl chart sources`: writes the sources of the built-in charts, and `facts.yaml` of the matrix, into a new folder.
 
 use super::super::args::ChartSources;
 use super::super::{Answer, CliError, Exit};

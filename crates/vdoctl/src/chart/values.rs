@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The values of a command line: files and single settings, and where each thing in them was said.
+//! Merges the values of `--values` and `--set` of `vdoctl chart`, and names the origin of each value that the chart refuses.
 
 use super::super::args::ChartWith;
 use super::super::{CliError, Exit};

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The values of an argument: from its definition, from what is in this binary, from the kubeconfig, or from the cluster.
+//! Computes the completions of an argument's value: from its definition, the matrix, the kubeconfig, or the objects in the cluster.
 
 use super::super::args::{Global, MatrixFile};
 use super::super::context::Context;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Where in a command line its last word is.
+//! Parses an incomplete command line for completion: decides whether the last word is a verb, a flag or the value of an argument.
 
 use super::Value;
 use clap::{Arg, Command};

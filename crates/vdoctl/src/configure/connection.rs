@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! `vdoctl configure connection` and what `vdoctl secrets set` shares with it: a connection with its Secret and its certificate.
+//! `vdoctl configure connection`: checks and changes a VsphereCloudConfig, its Secret and certificate; shared with `vdoctl secrets set`.
 
 use super::super::args::{ConfigureConnection as Args, CredentialsSecret, Global};
 use super::super::certificate_question::trusted;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! `vdoctl configure drivers`: a change of the VDOConfig, after the whole plan that it leads to was tried.
+//! `vdoctl configure drivers`: changes the VDOConfig (`--set`, `-f`, `--storage-policy`), after a dry run of the resulting plan.
 
 use super::super::args::{ConfigureDrivers as Args, Global, Preview, Setting};
 use super::super::context::{Context, Left, joined};

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! `vdoctl configure matrix`: where the operator takes its matrix from, after it was read and planned with from here.
+//! `vdoctl configure matrix`: sets the source of the operator's matrix, after vdoctl itself has read this matrix and made a plan with it.
 
 use super::super::args::{ConfigureMatrix as Args, Global, MatrixFile};
 use super::super::context::{Context, Deployed};

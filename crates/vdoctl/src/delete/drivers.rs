@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The VDOConfigs and their drivers: the operator removes them where one acts, and otherwise this process does it with the same code.
+//! Deletes the VDOConfigs, and waits until the operator has removed the drivers; without an operator, vdoctl removes them itself.
 
 use super::objects_to_delete::{Scope, Target};
 use super::{PACE, transient};

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What keeps a deletion from beginning.
+//! Refuses `vdoctl delete` before it begins: VDO objects in other namespaces, `deletionPolicy: Orphan`, volumes or snapshots in use.
 
 use super::objects_to_delete::{Scope, Target};
 use crate::context::{Context, id};

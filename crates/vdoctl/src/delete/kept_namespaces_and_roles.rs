@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Which namespaces, bindings and roles `vdoctl delete` keeps, because others use them, and what it takes out of those.
+//! Decides which namespaces, bindings and roles `vdoctl delete` keeps because others use them; removes only VDO's accounts and rules there.
 
 use super::objects_to_delete::Target;
 use super::remove::Stays;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What of VDO is in a cluster, and what of it a deletion removes.
+//! Lists the objects of VDO that `vdoctl delete` removes (all, `--keep-drivers`, `--drivers-only`), and the order of their kinds.
 
 use super::super::args::Delete as Args;
 use super::super::context::Context;

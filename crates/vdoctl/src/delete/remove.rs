@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Deletes objects and waits until they are gone, kind after kind.
+//! Deletes the listed objects for `vdoctl delete`, kind by kind, and waits until each object is deleted.
 
 use super::kept_namespaces_and_roles::{kept_binding, kept_namespace, kept_role};
 use super::objects_to_delete::{Target, by_kind, rank};

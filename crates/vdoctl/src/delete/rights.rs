@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Every right that a deletion needs, asked for before the first of them is used.
+//! Checks that the user has every right (RBAC) that `vdoctl delete` needs, before the first object is deleted.
 
 use super::objects_to_delete::{Scope, Target};
 use crate::context::Context;

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Everything that the operator would find, before anything is written: its own checks and its own pipeline, run as if the installation
-//! were there already. `deploy` refuses by it, and `doctor --pre` shows it.
+//! Runs the operator's checks as if VDO were installed, for `deploy`, `configure connection`, `adopt` and `doctor --pre`; writes nothing.
 
 mod decided;
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What is configured, as the objects that kubectl would take: from flags, or from a file.
+//! Builds the VDOConfig, VsphereCloudConfigs, Secrets and ConfigMaps of `vdoctl deploy` from its flags, or reads them from `--values FILE`.
 
 use super::super::args::{CredentialsSecret, Deploy as Args};
 use super::super::{CliError, Exit};

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The default classes that `deploy` asks for: by itself in a new VDOConfig, that of volumes by `--storage-policy` in one that exists.
+//! Adds the default StorageClass and VolumeSnapshotClass (`--storage-policy`) to the VDOConfig that `vdoctl deploy` writes.
 
 use serde_json::{Value, json};
 use vdo_api::api::VDOConfig;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! `vdoctl deploy --gitops FOLDER`: the objects of an installation as files that a GitOps tool applies. No cluster is asked.
+//! `vdoctl deploy --gitops FOLDER`: writes the objects of an installation as files for a GitOps tool, without a request to a cluster.
 //!
 //! ```text
 //! what is in the folder -> objects -> files, Secrets apart -> encrypted or left out -> what differs is written

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What there is of VDO in the cluster, and whether it may be deployed there.
+//! Reads the operator and VDOConfig that exist in the cluster; refuses `vdoctl deploy`: downgrade, second operator, Helm or OLM, deletion.
 
 use super::super::context::{Context, Deployed, id};
 use super::super::{CliError, Exit};

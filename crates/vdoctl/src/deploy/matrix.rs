@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Where the operator is going to take its matrix from: `--matrix` and its companions as the objects that say so.
+//! Builds the Secrets, ConfigMaps and mounts for the source of the operator's matrix: `--matrix`, `--matrix-keys`, `--matrix-credentials`.
 
 use super::super::args::MatrixFile;
 use super::super::context::Context;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Whether the operator has to run in the network of its node.
+//! Decides whether the operator runs in the host network of its node (`--host-network`).
 //!
 //! Many network plugins wait for nodes that the cloud provider has initialised, and the cloud provider comes with the operator.
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What OpenShift knows of its vSphere: proposed, with where it comes from, and confirmed by a person. What flags say is not proposed.
+//! Reads the vCenter, account and proxy from OpenShift (Infrastructure, Proxy, vsphere-creds) for `deploy`, and asks for confirmation.
 
 use super::super::args::{Deploy as Args, DryRun};
 use super::super::context::Context;

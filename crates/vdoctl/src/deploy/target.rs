@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The cluster that VDO is deployed to: its nodes, what its API server serves, and what of VDO there is.
+//! Reads the cluster for `vdoctl deploy` (nodes, served kinds, OpenShift, existing VDO), and builds the operator's own objects for it.
 
 use super::super::CliError;
 use super::super::args::{Deploy as Args, Global, MatrixFile};

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The three inputs: where the vCenter is, who logs in, and the password.
+//! Determines the vCenter, user and password of `vdoctl deploy` from flags, prompts, Secrets or OpenShift; `--create-account`.
 
 use super::super::args::{CredentialsSecret, Deploy, DeployVcenter, DryRun, Global, UsersAccount, UsersChange, UsersCreate, UsersVcenter};
 use super::super::certificate_question::trusted;

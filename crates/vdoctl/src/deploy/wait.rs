@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Watches an installation until its drivers are healthy, or only a person can bring it on. It only looks: the operator does the work, also when
-//! no one looks.
+//! Waits until the drivers are healthy or a person must act, for `deploy`, `upgrade apply`, `wait` and `--wait`: loop and time limits.
+//! It only reads: the operator does the work, also when vdoctl no longer waits.
 
 use super::super::context::{Context, Deployed, now};
 use super::super::operator_running::Sight;

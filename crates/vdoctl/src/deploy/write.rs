@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Applies an installation: tried in the API server first, then written in order, by one vdoctl at a time.
+//! Tries the objects of an installation in a dry run of the API server, then applies them in order; only one vdoctl writes at a time.
 
 use super::super::context::Context;
 use super::super::matrix::config_maps;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What was looked at, as data for a screen or a program.
+//! The result of one doctor check (name, state, reason, message, remedy, findings), and the subject of several checks.
 
 use super::super::remedy::{self, About};
 use super::exit_code::OF_THE_VCENTER;

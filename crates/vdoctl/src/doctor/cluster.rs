@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What is there: the cluster, the drivers as the pipeline sees them now, and every vSphere connection.
+//! `vdoctl doctor` in a cluster: checks the API server, the nodes' kubelets, the drivers' conditions and every vSphere connection.
 
 use super::super::args::{Doctor as Args, DoctorVerb, Global};
 use super::super::context::{Context, Deciding, Deployed, now};

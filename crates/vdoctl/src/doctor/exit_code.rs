@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The exit code of checks: which code a check that failed gives, and which of several is the worst.
+//! Computes the exit code of `vdoctl doctor` and of other verbs with checks: the code of each failed check, and the worst of several.
 
 use super::super::Exit;
 use super::check::{Check, Mark, Subject, Topic};

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-//! `doctor --fix` and `doctor --undo`: what a command can fix in a vCenter, and the way back.
+//! `vdoctl doctor --fix` and `--undo`: plans and makes the fixes in a vCenter by the steps below, prints each outcome, sets the exit code.
 //!
 //! ```text
 //! site      the cluster and its vCenter, with an administrator logged in
-//! plan      the fixes with their steps (pure, in the room `fixes`)
-//! consent   each fix is shown and asked about
-//! make      step by step: what is changed is looked at once more, recorded, and changed
+//! plan      the fixes with their steps (pure, in the module `fixes`)
+//! consent   each fix is shown and must be confirmed
+//! make      step by step: the object is read once more, recorded, and changed
 //! ```
 
 mod consent;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The operator itself: whether one acts, and whether it waits for a person.
+//! The doctor checks of the operator: whether an operator holds the Lease, whether management is paused, whether a plan waits for approval.
 
 use super::super::context::{Context, now};
 use super::super::error::CliError;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-//! `--pre`: before anything is installed, from a vCenter's address, an account there and, where there is one, a kubeconfig.
+//! `vdoctl doctor --pre`: runs the checks before an installation, with the address and account of a vCenter and, if possible, a cluster.
 //!
-//! With a cluster it makes the checks of `vdoctl deploy` with the same flags: what that would refuse fails here.
+//! With a cluster it makes the checks of `vdoctl deploy` with the same flags: a check that would make `deploy` refuse fails here.
 
 mod desk;
 

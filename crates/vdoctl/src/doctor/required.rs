@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! `doctor privileges --required`: the roles that the configuration needs, object by object, as a table or as commands for the people who
-//! run the vCenter.
+//! `vdoctl doctor privileges --required`: prints the roles that accounts need on each vCenter object, as a table or for govc or PowerCLI.
 
 use super::super::args::Commands;
 use super::super::style::{head, table};

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! `doctor topology`: the nodes with their labels and the tags that these come from.
+//! `vdoctl doctor topology`: prints the table of nodes with their zone and region labels and the vCenter tags of these labels.
 
 use super::super::args::Format;
 use super::super::style::{bad, faint, good, table, warn};

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Drivers that are being uninstalled: whether that can come to an end, and what it waits for.
+//! The doctor checks while a VDOConfig is being deleted: whether an operator runs, and what the removal of the drivers waits for.
 
 use super::super::context::{Context, now};
 use super::super::error::CliError;

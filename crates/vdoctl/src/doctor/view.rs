@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The screens of `doctor`.
+//! Prints the results of `vdoctl doctor`, `doctor nodes`, `doctor connection` and `doctor privileges` for people.
 
 use super::super::context::now;
 use super::super::style::{bad, counted_from, faint, good, head, table, warn};

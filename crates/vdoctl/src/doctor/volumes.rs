@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-//! `doctor volumes`: why claims wait, volumes do not attach and snapshots fail.
+//! `vdoctl doctor volumes`: reads claims, volumes, snapshots, pods, events and the vCenters' volumes for the diagnosis.
 //!
-//! It only reads: lists in large pages, pods and events by field selectors, and of each vCenter the volumes that it has registered for this
-//! cluster. What its user may not read is named, and everything else is still judged.
+//! It only reads: lists in large pages, pods and events by field selectors, and of each vCenter the volumes that it has registered for
+//! this cluster. Kinds that its user may not read are reported, and everything else is still diagnosed.
 
 mod screen;
 

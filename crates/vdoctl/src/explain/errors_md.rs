@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! docs/errors.md, taken apart.
+//! Parses `docs/errors.md`, which is built into vdoctl, into an entry for each reason, with cause, evidence and remedy.
 
 /// The page as it was when this was built. Tests hold it to the reasons that exist.
 const PAGE: &str = include_str!("../../../../docs/errors.md");

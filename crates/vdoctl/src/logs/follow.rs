@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! `vdoctl logs --follow`: the lines of many containers as they come, each with its pod and container.
+//! `vdoctl logs --follow`: prints new log lines of many containers, each with its pod and container, also of containers that start later.
 
 use super::super::args::Logs as Args;
 use super::super::context::Context;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Versions as bars over the Kubernetes minors that they support.
+//! Draws the bars of `vdoctl matrix list`: the Kubernetes minor versions that each driver version supports.
 
 use super::super::style;
 use super::bounds::bounds;

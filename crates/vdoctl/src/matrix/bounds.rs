@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Ranges of versions in the cells of a table.
+//! Formats a range of versions for a cell of a table: `1.33-1.35`, `>= 7.0`.
 
 use vdo_api::types::VersionRange;
 

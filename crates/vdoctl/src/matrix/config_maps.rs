@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! A matrix as the Secret and the ConfigMaps that hold it: the files of a folder, the objects made of them, and the objects of an earlier one.
+//! Converts a matrix folder into ConfigMaps and the Secret with their digests, for `matrix load`, `deploy` and `configure matrix`.
 
 use super::super::context::Context;
 use super::super::{CliError, Exit};

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! `vdoctl matrix diff`: what an operator would do differently with another matrix.
+//! `vdoctl matrix diff`: compares two matrices, and prints for which clusters an operator would choose other versions.
 
 use super::super::args::{Global, MatrixDiff, MatrixFile};
 use super::super::views::matrix_resolve::{MatrixDiffView, situation};

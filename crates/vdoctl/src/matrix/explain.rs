@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! `vdoctl matrix explain`.
+//! `vdoctl matrix explain`: prints the chosen versions with their sources, and why each other version was not chosen.
 
 use super::super::args::{Explain, Format, Global};
 use super::super::views::matrix::VersionView;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! `vdoctl matrix init`: the folder of a matrix, to publish into and to serve.
+//! `vdoctl matrix init`: creates a matrix in a new folder or registry tag, as a copy of another matrix or empty.
 
 use super::super::args::{Global, Init};
 use super::super::context::now;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! `vdoctl matrix lint`: every mistake in an index, and in the charts it names.
+//! `vdoctl matrix lint`: prints every mistake in an index and in its charts, with file and line.
 
 mod charts;
 

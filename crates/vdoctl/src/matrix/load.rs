@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! `vdoctl matrix load`: puts a folder with an index, its signature and its charts into ConfigMaps, from where the operator takes them.
+//! `vdoctl matrix load`: writes a matrix folder (index, signature, charts) into ConfigMaps, from which the operator reads the matrix.
 
 use super::super::args::{Format, Global, MatrixLoad as Args};
 use super::super::context::Context;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What is to be known of a choice beside its version: what is left and why, the steps, what must hold first, what is wrong with it.
+//! The lines below a chosen version in `matrix resolve`, `explain` and `--what-if-…`: upgrade steps, preconditions, downgrade, deprecation.
 
 use super::super::style;
 use vdo_api::types::DriverVersion;

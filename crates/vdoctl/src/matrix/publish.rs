@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! `vdoctl matrix publish`: new versions of drivers, checked before anything is written.
+//! `vdoctl matrix publish`: publishes new driver versions into a matrix, or refuses all of them with the list of problems.
 
 mod candidate;
 mod resolve;

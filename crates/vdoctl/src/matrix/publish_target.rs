@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Where a matrix is published: what lies there, and replacing it by one publisher at a time.
+//! Opens and replaces the matrix of `--to` for the verbs that publish: a folder or a registry tag, by one publisher at a time.
 
 mod folder;
 mod signing;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What a choice is asked for: typed, or found in the cluster.
+//! Collects the input of a choice of versions: Kubernetes, vCenters, drivers and installed versions, from flags or from the cluster.
 
 use super::super::args::{Global, Platform};
 use super::super::context::{Context, Deployed, now};

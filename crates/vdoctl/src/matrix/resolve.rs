@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! `vdoctl matrix resolve`: the choice with its reasons, or why there is none; and what an upgrade of the platform would do.
+//! `vdoctl matrix resolve`: prints the chosen version of each driver, or the reason for the rejection of every candidate.
 
 use super::super::args::{Format, Global, Resolve as Args};
 use super::super::views::matrix_resolve::{ChosenView, NoFitView, PreconditionView, RejectedView, ResolutionView, StepView, VcenterView};

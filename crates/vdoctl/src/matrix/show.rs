@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! `vdoctl matrix show`: everything that is known of a version.
+//! `vdoctl matrix show`: prints all data of the matrix about one driver version; suggests near versions for an unknown version.
 
 use super::super::args::{Global, Show as Args};
 use super::super::views::matrix::{EntryView, MatrixEntryView};

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! `vdoctl matrix sign` and `verify`: who answers for an index.
+//! `vdoctl matrix sign` and `vdoctl matrix verify`: writes and checks the signature of an index.
 
 use super::super::args::{Sign, Verify};
 use super::super::views::publish::MatrixVerifyView;

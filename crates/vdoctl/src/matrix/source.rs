@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! `vdoctl matrix source`: where the operator takes the matrix from, and what names it.
+//! `vdoctl matrix source`: prints the source of the operator's matrix, and every setting that can name a source.
 
 use super::super::args::{Global, MatrixSourceArgs as Args};
 use super::super::context::Context;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! `vdoctl matrix resolve --what-if-…`: what an upgrade of the platform would do.
+//! `vdoctl matrix resolve --what-if-kubernetes` and `--what-if-vcenter`: prints how the drivers change in an upgrade of the platform.
 
 use super::super::args::Resolve as Args;
 use super::super::views::matrix_resolve::{OutlookView, StageChangeView, StageFailureView, StageView};

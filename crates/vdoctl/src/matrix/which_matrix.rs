@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Which matrix a command decides with. Every verb asks here, so that none of them decides otherwise than the operator.
+//! Chooses the matrix that a command uses: `--matrix`, the operator's stored matrix, the operator's source, or the matrix in vdoctl.
+//!
+//! Every verb takes its matrix from here, so that no verb decides differently from the operator.
 //!
 //! ```text
-//! --matrix  ->  what the cluster keeps of the operator's  ->  the operator's source, where it still has that  ->  the one of this vdoctl
+//! --matrix  ->  the operator's matrix as stored in the cluster  ->  the operator's source, if unchanged  ->  the matrix in this vdoctl
 //! ```
 
 use super::super::args::{Global, MatrixFile};

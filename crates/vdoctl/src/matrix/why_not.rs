@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! `vdoctl matrix why-not`.
+//! `vdoctl matrix why-not`: prints the reasons why a version does not fit, the smallest change that helps, and the versions that fit.
 
 use super::super::args::{Global, WhyNot};
 use super::super::views::matrix_resolve::WhyNotView;

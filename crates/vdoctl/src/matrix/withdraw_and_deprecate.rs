@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! `vdoctl matrix withdraw` and `deprecate`: what must not, or should not, be chosen any more.
+//! `vdoctl matrix withdraw` and `vdoctl matrix deprecate`: marks a driver version in a published matrix.
 
 use super::super::args::Mark;
 use super::super::context::now;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! A bundle: an OCI image layout with images under their references, and the matrix as an artifact among them.
+//! Reads and writes a bundle of `vdoctl mirror`: an OCI image layout that contains the images by reference, and the matrix as an artifact.
 
 use super::super::{CliError, Exit};
 use super::{failed, unreadable};

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What a cluster needs of a mirror, and whether it finds it there.
+//! `--for-cluster` and `mirror verify --cluster`: the versions that a cluster needs, and whether its registries have the images.
 
 use super::super::args::{Global, MirrorVerify};
 use super::super::context::{Context, Deployed};

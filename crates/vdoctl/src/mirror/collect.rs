@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What is to be mirrored: versions of a matrix, their charts, and every image that these can ask for.
+//! Selects the driver versions to mirror (`--driver`, `--kubernetes`, `--all`, …), and lists their charts and all images that these need.
 
 use super::super::args::{Global, MatrixFile, Selecting, Taking};
 use super::super::context::{Context, now};

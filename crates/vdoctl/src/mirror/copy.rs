@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! `vdoctl mirror copy`: from where images are into a registry, without a bundle.
+//! `vdoctl mirror copy`: copies a part of a matrix with its images from their registries into a registry, without a bundle.
 
 use super::super::args::{Global, MatrixFile, MirrorCopy as Args, RegistryArgs};
 use super::super::progress::{Mark, Progress};

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Every image of a selection, where it is now.
+//! Looks up every image of a mirror in its registry or in the existing bundle, for `mirror pull` and `mirror copy`.
 
 use super::super::CliError;
 use super::bundle::Bundle;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! A mirror with fewer versions.
+//! Removes driver versions from the matrix of an existing mirror: computes the smaller index and lock file for `mirror prune`.
 
 use super::super::args::Selecting;
 use super::super::{CliError, Exit};

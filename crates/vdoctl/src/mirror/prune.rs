@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! `vdoctl mirror prune`: what a bundle does not need.
+//! `vdoctl mirror prune`: removes driver versions that are not selected, and unneeded blobs, from a bundle.
 
 use super::super::args::MirrorPrune as Args;
 use super::super::views::mirror::MirrorPruneView;

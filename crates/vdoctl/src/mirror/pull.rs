@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! `vdoctl mirror pull`: into a bundle.
+//! `vdoctl mirror pull`: downloads the selected versions and their images into a bundle, a folder or a tar archive.
 
 use super::super::args::{Format, Global, MirrorPull as Args};
 use super::super::progress::{Mark, Progress};

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! `vdoctl mirror push`: from a bundle into a registry.
+//! `vdoctl mirror push`: uploads a bundle, or an OCI layout, into a registry, with the matrix as the last part.
 
 use super::super::args::{Global, MirrorPush as Args};
 use super::super::progress::{Mark, Progress};

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The registries of a verb, each opened once, and where a reference is really pulled from.
+//! Opens each registry of a verb once, with its login, and replaces the registries of images (`--from`, `--images-from`).
 
 use super::super::args::{Registries as Args, RegistryArgs};
 use super::super::{CliError, Exit, registry};

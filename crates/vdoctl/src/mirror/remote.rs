@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The matrix of a mirror in a registry.
+//! Reads the matrix of a mirror that is in a registry, for `mirror verify`.
 
 use super::super::{CliError, Exit, registry as login};
 use super::bundle::Matrix;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! How a cluster is made to use a mirror.
+//! `vdoctl mirror push --adopt`: configures the cluster to take its matrix and `spec.images.registry` from the mirror.
 
 use super::super::CliError;
 use super::super::args::Global;

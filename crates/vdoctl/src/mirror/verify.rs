@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! `vdoctl mirror verify`: whether everything is there and unchanged.
+//! `vdoctl mirror verify`: checks that a bundle or a registry has every image of its versions, unchanged, and checks the signature.
 
 use super::super::args::{Global, MirrorVerify as Args};
 use super::super::views::mirror::{FaultView, MirrorVerifyView};

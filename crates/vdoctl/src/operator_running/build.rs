@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The version of the operator in the cluster, and what to do where this vdoctl has another one.
+//! Reads the version of the operator in the cluster, and the remedy when it differs from the version of this vdoctl.
 
 use super::{Deployment, Installer, Presence};
 use crate::CliError;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The program that installed the operator and would undo what is changed beside it, with what of OLM leads to it.
+//! Finds the tool that installed the operator (Helm, OLM with its Subscription, …), and the command that removes the operator.
 
 use super::super::context::Context;
 use super::super::views::version::InstallerView;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The Lease by which one operator of several acts, looked at once or repeatedly.
+//! Reads the operator's Lease (holder, renewal, expiry), and compares readings, so that wrong clocks do not mislead.
 
 use super::super::context::now;
 use super::{MARGIN, Presence};

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+//! Tests of `remedy.rs`: every reason has a command or an exception, and `docs/errors.md` names the command.
 use super::*;
 use serde_json::{Value, json};
 use std::collections::BTreeSet;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Which Kubernetes minors the versions of a driver support, as a picture.
+//! Draws the SVG picture of the HTML report: the Kubernetes minor versions that each driver version supports.
 
 use super::super::views::matrix::VersionView;
 use super::page::environment;

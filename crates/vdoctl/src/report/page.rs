@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The page: one file with its style in it and without a script, for a screen, a phone and paper.
+//! Renders the HTML page of `vdoctl report`: its tables, problems and upgrade steps, in a single file without scripts.
 
 use super::super::support::Facts;
 use super::super::views::doctor::{DoctorView, OfConnection};

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The steps as JUnit XML, which build servers read: a suite for each zone, a test case for each step. Pure.
+//! Writes the result of `vdoctl selftest -o junit` as JUnit XML: a suite for each zone, a test case for each step. Pure.
 
 use super::super::views::selftest::{SelftestView, StepView};
 use super::steps::Outcome;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The objects of a selftest. Pure.
+//! The objects that `vdoctl selftest` creates: namespace, claims, snapshot, and pods with their script. Pure.
 
 use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Makes the steps: writes the objects of each, looks at them until it is judged, and notes what became of it.
+//! Carries out the steps of a selftest: creates the objects of a step, reads them until the step is judged, and records the result.
 
 use super::super::args::Global;
 use super::super::context::Context;

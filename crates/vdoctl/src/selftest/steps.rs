@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The steps of a selftest: which are made, when one has passed, and what follows. Pure.
+//! Decides which steps of a selftest are made or skipped, and when a step has passed or failed. Pure.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What a selftest must know of the cluster before it begins.
+//! Reads the cluster before a selftest: StorageClass, VolumeSnapshotClass, image of the pods, zones and usable nodes.
 
 use super::super::args::{AccessMode, Selftest as Args};
 use super::super::context::Context;

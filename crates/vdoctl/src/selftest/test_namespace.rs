@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The namespace of a selftest: made, shown to be in use, and deleted with everything that is in it and the volumes behind.
+//! Creates, reserves and deletes the namespace of a selftest, with the volumes of its claims; checks the user's rights.
 
 use super::super::context::Context;
 use super::super::progress::{Mark, Progress};

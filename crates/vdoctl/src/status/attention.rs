@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The order in which several clusters are listed: those that need attention first.
+//! Ranks clusters for `vdoctl status` and `report` of several clusters: those that need attention come first.
 
 use super::super::Exit;
 use super::super::views::status_list::ClusterStatusView;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! `vdoctl status` for several clusters: a line for each, problems first.
+//! `vdoctl status --contexts`: queries several clusters and prints one line for each cluster, problems first.
 
 use super::super::args::{Global, Status as Args};
 use super::super::context::{Context, now};

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The one judgement of an installation: it is ready, it is under way, or nothing goes on before a person acts. Every verb that waits, or
-//! hands something to the operator, asks here, and so does the screen of `status`.
+//! Decides whether an installation is ready, in progress, or waits for a person, for `status`, `deploy`, `wait` and all other callers.
 
 use super::super::remedy::names;
 use super::model::{Config, Operator, Picture};

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The line about the last repair of drift, and how long `status` shows the line.
+//! The line of `status` about the last repaired drift, which is shown for a day.
 
 use super::super::style::ago;
 use k8s_openapi::jiff::Timestamp;

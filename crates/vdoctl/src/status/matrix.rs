@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The matrix in the screen of `status`: which one it is, whose, how old, and which Kubernetes it knows.
+//! The row of `status` about the matrix: source, version, age and the newest Kubernetes version that it covers.
 
 use super::super::style::{ago, bad, head, warn};
 use k8s_openapi::jiff::Timestamp;

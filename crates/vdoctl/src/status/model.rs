@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What `status` shows, gathered from the cluster, and the problems in it; `status_screen.rs` is the screen.
+//! Reads what `status` shows from the cluster (operator, VDOConfig, connections), and converts it into the view for `-o json`.
 
 use super::super::CliError;
 use super::super::context::{Context, Deployed, id, now};

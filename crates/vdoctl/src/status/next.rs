@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The last lines of `status`: what comes next.
+//! The last lines of `status`: the operator's next attempt, and what a person must or can do next.
 
 use super::super::views::status::StatusView;
 use super::judgement::{Judgement, Kind};

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The nodes in the status: how many a driver has, and those that nothing waits for.
+//! Counts nodes for `status`: the nodes on which a driver has done its work, and the nodes for which the operator does not wait.
 
 use vdo_api::api::{DriverStatus, NodesStatus, VDOConfigStatus};
 use vdo_api::types::{count, name_list};

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What is wrong, from the conditions of the VDOConfig and its vSphere connections: causes first, and what follows from them by its cause.
+//! Computes the problems that `status` shows, from conditions of the VDOConfig and the connections: severity, cause before effect, command.
 
 use super::super::remedy::{self, About};
 use super::super::views::status::ProblemView;

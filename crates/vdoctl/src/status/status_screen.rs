@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The screen of `status`.
+//! Prints the screen of `vdoctl status` for people: heading, vCenters, table of drivers, problems and last lines.
 
 use super::super::style::{ago, bad, columns, counted_from, faint, good, head, table, warn, width};
 use super::super::views::status::{DriverView, OperatorView, StatusView, VcenterView};

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What may be shown of an object: lists of fields by kind, of arguments, and of labels and annotations. What is in no list is not shown.
+//! The lists of what a support bundle may show of objects: fields of all kinds and of pods, flags, labels and annotations.
+//! What is in no list is not shown.
 //!
 //! A field is a path without the places in lists. After `|` it says how it is shown; without it, a word or a number as it is.
 

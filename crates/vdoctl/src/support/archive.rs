@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The archive of a support bundle: a folder of files, packed. Its size is bounded in both directions.
+//! Writes and reads the tar.gz archive of a support bundle, with limits on its size and on each file.
 
 use flate2::Compression;
 use flate2::read::GzDecoder;

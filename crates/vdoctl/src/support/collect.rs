@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What is in the cluster: objects, events, logs, and what the operator counts.
+//! Reads the objects, events, container logs and operator metrics of the cluster for a support bundle.
 
 use super::super::context::Context;
 use super::super::error::sentence;

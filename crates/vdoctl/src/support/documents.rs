@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What the verbs have to say of a cluster, each as a document and as text.
+//! Runs `status`, `doctor`, `plan` and further verbs for a support bundle, and stores the answer of each as JSON and as text.
 
 use super::super::args::{Contexts, Doctor, Format, Global, History, List, MatrixFile, Output, Platform, Resolve, SecretsList, Status};
 use super::super::context::Context;

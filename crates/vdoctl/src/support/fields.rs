@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Objects and changed fields by the lists of what may be shown of them.
+//! Filters objects and changed fields for a support bundle by the lists in `allow.rs`, and remembers the values that it leaves out.
 
 use super::allow;
 use serde_json::{Map, Value, json};

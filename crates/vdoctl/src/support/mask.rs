@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What is taken out of everything that leaves the cluster in a bundle or a report: known values, values of fields that are in no list, and
-//! what looks like a secret.
+//! Replaces secrets in all texts of a support bundle or report: values of Secrets, values that were left out, texts that look secret.
 
 use super::fields;
 use base64::Engine as _;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What could not be read, in few lines: logs that have the same cause are counted.
+//! Groups the messages about parts of a support bundle that could not be read: one line for all logs with the same cause.
 
 use vdo_api::types::count;
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! `vdoctl upgrade apply`: plan, consent, pins, the operator's verdict on them, health, and the pins lifted.
+//! `vdoctl upgrade apply`: asks for confirmation, pins the new versions, waits until the drivers are healthy, and removes the pins.
 
 use super::super::args::{Global, MatrixFile, UpgradeApply};
 use super::super::context::{Context, id, now};

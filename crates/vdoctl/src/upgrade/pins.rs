@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The pins of an upgrade (pure): what is written into a VDOConfig, what is lifted when it is done, and what is taken back when the operator
-//! refuses it.
+//! Computes the patches of the VDOConfig that set, lift or revert the pins of `vdoctl upgrade apply`. Pure.
 
 use super::super::CliError;
 use super::super::driver_fields::{field, patch};

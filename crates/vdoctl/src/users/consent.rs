@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Shows the changes and asks.
+//! Prints the planned changes of accounts and asks for confirmation; `--dry-run` and `--emit` of `vdoctl users`.
 
 use super::super::args::UsersChange;
 use super::super::progress::{Mark, Progress};

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! `users create`: accounts with exactly what the features in use need.
+//! `vdoctl users create`: creates accounts with only the privileges that the features in use need, checks them, and writes their Secrets.
 
 use super::super::args::{Global, UsersAccount, UsersCreate};
 use super::super::doctor::check::{Check, Mark as Verdict};

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What to type after `users create`: the command that gives the new account to the drivers.
+//! The command that `vdoctl users create` shows at its end: `deploy` or `configure connection` with the new account's Secret.
 
 use super::super::args::{Global, UsersCreate};
 use super::site::Site;

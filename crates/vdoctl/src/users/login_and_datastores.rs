@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! An administrator's login, and what the vCenter has of the accounts.
+//! Logs in to the vCenter as administrator for `vdoctl users`, and reads accounts, roles, machines and datastores that plans need.
 
 use super::super::args::{Global, UsersAccount, UsersVcenter};
 use super::super::error::unknown;

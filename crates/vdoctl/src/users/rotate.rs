@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-//! `users rotate`: a new account in place of the old one.
+//! `vdoctl users rotate`: creates a second account, waits until the drivers use it, and deletes the first account.
 //!
-//! Both work until the drivers use the new one, so no password is refused wherever this is stopped. The Secret remembers the account
-//! before until it is deleted.
+//! The vCenter accepts both accounts until the drivers use the new one, so no password is refused wherever the command is interrupted.
+//! An annotation of the Secret names the old account until it is deleted.
 
 use super::super::args::{Global, UsersChange};
 use super::super::progress::Progress;

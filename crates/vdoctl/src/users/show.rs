@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! `users list` and `users verify`: what is there, and whether it is what it has to be.
+//! `vdoctl users list` and `users verify`: prints the accounts and roles that vdoctl created; reviews missing and surplus privileges.
 
 use super::super::args::{Global, UsersAccount, UsersVcenter};
 use super::super::context::Context;

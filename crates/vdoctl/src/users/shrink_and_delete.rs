@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! `users shrink` and `users delete`: less than there is, and nothing at all.
+//! `vdoctl users shrink` and `vdoctl users delete`: removes surplus privileges from accounts, and deletes accounts that are not in use.
 
 use super::super::args::{Global, UsersChange};
 use super::super::progress::Progress;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Which accounts a cluster needs, and where.
+//! Determines from the cluster which accounts `vdoctl users` handles: the connection or drivers of each account, its Secret and vCenter.
 
 use super::super::args::{For, Global, UsersAccount, UsersVcenter};
 use super::super::context::{Context, Deciding, Deployed};

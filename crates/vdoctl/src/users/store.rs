@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The Secret of an account, and who uses an account.
+//! Reads and writes the Secret of an account for `vdoctl users`, generates passwords, and finds the connections that use an account.
 
 use super::super::context::Context;
 use super::super::deploy::write::apply_alone;

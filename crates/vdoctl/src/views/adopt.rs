@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The document of `vdoctl adopt`.
+//! The JSON and YAML documents of `vdoctl adopt` and `vdoctl adopt --move`: `Adoption` and `Move`.
 
 use super::super::doctor::check::Check;
 use super::super::output::{View, object_name};

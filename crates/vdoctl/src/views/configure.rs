@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The document of `vdoctl configure` and `vdoctl secrets set`.
+//! The JSON and YAML document of `vdoctl configure` and `vdoctl secrets set`: `Configured`.
 
 use super::super::output::View;
 use super::plan::ChangeView;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The document of `vdoctl delete`.
+//! The JSON and YAML document of `vdoctl delete`: `Delete`, with the objects that stay.
 
 use super::super::output::View;
 use schemars::JsonSchema;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The documents of `vdoctl doctor`. A support bundle holds the first, and the screens are drawn from it there too.
+//! The JSON and YAML documents of `vdoctl doctor`: `Doctor`, `DoctorTopology`, `RequiredRoles`, `DoctorFixes`, `DoctorUndo`.
+//! A support bundle contains `Doctor`, and `doctor --from` prints the screens from it.
 
 use super::super::doctor::check::{Mark, Subject};
 use super::super::exit::Exit;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The document of `vdoctl events`.
+//! The JSON and YAML document of `vdoctl events`: `Events`.
 
 use super::super::output::View;
 use k8s_openapi::jiff::Timestamp;

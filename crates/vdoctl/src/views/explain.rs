@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The documents of `vdoctl explain`.
+//! The JSON and YAML documents of `vdoctl explain`: `Reason`, `Condition`, `ExitCode`, `ReasonList`.
 
 use super::super::output::View;
 use schemars::JsonSchema;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The document of `vdoctl history`. A report is made of it.
+//! The JSON and YAML document of `vdoctl history`: `History`. `vdoctl report` reads it.
 
 use super::super::output::View;
 use schemars::JsonSchema;

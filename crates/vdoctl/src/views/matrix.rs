@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The documents of `vdoctl matrix` that list what a matrix knows. A report is made of the list.
+//! The JSON and YAML documents of `vdoctl matrix list`, `show` and `source`, and the matrix in the documents of other verbs.
 
 use super::super::output::View;
 use jiff::Timestamp;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The documents of `vdoctl matrix` that choose from a matrix. A report is made of the outlook.
+//! The JSON and YAML documents of `vdoctl matrix resolve`, `--what-if-…`, `explain`, `why-not` and `diff`. `vdoctl report` reads `Outlook`.
 
 use super::super::output::View;
 use super::matrix::{KnownMatrixView, VersionView, version};

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The documents of `vdoctl mirror`.
+//! The JSON and YAML documents of `vdoctl mirror`: `MirrorPull`, `MirrorPush`, `MirrorPrune`, `MirrorVerify`.
 
 use super::super::output::View;
 use schemars::JsonSchema;

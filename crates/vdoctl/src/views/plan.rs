@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The documents of `vdoctl plan`, `diff` and `upgrade plan`.
+//! The JSON and YAML documents of `vdoctl plan`, `diff` and `upgrade plan`: `Plan`, `Diff`, `UpgradePlan`; also the object and field types.
 
 use super::super::output::{View, object_name};
 use super::matrix::MatrixView;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The events of commands that take their time.
+//! The JSON and YAML document `Progress`: one step of a verb that takes long, such as `deploy` or `delete`.
 
 use super::super::output::View;
 use schemars::JsonSchema;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The documents of what authors: `vdoctl matrix lint`, `init`, `publish`, `withdraw`, `deprecate` and `verify`, and those of `vdoctl chart`.
+//! The JSON and YAML documents of `vdoctl chart`, and of `vdoctl matrix` lint, init, publish, withdraw, deprecate and verify.
 
 use super::super::output::View;
 use super::matrix::version;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The document of `vdoctl secrets list`.
+//! The JSON and YAML document of `vdoctl secrets list`: `Secrets`, without credentials.
 
 use super::super::output::View;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;

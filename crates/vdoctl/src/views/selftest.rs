@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The document of `vdoctl selftest`.
+//! The JSON and YAML document of `vdoctl selftest`: `Selftest`, with the result of each step.
 
 use super::super::output::View;
 use super::super::selftest::{Outcome, Step};

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The document of `vdoctl status`. A support bundle holds it, and the screen is drawn from it there too.
+//! The JSON and YAML document of `vdoctl status` for one cluster: `Status`. `status --from` prints the screen from it.
 
 use super::super::operator_running::{Silence, not_running};
 use super::super::output::View;

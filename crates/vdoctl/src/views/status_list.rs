@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The document of `vdoctl status` for several clusters.
+//! The JSON and YAML document of `vdoctl status --contexts`: `StatusList`, with the status or the error of each cluster.
 
 use super::super::fleet::Asked;
 use super::super::output::View;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What a support bundle says of itself.
+//! The file `bundle.json` of a support bundle: its cluster, exit codes of verbs, and missing parts.
 
 use super::super::output::View;
 use k8s_openapi::jiff::Timestamp;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The documents of `vdoctl users`.
+//! The JSON and YAML documents of `vdoctl users`: `UsersPlan`, `Users`, `UsersReview`.
 
 use super::super::output::View;
 use schemars::JsonSchema;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The document of `vdoctl version`.
+//! The JSON and YAML document of `vdoctl version`: `Version`, with the installer of the operator (Helm, OLM).
 
 use super::super::output::View;
 use super::matrix::{MatrixView, OwnMatrixView};

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The document of `vdoctl doctor volumes`. A support bundle holds it, and its screen is drawn from it there too.
+//! The JSON and YAML document of `vdoctl doctor volumes`: `DoctorVolumes`. `doctor volumes --from` prints the screen from it.
 
 use super::super::output::View;
 use schemars::JsonSchema;

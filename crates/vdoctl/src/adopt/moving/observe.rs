@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The cluster as a move needs to know it.
+//! Reads what `vdoctl adopt --move` decides from: both sets of drivers, their pods, the nodes, shared objects and the VDOConfig's status.
 
 use super::super::super::CliError;
 use super::super::super::context::{Context, Deployed};

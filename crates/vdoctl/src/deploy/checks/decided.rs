@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What the operator's pipeline says up to the plan, and what the API server says of that plan: the versions, the charts with these values,
-//! drivers of others, objects that would be refused.
+//! Checks the drivers before a deployment: choice of versions, charts, foreign drivers, and the API server's dry run of each object.
 
 use super::super::super::context::{Decided, Deciding};
 use super::super::super::doctor::check::{Check, Mark, Subject};

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The folder: what is in it, whether all of it is an earlier output, and what changes.
+//! Reads and writes the folder of `--gitops`: refuses a folder with foreign or changed files, and writes only files that differ.
 //!
-//! A list with the digest of each file is written with the files. A file that is not in the list, or was changed since, is another author's, and the
-//! whole folder is refused.
+//! A list with the digest of each file is written with the files. If a file is not in the list, or was changed since, another author has
+//! written it, and the whole folder is refused.
 
 use super::super::super::{CliError, Exit, atomic_files};
 use std::collections::{BTreeMap, BTreeSet};

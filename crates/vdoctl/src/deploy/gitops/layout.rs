@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Which object is in which file, and what GitOps tools have to know about it.
+//! Assigns each object to a file of the `--gitops` folder; adds Kustomizations, sync waves and prune annotations for Flux and Argo CD.
 
 use super::super::Manifests;
 use super::readme;

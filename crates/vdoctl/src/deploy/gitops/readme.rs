@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The page of the folder.
+//! The text of the `README.md` in the folder of `--gitops`.
 
 use super::layout::{EXAMPLE, Needed};
 

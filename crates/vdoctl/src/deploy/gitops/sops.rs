@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Secrets that are encrypted by SOPS before they are written. Their plain text is handed to the program on stdin, and is in no file and no argument.
+//! Encrypts the Secrets of a `--gitops` folder with the program `sops`; the plain text goes to its stdin, and into no file and no argument.
 
 use super::super::super::progress::{Mark, Progress};
 use super::super::super::{CliError, Exit};

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! When `--yes` is enough for a fix and when a person is asked; shows the steps and asks about them.
+//! Asks for the confirmation of each fix of `doctor --fix` and `--undo`, and decides when `--yes` is sufficient.
 
 use super::super::super::args::DoctorFixing;
 use super::super::super::progress::{Mark, Progress};

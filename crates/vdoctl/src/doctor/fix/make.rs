@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! `doctor --fix`.
+//! `vdoctl doctor --fix`: makes the fixes in the vCenter step by step, and records each step before it.
 
 use super::super::super::args::{Allow, Doctor as Args};
 use super::super::super::progress::{Mark, Progress};

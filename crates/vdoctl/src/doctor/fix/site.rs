@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The cluster and its vCenter, with an administrator logged in.
+//! Reads the cluster and logs in to its vCenter as administrator for `doctor --fix` and `--undo`; afterwards requests the operator's check.
 
 use super::super::super::args::{Doctor as Args, DoctorVerb, Global, TypedTrust, UsersVcenter};
 use super::super::super::context::{Context, Deployed};

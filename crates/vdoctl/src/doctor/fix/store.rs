@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The file in which changes are recorded.
+//! Reads and writes the file of `--record`, in which `doctor --fix` records its changes for `doctor --undo`.
 
 use super::super::super::context::now;
 use super::super::super::{CliError, Exit, atomic_files, support};

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! `doctor --undo`.
+//! `vdoctl doctor --undo`: restores what `doctor --fix` changed in a vCenter, from the recorded fixes.
 
 use super::super::super::args::Doctor as Args;
 use super::super::super::progress::{Mark, Progress};

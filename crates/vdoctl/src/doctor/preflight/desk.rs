@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What can be said of a vCenter where the cluster is not known, or only its nodes.
+//! `vdoctl doctor --pre` without a readable cluster: runs the checks of the vCenter only, and reports that no version was chosen.
 
 use super::super::super::CliError;
 use super::super::super::args::{Doctor as Args, Global};

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The screen: each cause once, with the objects that have it and what to do.
+//! Prints the result of `vdoctl doctor volumes` for people: each cause once, with the objects that have it and the remedy.
 
 use super::super::super::style::{bad, faint, good, head, warn};
 use super::super::super::views::volumes::VolumesView;

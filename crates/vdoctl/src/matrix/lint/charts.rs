@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Whether the charts that an index names are there, are what the index says, and have the images that it lists.
+//! Checks the charts of an index for `vdoctl matrix lint`: existence, digest, name and version, rendering, and the listed images.
 
 use super::super::super::error::sentence;
 use serde_json::Value;

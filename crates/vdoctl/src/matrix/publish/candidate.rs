@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! A version that is to be published, and what is found about it.
+//! Reads the charts to publish, and checks each for `matrix publish`: lint, rendering per Kubernetes minor, changes since the last version.
 
 use super::super::super::args::Publish;
 use super::super::super::error::sentence;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! `vdoctl matrix publish --resolve-digests`: digests of images, as their registries have them.
+//! `vdoctl matrix publish --resolve-digests`: looks up the images in their registries, and records their digests in the matrix.
 
 use super::super::super::args::Publish;
 use super::super::super::digests::{Digests, Resolved, open_images};

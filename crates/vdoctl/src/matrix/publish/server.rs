@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Trying the objects of a version on a real API server, which changes nothing.
+//! Tries the objects of a chart to publish in a dry run of a cluster's API server, for `vdoctl matrix publish`.
 
 use super::super::super::args::Global;
 use super::super::super::context::Context;

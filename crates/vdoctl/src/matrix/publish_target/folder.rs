@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! A matrix in a folder: one publisher at a time, and files that are replaced one by one.
+//! Locks the folder of a published matrix, replaces its files one by one, and removes incomplete files of an interrupted vdoctl.
 
 use super::super::super::{CliError, Exit, atomic_files};
 use std::fs::{self, File};

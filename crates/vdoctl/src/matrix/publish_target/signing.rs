@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The publisher's key.
+//! Reads the private key of `--key-file`, signs an index, and refuses to change a signed matrix without its key.
 
 use super::super::super::password_file::secret;
 use super::super::super::{CliError, Exit};

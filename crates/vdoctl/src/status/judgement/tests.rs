@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+//! Tests of `judgement.rs`: ready, in progress, or waits for a person, with the texts.
 use super::super::super::operator_running::Silence;
 use super::super::super::views::status::JudgementView;
 use super::*;

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+//! Tests of `status_screen.rs`: marks, folded problems, width, pins, and a status without an operator.
 use super::super::super::operator_running::Silence;
 use super::super::super::wrap::fit;
 use super::super::model::{Config, Operator, Picture};

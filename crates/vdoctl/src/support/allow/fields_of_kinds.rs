@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The fields of single kinds.
+//! The list of the fields that a support bundle may show, for each kind of object (VDOConfig, Node, StorageClass, …).
 
 /// Of single kinds.
 pub(in crate::support) const OF_KINDS: &[(&str, &[&str])] = &[

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+//! Tests of `fields.rs`: no secret in an object gets into a support bundle, and the lists have every field of VDO's own kinds.
 use super::*;
 use serde_json::json;
 use vdo_core::drivers::CSI_DRIVER;

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+//! Tests of `layout.rs`: the files of a `--gitops` folder, their Secrets and their order.
 use super::*;
 use vdo_api::yaml::load_all;
 use vdo_core::install::{MATRIX_CREDENTIALS, Settings, companion_secret, matrix_source, objects};
