@@ -9,7 +9,7 @@
 mod confirm;
 mod find;
 mod moving;
-mod picture;
+mod plan_after_adoption;
 mod show;
 
 use super::args::{Adopt as Args, Format, Global};
@@ -48,7 +48,7 @@ async fn adopt(args: &Args, global: &Global, progress: &mut Progress) -> Result<
         let seen = if args.output.format == Some(Format::Yaml) {
             None
         } else {
-            Some(picture::picture(&mut context, global, adoption).await)
+            Some(plan_after_adoption::picture(&mut context, global, adoption).await)
         };
         let (picture, unknown) = match seen.transpose() {
             Ok(picture) => (picture, None),

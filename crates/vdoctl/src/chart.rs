@@ -9,7 +9,7 @@ mod import;
 mod lint;
 mod manifests;
 mod open;
-mod push;
+mod push_and_pull;
 mod sources;
 mod values;
 
@@ -40,8 +40,8 @@ pub(super) async fn run(args: &Args, global: &Global) -> Result<Answer, CliError
         ChartVerb::Sources(args) => sources::run(args),
         ChartVerb::AddRelease(args) => add_release::run(args).await,
         ChartVerb::Import(args) => import::run(args),
-        ChartVerb::Push(args) => push::push(args).await,
-        ChartVerb::Pull(args) => push::pull(args).await,
+        ChartVerb::Push(args) => push_and_pull::push(args).await,
+        ChartVerb::Pull(args) => push_and_pull::pull(args).await,
     }
 }
 

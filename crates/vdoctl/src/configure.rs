@@ -16,7 +16,7 @@ use super::printer::Printer;
 use super::progress::{Mark, Progress};
 use super::status::{Kind, needed};
 use super::views::configure::ConfiguredView;
-use super::waiting::after;
+use super::wait::after;
 use super::{Answer, CliError, field_view};
 
 pub(super) async fn run(args: &Args, global: &Global, printer: &Printer) -> Result<Answer, CliError> {

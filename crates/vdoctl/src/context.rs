@@ -4,7 +4,7 @@
 use super::args::{Global, MatrixFile};
 use super::error::sentence;
 use super::matrix::{Choice, Used};
-use super::{CliError, Exit, reach, remedy, stopping};
+use super::{CliError, Exit, api_server_connection, remedy, stopping};
 use k8s_openapi::jiff::Timestamp;
 use kube::ResourceExt;
 use std::collections::BTreeSet;
@@ -87,13 +87,13 @@ impl DerefMut for Deciding {
 impl Context {
     /// Finds the cluster and asks for its version.
     pub(super) async fn open(global: &Global) -> Result<Self, CliError> {
-        let found = reach::options(global)?.connect().await?;
+        let found = api_server_connection::options(global)?.connect().await?;
         let server = found.config.cluster_url.to_string().trim_end_matches('/').to_owned();
         let client = found.client;
         let name = found.context.unwrap_or_else(|| "in-cluster".into());
         let kubernetes = server_version(&client).await.map_err(|error| match &error {
-            ClusterError::Unavailable { source, .. } => reach::out_of_reach(&name, &server, source.as_ref()),
-            ClusterError::TimedOut { after, .. } => reach::late(&name, &server, *after),
+            ClusterError::Unavailable { source, .. } => api_server_connection::out_of_reach(&name, &server, source.as_ref()),
+            ClusterError::TimedOut { after, .. } => api_server_connection::late(&name, &server, *after),
             _ => CliError::cluster(&error),
         })?;
         let ports = Ports {

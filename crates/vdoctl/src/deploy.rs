@@ -8,7 +8,6 @@
 //! Nothing is written before all checks are made. After the last write, the operator has everything that it needs, so it continues
 //! when vdoctl is interrupted.
 
-pub(super) mod checks;
 pub(super) mod configuration;
 mod default_class;
 mod gitops;
@@ -18,7 +17,6 @@ mod network;
 mod openshift;
 pub(super) mod target;
 pub(super) mod vcenter;
-pub(super) mod wait;
 pub(super) mod write;
 
 use super::args::{Deploy as Args, DryRun, Format, Global};
@@ -27,11 +25,12 @@ use super::context::{Context, Deciding};
 use super::doctor::check::Check;
 use super::matrix::Choice;
 use super::password_file::private;
+use super::preflight_checks::{self, Asking};
 use super::printer::Printer;
 use super::progress::{Mark, Progress};
-use super::waiting::{After, come_about};
+use super::wait::{After, come_about};
+use super::wait_until_healthy;
 use super::{Answer, CliError, Exit, prompt, stopping};
-use checks::Asking;
 use configuration::{Configuration, logins};
 use default_class::with_default_class;
 use installed::Installed;
@@ -118,7 +117,7 @@ async fn deploy(args: &Args, global: &Global, format: Format, progress: &mut Pro
             surplus: false,
             budget: Budget::default(),
         };
-        let inspected = checks::check(&mut context, configured, asking).await?;
+        let inspected = preflight_checks::check(&mut context, configured, asking).await?;
         judged(&inspected, Judge::of(args.ignore_checks), progress)?;
     }
     let all: Vec<Object> = operator
@@ -151,7 +150,7 @@ async fn deploy(args: &Args, global: &Global, format: Format, progress: &mut Pro
 /// Waits until the drivers are healthy. Before a new operator has reconciled, the status is the one that the operator before it has left.
 async fn ready(context: &Context, patience: Duration, is_new: bool, progress: &mut Progress) -> Result<String, CliError> {
     let begun = Instant::now();
-    let summary = wait::until_ready(wait::Watcher::new(context, true), patience, progress).await?;
+    let summary = wait_until_healthy::until_ready(wait_until_healthy::Watcher::new(context, true), patience, progress).await?;
     if !is_new {
         return Ok(summary);
     }
@@ -358,8 +357,8 @@ impl Judge {
 ///
 /// # Errors
 /// When one failed that keeps it from being written.
-pub(super) fn judged(checked: &checks::Checked, judge: Judge, progress: &mut Progress) -> Result<(), CliError> {
-    let lines = checked.connections.iter().filter_map(checks::Connected::line);
+pub(super) fn judged(checked: &preflight_checks::Checked, judge: Judge, progress: &mut Progress) -> Result<(), CliError> {
+    let lines = checked.connections.iter().filter_map(preflight_checks::Connected::line);
     lines.for_each(|line| progress.step(Mark::Done, &line));
     let mut failed = Vec::new();
     for check in checked.failures() {

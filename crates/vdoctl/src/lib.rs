@@ -11,6 +11,7 @@
 #![cfg_attr(not(test), warn(clippy::arithmetic_side_effects, clippy::too_many_lines))]
 
 mod adopt;
+mod api_server_connection;
 mod approve;
 pub mod args;
 mod atomic_files;
@@ -32,11 +33,10 @@ mod events;
 mod exit;
 mod explain;
 mod field_view;
-mod fleet;
 mod history;
-mod limited;
 mod logs;
 mod matrix;
+mod memory_limited_child;
 mod mirror;
 mod object_write;
 mod operator_running;
@@ -45,11 +45,11 @@ mod password_file;
 mod pause_resume_reconcile;
 mod plan;
 mod plan_and_diff;
+mod preflight_checks;
 mod preview;
 mod printer;
 mod progress;
 mod prompt;
-mod reach;
 mod registry;
 mod release;
 mod remedy;
@@ -59,6 +59,7 @@ mod rights;
 mod rollback;
 mod secrets;
 mod selftest;
+mod several_clusters;
 mod start;
 mod status;
 mod stopping;
@@ -73,7 +74,8 @@ mod vdo_namespaces;
 mod vdoctl_lease;
 mod version;
 mod views;
-mod waiting;
+mod wait;
+mod wait_until_healthy;
 mod wrap;
 
 pub use error::CliError;
@@ -98,7 +100,7 @@ use tokio::runtime::{Handle, Runtime};
 use tokio::sync::oneshot;
 use vdo_api::api::ManagementState;
 use vdo_system::{Signals, Stop};
-use waiting::{After, after};
+use wait::{After, after};
 
 /// As much as a main thread has.
 const STACK: usize = 8 << 20;
@@ -251,7 +253,7 @@ async fn run(cli: &Cli, printer: &mut Printer) -> Exit {
             after(args.wait.then_some(After::Healthy), done, Format::Table, global, printer).await
         }
         Verb::Reconcile => within(global, pause_resume_reconcile::reconcile(global)).await,
-        Verb::Wait(args) => waiting::run(args, global, printer).await,
+        Verb::Wait(args) => wait::run(args, global, printer).await,
         Verb::Diff(args) => within(global, diff::run(args, global)).await,
         Verb::Render(args) => within(global, render::run(args, global)).await,
         Verb::Release(args) => within(global, release::run(args, global)).await,

@@ -3,11 +3,11 @@
 
 use super::args::Preview as Args;
 use super::context::{Context, id};
-use super::deploy::checks::with_status;
 use super::deploy::configuration::Configuration;
 use super::deploy::text;
 use super::driver_fields::{field, keeping_all};
 use super::object_write::{Change, set};
+use super::preflight_checks::with_status;
 use super::{CliError, Exit};
 use serde_json::{Value, json};
 use std::collections::BTreeSet;

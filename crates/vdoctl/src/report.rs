@@ -6,7 +6,7 @@ mod page;
 
 use super::args::{Global, Report as Args};
 use super::context::now;
-use super::fleet::{self, Asked};
+use super::several_clusters::{self, Asked};
 use super::status::{attention, row};
 use super::support::{Facts, unwritable, word};
 use super::views::matrix::VersionView;
@@ -42,7 +42,7 @@ pub(super) async fn run(args: &Args, global: &Global) -> Result<Answer, CliError
 /// One page about several clusters, problems first. What could be collected is in it, also where one of them gave no answer.
 async fn of_several(args: &Args, global: &Global) -> Result<Answer, CliError> {
     let limit = global.timeout().saturating_mul(LONGER);
-    let asked = fleet::ask(&args.contexts, global, limit, async |global| Facts::read(None, global).await).await?;
+    let asked = several_clusters::ask(&args.contexts, global, limit, async |global| Facts::read(None, global).await).await?;
     let exit = |facts: &Facts| facts.about.exits.get("status").copied().unwrap_or_default();
     let item = |asked: &Asked<Facts>| ClusterStatusView::of(asked, |facts| (facts.status.clone(), exit(facts)));
     let mut all: Vec<(ClusterStatusView, Asked<Facts>)> = asked.into_iter().map(|asked| (item(&asked), asked)).collect();
@@ -55,7 +55,7 @@ async fn of_several(args: &Args, global: &Global) -> Result<Answer, CliError> {
     let lines = failures
         .clone()
         .map(|(item, error)| format!("{} is only in the table, without details: {}", item.context, error.what));
-    let once = fleet::once(all.iter().map(|(item, _)| (&item.context, &item.other_contexts)));
+    let once = several_clusters::once(all.iter().map(|(item, _)| (&item.context, &item.other_contexts)));
     let worst = failures.clone().next().map_or(Exit::Ok, |(_, error)| error.exit);
     Ok(lines.chain(once).fold(answer, Answer::note).exit(worst))
 }

@@ -12,7 +12,7 @@ use super::printer::Printer;
 use super::progress::Progress;
 use super::style::{ago, bad, good, table};
 use super::views::secrets::{SecretView, SecretsView};
-use super::waiting::after;
+use super::wait::after;
 use super::{Answer, CliError, Exit, prompt};
 use k8s_openapi::jiff::Timestamp;
 use kube::ResourceExt;

@@ -13,8 +13,8 @@
 
 mod consent;
 mod create;
-mod follow;
 mod login_and_datastores;
+mod next_command;
 mod rotate;
 mod show;
 mod shrink_and_delete;

@@ -7,7 +7,7 @@ use super::super::views::adopt::{AdoptionView, LossView, SettingView, WorkloadVi
 use super::super::views::plan::ObjectView;
 use super::super::{Answer, CliError};
 use super::find::Found;
-use super::picture::Picture;
+use super::plan_after_adoption::Picture;
 use serde_json::Value;
 use vdo_adopt::Document;
 

@@ -2,7 +2,7 @@
 //! The flags of `vdoctl configure connection`, `drivers` and `matrix`, and the flags of all writing verbs (`--ignore-checks`, `--wait`).
 
 use super::{MatrixFile, Output, Preview};
-use crate::waiting::After;
+use crate::wait::After;
 use clap::{Args, Subcommand};
 use std::path::PathBuf;
 use vdo_api::types::Thumbprint;

@@ -3,7 +3,7 @@
 
 use super::super::args::ChartLint;
 use super::super::views::publish::{ChartLintView, ChartMistakeView};
-use super::super::{Answer, CliError, Exit, error, limited, style};
+use super::super::{Answer, CliError, Exit, error, memory_limited_child, style};
 use super::{file, folder};
 use std::collections::BTreeMap;
 use vdo_api::types::{DriverVersion, count};
@@ -20,7 +20,7 @@ struct Report {
 }
 
 pub(super) async fn run(args: &ChartLint) -> Result<Answer, CliError> {
-    if let Some(answer) = limited::in_child("chart lint", &args.path).await? {
+    if let Some(answer) = memory_limited_child::in_child("chart lint", &args.path).await? {
         return Ok(answer);
     }
     let mut report = if args.path.is_dir() {

@@ -4,13 +4,13 @@
 use super::super::args::{ConfigureConnection as Args, CredentialsSecret, Global};
 use super::super::certificate_question::trusted;
 use super::super::context::{Context, Deciding};
-use super::super::deploy::checks::{Asking, check};
 use super::super::deploy::configuration::{CONNECTION, Configuration, connection, secret, trusting};
 use super::super::deploy::vcenter::stored;
 use super::super::deploy::{Judge, judged};
 use super::super::error::unknown;
 use super::super::object_write::Change;
 use super::super::password_file::{password, private};
+use super::super::preflight_checks::{Asking, check};
 use super::super::progress::Progress;
 use super::super::vcenter_address::{endpoint, trust};
 use super::super::{Answer, CliError, Exit, prompt};

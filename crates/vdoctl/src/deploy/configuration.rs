@@ -133,12 +133,12 @@ impl Configuration {
     }
 
     /// The VDOConfig.
-    pub(super) fn config(&self) -> Option<VDOConfig> {
+    pub(crate) fn config(&self) -> Option<VDOConfig> {
         self.of("VDOConfig").next()
     }
 
     /// The connections.
-    pub(super) fn connections(&self) -> Vec<VsphereCloudConfig> {
+    pub(crate) fn connections(&self) -> Vec<VsphereCloudConfig> {
         self.of("VsphereCloudConfig").collect()
     }
 

@@ -12,7 +12,7 @@ mod consent;
 mod make;
 mod site;
 mod store;
-mod taken_back;
+mod undo;
 
 use super::super::args::{Doctor as Args, Global};
 use super::super::output::View;
@@ -41,7 +41,7 @@ impl FixOutcome {
 pub(super) async fn run(args: &Args, global: &Global, progress: &mut Progress) -> Result<Answer, CliError> {
     let (site, warning) = Site::open(args, global).await?;
     let result = match args.fixing.undo {
-        true => taken_back::run(args, &site, progress).await,
+        true => undo::run(args, &site, progress).await,
         false => make::run(args, &site, progress).await,
     };
     site.admin.close().await;

@@ -3,17 +3,17 @@
 //!
 //! With a cluster it makes the checks of `vdoctl deploy` with the same flags: a check that would make `deploy` refuse fails here.
 
-mod desk;
+mod vcenter_only;
 
 use super::super::args::{Deploy, Doctor as Args, Global};
 use super::super::certificate_question::trusted;
 use super::super::context::Context;
-use super::super::deploy::checks::{Asking, Checked, check};
 use super::super::deploy::configuration::{CONNECTION, Configuration};
 use super::super::deploy::target::Target;
 use super::super::deploy::vcenter::{Account, Login};
 use super::super::deploy::write;
 use super::super::password_file::password;
+use super::super::preflight_checks::{Asking, Checked, check};
 use super::super::progress::Progress;
 use super::super::vcenter_address::{endpoint, trust};
 use super::super::{CliError, Exit, prompt};
@@ -63,7 +63,7 @@ pub(super) async fn inspect(args: &Args, global: &Global) -> Result<Findings, Cl
         Ok(context) => in_cluster(args, global, context, account, &mut found).await?,
         Err(error) => {
             unreachable(&error, global, &mut found);
-            desk::inspect(args, global, account, &[], &mut found).await?;
+            vcenter_only::inspect(args, global, account, &[], &mut found).await?;
         }
     }
     Ok(found)
@@ -121,7 +121,7 @@ async fn in_cluster(args: &Args, global: &Global, context: Context, account: Acc
             cluster.checks.push(check);
             found.exits.push(error.exit);
             found.view.subjects.push(cluster);
-            desk::inspect(args, global, account, &seen, found).await
+            vcenter_only::inspect(args, global, account, &seen, found).await
         }
         Err(error) => Err(error),
     }
@@ -180,7 +180,7 @@ fn take(found: &mut Findings, mut cluster: Subject, checked: Checked, address: &
     cluster.checks.extend(checked.cluster.checks);
     found.view.subjects.push(cluster);
     let undecided = || {
-        Subject::of_drivers(vec![desk::not_chosen(
+        Subject::of_drivers(vec![vcenter_only::not_chosen(
             "no version was chosen, because the checks of the vCenter failed",
         )])
     };

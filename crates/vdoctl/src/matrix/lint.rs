@@ -5,7 +5,7 @@ mod charts;
 
 use super::super::args::Lint as Args;
 use super::super::views::publish::{MatrixLintView, MistakeView};
-use super::super::{Answer, CliError, Exit, limited, style};
+use super::super::{Answer, CliError, Exit, memory_limited_child, style};
 use super::{bytes, embedded_index, not_text};
 use std::path::Path;
 use vdo_api::types::count;
@@ -14,7 +14,7 @@ use vdo_source::fetch::{MatrixSource, embedded, index_file};
 
 pub(super) async fn run(args: &Args) -> Result<Answer, CliError> {
     if let Some(named) = &args.file
-        && let Some(answer) = limited::in_child("matrix lint", named).await?
+        && let Some(answer) = memory_limited_child::in_child("matrix lint", named).await?
     {
         return Ok(answer);
     }

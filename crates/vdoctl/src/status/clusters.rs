@@ -7,7 +7,7 @@ use super::super::style::{bad, head, plain, table, width};
 use super::super::views::status::StatusView;
 use super::super::views::status_list::{ClusterStatusView, StatusListView};
 use super::super::wrap::ROOM;
-use super::super::{Answer, CliError, Exit, fleet};
+use super::super::{Answer, CliError, Exit, several_clusters};
 use super::attention::attention;
 use super::status_screen::{Layout, state, versions};
 use super::{layout, seen};
@@ -26,7 +26,7 @@ const LAST: &str = "PROBLEM";
 /// Asks all of them. It ends as the command for the worst of them alone does.
 pub(super) async fn run(args: &Args, global: &Global) -> Result<Answer, CliError> {
     let one = async |global: &Global| seen(&Context::open(global).await?).await;
-    let asked = fleet::ask(&args.contexts, global, global.timeout(), one).await?;
+    let asked = several_clusters::ask(&args.contexts, global, global.timeout(), one).await?;
     let of = |asked| ClusterStatusView::of(asked, |seen: &super::Seen| (Some(seen.view.clone()), seen.exit as u8));
     let mut items: Vec<ClusterStatusView> = asked.iter().map(of).collect();
     items.sort_by_key(attention);
@@ -34,7 +34,7 @@ pub(super) async fn run(args: &Args, global: &Global) -> Result<Answer, CliError
     let exit = list.items.first().and_then(|worst| Exit::of(worst.exit)).unwrap_or(Exit::Ok);
     let format = args.output.or_table();
     let answer = Answer::view(format, &list, || draw(&list, global, layout(format), now()))?;
-    let once = fleet::once(list.items.iter().map(|item| (&item.context, &item.other_contexts)));
+    let once = several_clusters::once(list.items.iter().map(|item| (&item.context, &item.other_contexts)));
     Ok(once.into_iter().fold(answer.exit(exit), Answer::note))
 }
 

@@ -2,9 +2,9 @@
 //! Decides whether an installation is ready, in progress, or waits for a person, for `status`, `deploy`, `wait` and all other callers.
 
 use super::super::remedy::names;
-use super::model::{Config, Operator, Picture};
 use super::nodes::nodes_of;
 use super::problem::{Problem, Severity};
+use super::read_status::{Config, Operator, Picture};
 use k8s_openapi::jiff::Timestamp;
 use vdo_api::api::{ConditionType, Conditions, Health, Reason};
 use vdo_api::types::count;

@@ -4,7 +4,7 @@
 use super::super::views::status::StatusView;
 use super::judgement::{Judgement, Kind};
 use super::last_drift::last_drift;
-use super::model::{Config, Picture};
+use super::read_status::{Config, Picture};
 use crate::error::capital;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use k8s_openapi::jiff::Timestamp;

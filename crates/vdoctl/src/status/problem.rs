@@ -3,7 +3,7 @@
 
 use super::super::remedy::{self, About};
 use super::super::views::status::ProblemView;
-use super::model::Config;
+use super::read_status::Config;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use kube::ResourceExt;
 use vdo_api::api::{ConditionType, Conditions, Health, Reason, VDOConfigStatus, VsphereCloudConfig};

@@ -3,13 +3,13 @@
 
 use super::super::args::{Global, MatrixFile, UpgradeApply};
 use super::super::context::{Context, id, now};
-use super::super::deploy::wait::{Watcher, until_ready};
 use super::super::matrix::repeated;
 use super::super::object_write::Change;
 use super::super::operator_running::Presence;
 use super::super::plan_and_diff::Planned;
 use super::super::printer::Printer;
 use super::super::progress::{Mark, Progress};
+use super::super::wait_until_healthy::{Watcher, until_ready};
 use super::super::{Answer, CliError, Exit, prompt};
 use super::pins::{lifted, own_pins, taken_back};
 use super::{NOTHING, Targets, Upgrade, command, hindrances};

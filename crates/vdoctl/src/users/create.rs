@@ -13,7 +13,7 @@ use super::consent::{Planned, ask, views};
 use super::login_and_datastores::{Looked, enter};
 use super::site::{Site, Target};
 use super::store::{new_password, store, stored, taken, writable};
-use super::{done, failed, follow, now};
+use super::{done, failed, next_command, now};
 use kube::ResourceExt;
 use std::collections::BTreeSet;
 use vdo::reconcile::connection::{Permission, examine, inputs, inspect};
@@ -42,7 +42,7 @@ pub(super) async fn run(args: &UsersCreate, global: &Global, progress: &mut Prog
     looked.admin.close().await;
     let (answer, made) = result?;
     let answer = warning.into_iter().fold(answer, Answer::note);
-    let next = made.then(|| follow::command(&site, args, global)).flatten();
+    let next = made.then(|| next_command::command(&site, args, global)).flatten();
     Ok(next.into_iter().fold(answer, Answer::note))
 }
 

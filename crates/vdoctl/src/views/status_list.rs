@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The JSON and YAML document of `vdoctl status --contexts`: `StatusList`, with the status or the error of each cluster.
 
-use super::super::fleet::Asked;
 use super::super::output::View;
+use super::super::several_clusters::Asked;
 use super::status::StatusView;
 use schemars::JsonSchema;
 use serde::Serialize;

@@ -2,7 +2,7 @@
 //! Tests of `status_screen.rs`: marks, folded problems, width, pins, and a status without an operator.
 use super::super::super::operator_running::Silence;
 use super::super::super::wrap::fit;
-use super::super::model::{Config, Operator, Picture};
+use super::super::read_status::{Config, Operator, Picture};
 use super::*;
 use serde_json::json;
 use vdo_api::api::VDOConfigStatus;

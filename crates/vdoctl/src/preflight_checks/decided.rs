@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Checks the drivers before a deployment: choice of versions, charts, foreign drivers, and the API server's dry run of each object.
 
-use super::super::super::context::{Decided, Deciding};
-use super::super::super::doctor::check::{Check, Mark, Subject};
-use super::super::super::error::sentence;
-use super::super::super::plan_and_diff::Planned;
+use super::super::context::{Decided, Deciding};
+use super::super::doctor::check::{Check, Mark, Subject};
+use super::super::error::sentence;
+use super::super::plan_and_diff::Planned;
 use super::{Checked, FOREIGN};
 use vdo::reconcile::{DriverFailure, Planned as Plan, TakenAway, taken_away};
 use vdo_api::api::{Classify, ConditionType, Reason, VDOConfig};

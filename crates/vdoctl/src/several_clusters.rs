@@ -53,7 +53,7 @@ fn named(contexts: &Contexts, global: &Global) -> Result<Vec<(String, Vec<String
             "Leave out --kube-cluster, or leave out --contexts and --all-contexts.",
         ));
     }
-    let found = super::reach::options(global)?.contexts(&contexts.names)?;
+    let found = super::api_server_connection::options(global)?.contexts(&contexts.names)?;
     if found.is_empty() {
         return Err(CliError::new(
             Exit::NotFound,

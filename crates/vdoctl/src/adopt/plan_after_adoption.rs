@@ -5,11 +5,11 @@
 use super::super::CliError;
 use super::super::args::{Deploy, Global};
 use super::super::context::Deciding;
-use super::super::deploy::checks::{Asking, check};
 use super::super::deploy::configuration::Configuration;
 use super::super::deploy::target::Target;
 use super::super::doctor::check::Check;
 use super::super::plan_and_diff::Planned;
+use super::super::preflight_checks::{Asking, check};
 use super::super::style;
 use super::super::views::plan::PlannedView;
 use vdo_adopt::Adoption;

@@ -3,13 +3,13 @@
 
 mod decided;
 
-use super::super::context::{Context, Deciding, now};
-use super::super::doctor::check::{Check, Mark, Subject, Topic};
-use super::super::doctor::exit_code::worst;
-use super::super::doctor::{connection_subject, kubelet};
-use super::super::plan_and_diff::Planned;
-use super::super::{CliError, Exit};
-use super::configuration::Configuration;
+use super::context::{Context, Deciding, now};
+use super::deploy::configuration::Configuration;
+use super::doctor::check::{Check, Mark, Subject, Topic};
+use super::doctor::exit_code::worst;
+use super::doctor::{connection_subject, kubelet};
+use super::plan_and_diff::Planned;
+use super::{CliError, Exit};
 use decided::TAKING_OVER;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use kube::ResourceExt;

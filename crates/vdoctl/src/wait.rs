@@ -3,12 +3,12 @@
 
 use super::args::{Format, Global, Wait as Args};
 use super::context::{Context, Deployed};
-use super::deploy::wait::{Watcher, until_ready};
 use super::error::unknown;
 use super::pause_resume_reconcile::wake;
 use super::printer::Printer;
 use super::progress::{Mark, Progress};
 use super::status::{Judgement, Kind, Need};
+use super::wait_until_healthy::{Watcher, until_ready};
 use super::{Answer, CliError, Exit};
 use std::time::Duration;
 use tokio::time::{Instant, sleep};

@@ -2,11 +2,11 @@
 //! Waits until the drivers are healthy or a person must act, for `deploy`, `upgrade apply`, `wait` and `--wait`: loop and time limits.
 //! It only reads: the operator does the work, also when vdoctl no longer waits.
 
-use super::super::context::{Context, Deployed, now};
-use super::super::operator_running::Sight;
-use super::super::progress::Progress;
-use super::super::status::{Judgement, Need, Picture};
-use super::super::{CliError, Exit};
+use super::context::{Context, Deployed, now};
+use super::operator_running::Sight;
+use super::progress::Progress;
+use super::status::{Judgement, Need, Picture};
+use super::{CliError, Exit};
 use std::time::Duration;
 use tokio::time::{Instant, sleep, timeout};
 use vdo_api::types::Later as _;
