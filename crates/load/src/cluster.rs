@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! `vdo-load cluster`: into the cluster of the current context of kubectl.
+//! `vdo-load cluster` (`make deploy`): brings the image into kind, k3d, minikube or a registry, and installs the operator with kubectl.
 
 use crate::cluster_type::{NODES, Node, Place, architectures, nodes, place};
 use crate::image;

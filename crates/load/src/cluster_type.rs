@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Where the cluster is, by what its nodes and its context say.
+//! Detects the type of the cluster (kind, k3d, minikube, remote) from its nodes and context, and the architectures of its nodes.
 
 use crate::stop::Stop;
 use std::collections::BTreeSet;

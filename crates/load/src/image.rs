@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The operator's image: built, packed for nodes, pushed.
+//! Builds the operator's image or uses VDO_IMAGE_LAYOUT, packs it as an archive for one architecture, and pushes it to a registry.
 
 use crate::programs::{Call, Ended, Input, ask, last_line, say, step};
 use crate::settings::Settings;

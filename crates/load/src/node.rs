@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! A node that is reached over SSH: how it is named, what it says of itself, and the scripts that it runs.
+//! The shell scripts that check a node and import an image into its containerd or CRI-O, and the parser of the entries `user@host`.
 
 use crate::stop::Stop;
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! `vdo-load nodes`: over SSH, to the container runtime of each node, and then with the kubectl of a control-plane node.
+//! `vdo-load nodes` (`make deploy-k8s-cluster`): copies the image to each node over SSH, and installs the operator on a control-plane node.
 
 use crate::cluster_type::architectures;
 use crate::image;

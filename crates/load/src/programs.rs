@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Programs of this machine, called by their names.
+//! Runs external programs such as kubectl, kind and ssh with arguments, variables and input, and reads their output.
 
 use crate::stop::Stop;
 use std::fs::File;

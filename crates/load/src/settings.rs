@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What the environment asks for.
+//! Reads VDO_IMAGE, VDO_REGISTRY and VDO_IMAGE_LAYOUT from the environment: where the image comes from.
 
 use crate::stop::Stop;
 use std::collections::BTreeMap;

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-//! A node over SSH. Nothing asks: a key of the host that is not known, a password, a passphrase end it, with what to do.
+//! Runs a script on a node with ssh, with a key or the password in K8S_MASTER_SSH_PWD, and explains failed connections.
+//!
+//! ssh never asks a question: an unknown host key, a password or a passphrase ends the command with a remedy.
 
 use crate::node::Node;
 use crate::programs::{Call, Ended, Input, ask};

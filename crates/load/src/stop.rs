@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Why nothing was done, or not all of it.
+//! The error type of `vdo-load`: the problem, the remedies, and the exit code 2 (wrong input) or 3 (refused by a program or node).
 
 use std::fmt;
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! `vdo-release archive`: files as a `.tar.gz` or a `.zip` whose bytes depend on nothing but them.
+//! `vdo-release archive`: packs a program and its text files into a reproducible `.tar.gz` (`layer.rs`) or `.zip` (`zip.rs`).
 
 use crate::layer::{self, File};
 use crate::{executable, output, zip};

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-//! `vdo-release bom`: what cargo-cyclonedx lists of a package, without the folder in which it did so, and with what is in no crate of it.
+//! `vdo-release bom`: completes the CycloneDX bill of materials that cargo-cyclonedx writes for a package.
+//!
+//! It adds the standard library of Rust and the crates of `--with`, and replaces paths of the build folder: every folder gives the same bytes.
 
 use crate::output;
 use anyhow::{Context, Result, anyhow, bail};

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The image that `vdo-release image` has built, and its name among others that are built.
+//! Opens and verifies the image layout that `vdo-release image` wrote, and computes the tag of the image from its digest.
 
 use anyhow::{Context, Result, anyhow};
 use std::path::Path;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-//! `vdo-release bundle`: the operator as OLM installs it, from the files of deploy/ and the matrix.
+//! `vdo-release bundle`: writes the OLM bundle of the operator from deploy/ and the matrix: manifests, metadata, scorecard tests.
 //!
-//! OLM creates the kinds that a bundle may hold, and moves what has a namespace into the operator's own. The rest is in one more file,
-//! which an administrator applies first: prerequisites.yaml.
+//! OLM creates only the kinds that a bundle may hold, and moves namespaced objects into the operator's namespace. All other objects are in
+//! prerequisites.yaml, which an administrator applies first.
 
 mod csv;
 mod descriptors;

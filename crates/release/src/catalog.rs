@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! `vdo-release bundle-image` and `vdo-release catalog`: a bundle as an image, and the file-based catalog of several with its image.
+//! `vdo-release bundle-image` and `catalog`: pack an OLM bundle into an image, and write the file-based catalog of bundles and its image.
 
 use crate::bundle::{ANNOTATIONS, CHANNELS, PACKAGE, annotations, read_csv};
 use crate::image::{Reference, reference};

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! `vdo-release chart`: the package of the operator's chart, which image it names, and what `.helmignore` leaves out of it.
+//! `vdo-release chart`: packages the operator's Helm chart reproducibly, without the files in `.helmignore`, with the image of `--image`.
 
 use crate::layer::File;
 use crate::{archive, folder, output};

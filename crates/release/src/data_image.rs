@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Images that hold files and start nothing: bundles, and catalogs of them.
+//! Packs files into an OCI image layout whose image has no program to start; bundle images and catalog images use it.
 
 use crate::image::{self, Reference};
 use crate::layer::{self, File};

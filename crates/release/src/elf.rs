@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Whether a program can start in an image.
+//! Checks that a Linux program is a 64-bit ELF file of its platform, and that the image contains the loader that the program names.
 
 use anyhow::{Result, bail};
 use vdo_oci::oci::Platform;

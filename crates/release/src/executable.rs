@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Whether a program is one of the platform that it is published for.
+//! Checks that a program of an archive fits its platform: PE for Windows, signed Mach-O for macOS, static ELF (`elf.rs`) for Linux.
 
 use crate::elf;
 use anyhow::{Result, bail};

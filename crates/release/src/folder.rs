@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The files of a folder that is published.
+//! Lists the files of a folder and its subfolders by their relative paths, with a filter, and reads their contents.
 
 use crate::output;
 use anyhow::{Context, Result, bail};

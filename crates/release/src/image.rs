@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! `vdo-release image`: programs, one for each platform, become an OCI image layout.
+//! `vdo-release image`: builds the operator's multi-platform image as an OCI layout, with labels and attached bills of materials.
 
 use crate::layer::File;
 use crate::{elf, layer, output, rootfs};

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-//! `vdo-release image-archive`: the image of one platform as a file that every container tool loads.
+//! `vdo-release image-archive`: writes the image of one platform as a tar file for kind, k3d, minikube, docker, podman and ctr.
 //!
-//! It is what `docker save` writes since version 25: an image layout, which containerd and Podman read, and beside it `manifest.json`, which
-//! Docker, minikube and skopeo read. Both lead to the same blobs.
+//! The file has the format that `docker save` writes since version 25: an image layout, which containerd and Podman read, and beside it
+//! `manifest.json`, which Docker, minikube and skopeo read. Both lead to the same blobs.
 
 use crate::built::Built;
 use crate::output;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-//! `vdo-release install-yaml`: what deploy/kustomization.yaml lists, as one file for kubectl, and beside it the namespaces, which no one should
-//! delete with the rest: the storage driver would end under its volumes.
+//! `vdo-release install-yaml`: joins the files that deploy/kustomization.yaml lists into install.yaml, and copies namespace.yaml beside it.
+//!
+//! The namespaces are separate, so that `kubectl delete -f install.yaml` does not delete them: the storage driver would end under its volumes.
 
 use crate::output;
 use anyhow::{Context, Result, anyhow, bail};

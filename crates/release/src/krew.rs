@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! `vdo-release krew`: the manifest by which krew installs vdoctl as `kubectl vdo`.
+//! `vdo-release krew`: writes the krew manifest that installs vdoctl as the kubectl plugin `kubectl vdo`.
 
 use crate::output;
 use anyhow::{Result, anyhow};

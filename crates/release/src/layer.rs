@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-//! A layer: a tar archive of files by path whose bytes depend on nothing but them.
+//! Writes files as a reproducible gzipped tar archive: the layer of an image, and the `.tar.gz` archives of a release.
 //!
-//! It is written as Go's archive/tar writes it, which is what buildah uses: plain ustar, folders before what they hold, the kind of file
-//! in the mode as well. So an image that buildah builds from the same files has the same layer.
+//! The format is that of Go's archive/tar, which buildah uses: plain ustar, folders before their content, the kind of file in the mode as
+//! well. So an image that buildah builds from the same files has the same layer.
 
 use anyhow::{Context, Result};
 use flate2::{Compression, GzBuilder};

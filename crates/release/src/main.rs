@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Builds what is published of VDO. `make image` and `make release` call it; docs/release.md says what comes out.
+//! Builds the published files of VDO. `make image` and `make release` call it; docs/release.md lists the files.
 
 mod archive;
 mod bom;

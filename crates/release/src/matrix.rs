@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-//! `vdo-release matrix`: the matrix and its charts as a folder that a web server can serve, or a mirror copy.
+//! `vdo-release matrix`: writes the built-in matrix index and its charts into a folder, with SHA256SUMS, signed if there is a key.
+//!
+//! A web server can serve the folder, and `vdoctl mirror` can copy it.
 
 use crate::{output, sign, sums};
 use anyhow::{Context, Result};

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! `vdo-release notes`: what the changelog says of one version.
+//! `vdo-release notes`: writes the release notes of a version from its section of CHANGELOG.md, or from the section Unreleased.
 
 use crate::output;
 use anyhow::{Result, bail};

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Where results go: standard output, and folders that are replaced whole.
+//! Helpers of the commands: print a line, read and write files, replace an output folder as a whole, parse `PLATFORM=FILE` arguments.
 
 use anyhow::{Context, Result, anyhow, bail};
 use std::fs;

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-//! `vdo-release publish` and `vdo-release image-push`: what is built, in a registry.
+//! `vdo-release publish` and `vdo-release image-push`: publish the artifacts of a version in a registry, with `--dry-run` and `--check`.
 //!
 //! ```text
 //!   folders --collect--> items --look--> state of each --> refused, as a whole
 //!                                                      --> put what is missing, in order, and look again
 //! ```
 //!
-//! A tag that leads to something else stays, so a version is published once. What is there is not sent again, so the same command goes on after
-//! an interruption, and changes nothing when everything is there.
+//! A tag that refers to another artifact is not changed, so a version is published once. Existing artifacts are not sent again, so the same
+//! command continues after an interruption, and changes nothing when every artifact exists.
 
 mod attest;
 mod collect;

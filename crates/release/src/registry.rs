@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! A registry to which something is published: how it is reached, and as whom.
+//! The flags for access to the registry that is published to (certificate authorities, plain HTTP, logins), and the client for it.
 
 use anyhow::{Context, Result};
 use std::fs;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The files of the image: the program, the certificates by which it trusts servers, and a name for its user.
+//! The files in the operator's image (program, root certificates, /etc/passwd); `vdo-release context` writes them for deploy/Containerfile.
 
 use crate::layer::File;
 use crate::output;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-//! `vdo-release sign`: signatures that cosign verifies, made without it and without a network.
+//! `vdo-release sign`: signs files with the key in VDO_SIGNING_KEY, without a network, in the format that cosign verifies.
 //!
-//! Each is a Sigstore bundle (version 0.3) with a message signature of an ECDSA key on P-256.
+//! Each signature is a Sigstore bundle (version 0.3) with a message signature of an ECDSA key on P-256.
 
 use crate::output;
 use anyhow::{Context, Result, anyhow};

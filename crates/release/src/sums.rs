@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! `vdo-release sums`: SHA256SUMS, as sha256sum --check reads it.
+//! `vdo-release sums`: writes SHA256SUMS of the files in a folder, in the format of `sha256sum --check`.
 
 use crate::{folder, output};
 use anyhow::Result;

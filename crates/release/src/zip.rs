@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! A zip archive whose bytes depend on nothing but its files: what Windows unpacks by itself. In the form of PKWARE's APPNOTE.TXT, without
-//! anything that a system adds.
+//! Writes files as a reproducible zip archive for Windows, in the format of PKWARE's APPNOTE.TXT without any extensions.
 
 use crate::layer::File;
 use anyhow::{Context, Result};

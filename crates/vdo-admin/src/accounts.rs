@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The accounts of the drivers in a vCenter: which roles and permissions they need, and the steps from what is there to that.
+//! The accounts of the drivers in a vCenter (`vdoctl users`): the roles and permissions that they need, and the steps that create these.
 //!
 //! ```text
 //! grants         what the features in use need, on which objects
@@ -9,7 +9,7 @@
 //! commands       the same steps for govc and PowerCLI
 //! ```
 //!
-//! Nothing that writes to a vCenter can be opened without [`Consent`], and the operator's rooms may not use this one: the operator only
+//! A session that writes to a vCenter opens only with a [`Consent`]. The operator's package does not depend on this crate: the operator only
 //! reads.
 
 mod account_names;

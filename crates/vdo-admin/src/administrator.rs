@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! A session with a vCenter that can change roles, permissions, users, machines and tags, for a person who asks `vdoctl` to.
+//! The vCenter session of an administrator, who can change roles, permissions, users, machines and tags with `vdoctl`.
 //!
 //! The operator does not have such a session: its package does not depend on this one. [`Session`](vdo_vsphere::vcenter::Session) can only read.
 

@@ -1,14 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What a command can fix in a vCenter so that the drivers can work there: `disk.EnableUUID` and the hardware version of the nodes' machines,
-//! and the tags of zones and regions.
+//! The fixes of `vdoctl doctor --fix` in a vCenter: `disk.EnableUUID` and hardware version of machines, tags of zones and regions.
 //!
 //! ```text
-//! plan           what is wrong and can be fixed: each fix with its steps, or with what to do by hand
-//! machine        what is done to a machine, by steps or by hand, and whether it is still fit for that
+//! plan           the problems that can be fixed: each fix with its steps, or with instructions for a person
+//! machine        the steps for a machine, and the check of the machine right before a step
 //! tag_placement  which objects get which tag, from the labels of the nodes
-//! step           one change in a vCenter, and what makes it undone
+//! step           one change in a vCenter, and whether it can be undone
 //! record         the steps that were made, so that they can be undone
-//! undo           for a step that was made: the step back, if the object is still as it was left
+//! undo           the opposite of a step that was made, if the object is still as the step left it
 //! ```
 
 mod catalog;

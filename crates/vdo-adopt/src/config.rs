@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The VDOConfig of an installation.
+//! Builds the VDOConfig of an adoption from the files of the drivers and the differences of their workloads.
 
 use crate::connections::{Connection, of_cpi, of_csi, origin, used};
 use crate::cpi::CpiFile;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The vCenters of both drivers as connections, each with its Secret.
+//! Merges the vCenters of both drivers into VsphereCloudConfigs, each with its name, Secret and CA ConfigMap; keeps existing connections.
 
 use crate::draft::Draft;
 use crate::origin::{Origin, Said};

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The file of the cloud provider as settings: YAML, or the older INI.
+//! Converts the file of the cloud provider (`vsphere.conf`) into settings and losses; `cpi/items.rs` parses the YAML or INI text.
 
 mod items;
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The Secret of the cloud provider: the accounts of vCenters by their addresses.
+//! Reads the Secret of the cloud provider: user and password of each vCenter, in both key forms, such as `SERVER.username`.
 
 use crate::mounts::{content, keys};
 use crate::origin::{Losses, Origin, Said, named};

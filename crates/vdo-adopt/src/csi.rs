@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! `csi-vsphere.conf` as settings.
+//! Converts the file of the CSI driver (`csi-vsphere.conf`) into settings and losses; `ini.rs` parses the text.
 
 use crate::error::AdoptError;
 use crate::ini::ini;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Objects under construction, with the origin of each field.
+//! An object that an adoption builds, with the origin of each field.
 
 use crate::origin::Origin;
 use serde_json::{Value, json};

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Why the settings of an installation cannot be adopted, with file, line and remedy, and without any value.
+//! Why the settings of an installation cannot be adopted (`AdoptError`), with file, line and remedy, and without any value.
 
 use crate::origin::Origin;
 use std::borrow::Cow;

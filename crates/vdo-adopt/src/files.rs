@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The files of the drivers, found by the paths that their programs read.
+//! Finds and reads the configuration files of both drivers in mounted Secrets and ConfigMaps, by the paths that the programs read.
+//!
+//! It also lists the Secrets and ConfigMaps that an adoption still has to read from the cluster (`missing`).
 
 use crate::Installation;
 use crate::cpi::{self, CpiFile};

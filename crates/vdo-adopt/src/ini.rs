@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! A file in gcfg, held to what an adoption needs: every key once.
+//! Parses a gcfg file (INI) for an adoption, and refuses an empty file and sections or keys that occur twice.
 
 use crate::error::AdoptError;
 use crate::origin::Origin;

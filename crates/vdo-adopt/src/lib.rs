@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! An installation of the drivers that another tool made, read into the objects of VDO.
+//! Reads an installation of the drivers by another tool, and converts it into the objects of VDO.
 //!
 //! ```text
 //! files of the drivers  --read-->  settings  --+
@@ -7,9 +7,10 @@
 //! workloads x chart     --compare--> settings--+
 //! ```
 //!
-//! Each field has its origin, and whatever no field can express is a [`Loss`]. What is as the chart of the same version has it is not setting.
+//! Each field has its origin, and every setting that no field can express is a [`Loss`]. A value that is the same in the chart of this version
+//! is not a setting.
 //!
-//! There is no client, clock, environment or file; who calls brings what was read.
+//! Pure: no client, clock, environment or file; the caller passes the objects that it has read.
 #![cfg_attr(not(test), warn(clippy::arithmetic_side_effects, clippy::too_many_lines))]
 
 mod config;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Which key of which object a pod finds at a path.
+//! Finds the Secret or ConfigMap and its key that a container reads at a path, from the volumes and mounts of the pod.
 
 use crate::error::AdoptError;
 use crate::origin::{Origin, named};

@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-//! A driver of another tool that makes room for the one of the operator, in an order in which volumes stay attached and no two controllers run
+//! `vdoctl adopt --move`: replaces the drivers of another tool by those of the operator; volumes stay attached, and no two controllers run
 //! at the same time (pure).
 //!
 //! ```text
-//! configuration kept -> old workloads stopped, node plugins held -> their pods gone -> the operator installs -> node by node -> old workloads empty
+//! configuration kept -> old workloads stopped, node plugins held -> pods deleted -> the operator installs -> node by node -> old workloads empty
 //! ```
 //!
-//! There is no record of how far a move has come but the cluster: [`State::next`] is asked again after each step, and says the same after a kill.
+//! The cluster is the only record of the progress of a move: [`State::next`] is called again after each step, and returns the same step after
+//! a kill.
 
 mod ideal;
 mod last;

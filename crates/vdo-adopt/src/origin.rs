@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Where a setting was found, and what is lost of one.
+//! The place where an adopted setting was found (object, key, line), and the record of a setting that the adoption loses.
 
 use std::fmt;
 use vdo_api::types::ObjectId;

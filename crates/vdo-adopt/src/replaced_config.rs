@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The settings that an installation loses where other objects take the place of its own.
+//! Finds the settings of an installation that are lost when VDO replaces its Secrets and ConfigMaps of the same names.
 
 use crate::config::Parts;
 use crate::connections::{Connection, merged};

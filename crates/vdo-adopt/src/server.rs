@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! A vCenter as a driver's file has it.
+//! A vCenter in a driver's file: address, port, account, certificates; decides whether both drivers reach a vCenter in the same way.
 
 use crate::error::AdoptError;
 use crate::origin::{Origin, Said};

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Values as the drivers understand them.
+//! Parses single values of the drivers' files as the drivers do: lists, booleans, numbers, ports, thumbprints.
 
 use crate::error::AdoptError;
 use crate::origin::Origin;

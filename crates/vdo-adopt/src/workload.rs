@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What was set on the workloads of a driver: each is compared with the one that the chart renders, a difference is expressed by a field or a
-//! value, and what differs once more afterwards is lost.
+//! Converts the settings on a driver's workloads into fields of the VDOConfig: compares each workload with the rendered chart, translates
+//! the differences, and reports differences that still exist afterwards as losses.
 
 mod compare;
 mod flags;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Objects as YAML, with a comment at each line that says where its setting was found.
+//! Writes an adopted object as YAML, with a comment on each line that names the origin of the setting.
 
 use crate::draft::Draft;
 use std::collections::BTreeMap;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! For publishers of matrices and mirrors.
+//! Functions for publishers of matrices and mirrors.
 //!
 //! - [`publish`]: what a published matrix is, and how two of them differ.
 //! - [`mirror`]: which part of a matrix a mirror holds, and which images that needs.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! A mirror: a part of a matrix with everything that its versions need, as data.
+//! The content of a mirror, as data: the selected versions of a matrix, and the images and vdoctl archives that the mirror contains.
 //!
 //! ```text
 //!   index --Selection--> versions --charts--> references --images--> Image --Lock--> mirror.yaml

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! A matrix as its publisher changes it: a version is added, deprecated or withdrawn, and the next index is made of the last one.
+//! Changes a matrix for its publisher: adds, deprecates or withdraws a version, and makes the next index from the last one.
 //!
 //! ```text
 //!   package --problems--> nothing is wrong --entry--> Draft::add --Draft::finish--> bytes --writes--> files, in an order that is safe

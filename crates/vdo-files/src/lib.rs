@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Files that are read and written, for every crate.
+//! Reads and writes files for every crate: complete or not at all, without following links, with the permissions that the caller names.
 //!
 //! # Guarantees
 //! A file is written whole or not at all: beside its place, under a name that did not exist, and then under its own. A link with that name is

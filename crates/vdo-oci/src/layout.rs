@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-//! A folder with OCI images and artifacts: `oci-layout`, `index.json` and one file for each blob, named by its digest; or a tar archive of it.
+//! Reads and writes an OCI image layout: a folder with `oci-layout`, `index.json` and one file for each blob, or a tar archive of it.
 //!
 //! # Guarantees
-//! A blob is in its place whole or not at all. Bytes are given out only when size and digest are those of their descriptor.
+//! A blob is stored completely or not at all. Bytes are returned only when size and digest are those of their descriptor.
 
 mod archive;
 mod blob;

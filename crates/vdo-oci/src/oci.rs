@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-//! OCI images and artifacts as data: descriptors, manifests, indexes and image configurations, as version 1.1 of the image
-//! specification writes them. [`crate::layout`] reads and writes them in a folder.
+//! The data types of OCI images and artifacts: descriptor, manifest, index and configuration, as in version 1.1 of the image specification.
+//!
+//! [`crate::layout`] reads and writes them in a folder, [`crate::registry`] in a registry.
 
 mod config;
 mod descriptor;

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Registries of OCI images and artifacts, as version 1.1 of the distribution specification describes them.
+//! A client of OCI registries, by version 1.1 of the distribution specification: requests with login, manifests, blobs, uploads, referrers.
 //!
 //! # Guarantees
-//! What is read has the digest that was asked for; where a tag was asked for, the digest is computed from the bytes and never taken from a
+//! Everything that is read has the requested digest; for a tag, the digest is computed from the bytes and never taken from a
 //! header. Credentials are sent to the registry, and to the service that it names for tokens where that is in its domain or allowed, by https
-//! only, unless plain http was asked for. Every answer is bounded in bytes and in time.
+//! only, unless plain http was requested. Every answer is bounded in bytes and in time.
 
 mod attempts;
 mod challenge;

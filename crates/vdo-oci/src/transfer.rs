@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Images and artifacts on their way: from a registry into a layout, from a layout into a registry, and from one registry into another.
+//! Copies images and artifacts: from a registry into a layout, from a layout into a registry, and from one registry into another.
 //!
 //! ```text
 //!   Origin --tree--> Tree (documents, blobs) --fetch--> Layout
@@ -7,8 +7,8 @@
 //! ```
 //!
 //! # Guarantees
-//! Bytes go on only when size and digest are those of their descriptor. A tag is written when everything below it is there. What is there
-//! already is not moved again. No blob is held in memory.
+//! Bytes are written only when size and digest are those of their descriptor. A tag is written after everything below it. Existing content
+//! is not copied again. No blob is held in memory.
 
 mod digest;
 mod error;

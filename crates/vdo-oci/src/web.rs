@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-//! HTTPS as every port speaks it: whose certificate is believed, what is sent to whom, how much is read and how long it may take (effects).
+//! HTTPS for all requests to registries, matrix servers and others: trust, credentials, redirects, and limits on size and time (effects).
 //!
 //! # Guarantees
-//! Nothing is followed to plain http, unless the caller asked for plain http itself. Credentials reach the server that they are meant for and
-//! no other, wherever that server redirects to; so does a client certificate. Every answer is bounded in bytes and in time.
+//! No redirect to plain http is followed, unless the caller requested plain http itself. Credentials reach the server that they are meant for
+//! and no other, wherever that server redirects to; the same is true for a client certificate. Every answer is bounded in bytes and in time.
 
 mod client;
 mod error;

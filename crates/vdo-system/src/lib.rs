@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What operating systems do differently: who may read a file, signals, limits of processes, terminals, and where users keep their settings.
+//! Functions that differ between operating systems: file permissions, signals, process limits, terminals, folders of a user's settings.
 //!
 //! # Guarantees
-//! Every function is there on each system under the same name, so that no other crate asks which system it is on. Where a system has no such thing,
-//! the function's comment names what is missing, and it does what is safe. `vdoctl` runs on Linux, macOS and Windows, the operator on Linux (decision 156).
+//! Every function exists on each system under the same name, so that no other crate asks which system it is on. Where a system lacks a
+//! feature, the comment of the function names it, and the function does what is safe. `vdoctl` runs on Linux, macOS and Windows, the operator
+//! on Linux (decision 156).
 #![cfg_attr(not(test), warn(clippy::arithmetic_side_effects, clippy::too_many_lines))]
 
 #[cfg(unix)]

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Linux and macOS.
+//! The functions of this crate for Linux and macOS: file permissions, locks, signals, memory and descriptor limits, terminals.
 
 use crate::Stop;
 use rustix::fs::OFlags;

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Windows 10 and newer.
+//! The functions of this crate for Windows 10 and newer; a function without an equivalent on Windows does nothing.
 //!
-//! Who may read a file is decided by the access list of its folder, which a new file inherits: below the profile of a user that is this user and the
-//! administrators, elsewhere everyone whom the folder lets in. The standard library shows no owner and no access list, so nothing here is refused for them.
+//! The access list of a folder decides who may read a file, and a new file inherits this list. Below the profile of a user these are the user
+//! and the administrators, elsewhere everyone whom the folder permits. The standard library shows no owner and no access list, so no file is
+//! refused for them.
 
 use crate::{Stop, windows_rules};
 use std::fs::{DirBuilder, File, Metadata, OpenOptions};

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! How programs on Windows find things, as functions of the environment: a table tests them on every system.
+//! Finds programs (`PATH`, `PATHEXT`) and the folder with `.kube` on Windows, as pure functions that tests run on every system.
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What a vCenter tells: about itself to anyone who asks, and about its inventory after a login.
+//! Reads the data of a vCenter: version and certificate without a login (`facts`), and the inventory in a [`Session`] after a login.
 //!
-//! [`Session`] is the part with a login; it can only read. [`raw`] has the calls of the protocol for sessions that can do more.
-//! [`facts`] walks the stages of a connection in order — name, port, certificate, protocol — and when one fails,
-//! the error names it, with what was found there and what to do. No credential is sent, so asking again costs nothing:
+//! A session can only read. [`raw`] has the calls of the protocol for sessions that can do more.
+//! [`facts`] passes the stages of a connection in order (name, port, certificate, protocol), and when one fails,
+//! the error names the stage, the problem and the remedy. No credential is sent, so a repetition costs nothing:
 //! it cannot lock an account.
 //!
 //! Guarantees: nothing is sent before the certificate is accepted, unless the trust is

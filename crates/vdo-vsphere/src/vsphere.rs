@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-//! A vCenter as data, and every check of it that needs no connection: what it reports about itself, what is in it, how asking it can
-//! fail, what the drivers require of it, whether a login may be tried, and the next status of a connection.
+//! A vCenter as data, and all checks of a VsphereCloudConfig that need no connection: requirements, results, next status, next login.
 //!
 //! ```text
-//! inspection            what was asked for, and what the probe and the login led to
+//! inspection            the request, and the results of the probe, the login and the reads
 //! report                checks_before_login, then checks_after_login: match_vms, vm_checks, datastores, file_service_check, privileges,
 //!                       topology_tags
 //! overlap               the checks that compare connections

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The ClusterServiceVersion: what is shown of the operator, and what OLM installs.
+//! The ClusterServiceVersion of the OLM bundle: description, icon, feature annotations, examples, the Deployment and its permissions.
 
 use super::{NAMESPACE, PACKAGE, Source, descriptors, supported, text};
 use anyhow::{Context, Result};

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The kinds as the console shows them: each field with its name and description, from the schemas of the definitions.
+//! The `customresourcedefinitions.owned` entries of the ClusterServiceVersion, with a descriptor for each field of the CRDs' schemas.
 
 use super::text;
 use anyhow::{Context, Result, bail};

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What OLM cannot bring, for an administrator: namespaces, the drivers' rights, the operator's rights in other namespaces, the admission
-//! policy of its account, and what keeps the operator in place while a VDOConfig needs it.
+//! Writes the bundle's prerequisites.yaml, the objects that OLM does not create: Namespaces, Roles, bindings and admission policies.
+//!
+//! One of the policies refuses the removal of the operator while a VDOConfig needs it.
 
 use super::csv::own_rules;
 use super::{NAMESPACE, PACKAGE, Source, text as at};

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What the matrix says about platforms and images.
+//! Derives `minKubeVersion`, the newest OpenShift and `relatedImages` of the OLM bundle from the versions of the matrix.
 
 use anyhow::{Context, Result};
 use serde_json::{Value, json};

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Signatures of manifests, as `cosign sign --key` attaches them and `cosign verify --key` reads them: a statement in an envelope.
+//! Attaches and checks cosign signatures of published manifests: an in-toto statement in a DSSE envelope, as `cosign sign --key` writes it.
 
 use anyhow::{Context, Result};
 use base64::Engine as _;

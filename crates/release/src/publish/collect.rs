@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! From the folders that `make release` and `make matrix` write to what is published.
+//! Collects the artifacts to publish, in order and each with its tag, from the folders that `make release` and `make matrix` write.
 
 use super::item::{Content, Item};
 use crate::built::Built;

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What is published, where, and what to do about what is there already (pure).
+//! An artifact to publish with its content, and the states of its tag: new, incomplete, present, older or refused (pure).
+//!
+//! It compares lists of files, and decides whether the tag `stable` of the matrix may move to another version.
 
 use std::sync::Arc;
 use vdo_api::types::Digest;

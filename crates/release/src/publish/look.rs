@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What a registry has at the tag of an item.
+//! Reads the tag of an artifact from the registry and compares manifest, files, referrers and signatures with the built artifact.
 
 use super::attest::attested;
 use super::item::{Compared, Content, Item, State, channel, compared, signed_by};

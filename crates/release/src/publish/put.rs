@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Sends an item.
+//! Uploads the missing parts of one artifact (image, Helm chart, files) to the registry, and signs the manifest.
 
 use super::attest::{attest, attested};
 use super::item::{Content, Item, State};

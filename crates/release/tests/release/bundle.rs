@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The bundle and its images, where they are refused, and that the same input gives the same bytes. What is in them is judged in tests/olm.
+//! Tests `vdo-release bundle`, `bundle-image` and `catalog`: reproducible bytes and refused input; tests/olm checks the content.
 
 use crate::{done, refused, text};
 use std::fs;

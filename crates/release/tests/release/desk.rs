@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! A machine with the programs that a test gives it, which record how they are called, and with `vdo-load`.
+//! Test helper: runs `vdo-load` with a PATH of stub programs that record their calls.
 
 use crate::root;
 use std::fs;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What else is in a release: bills of materials, licences, notes, manifests, sums, archives.
+//! Tests the smaller files of a release: bills of materials, licences, notes, install.yaml, archives, SHA256SUMS, chart package, krew.
 
 use crate::program::{SAYS, stand_in};
 use crate::{done, judged, refused, release, root, text};

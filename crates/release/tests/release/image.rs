@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The image, read by code that shares nothing with what wrote it.
+//! Tests `vdo-release image`: reads the layout with independent code, and checks layer, certificates, SBOM and refused programs.
 
 use crate::program::{SAYS, stand_in};
 use crate::{done, judged, refused, skipped, text};

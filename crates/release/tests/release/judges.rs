@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The layout, read by container tools where they are installed.
+//! Tests the image layout and the image archive with skopeo, oras and crane, where these are installed.
 
 use crate::image::{Built, NAME, build};
 use crate::{done, judged, text};

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! `make deploy`: into the cluster of the current context, with recorded programs in the places of kubectl, kind, k3d, minikube and docker.
+//! Tests `make deploy` (`vdo-load cluster`), with stubs that record the calls of kubectl, kind, k3d, minikube and docker.
 
 use crate::desk::{Desk, said};
 use crate::image::build;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! `vdo-release` as it is called, judged by readers that share nothing with it: the tar and gzip of another crate, openssl, and the
+//! Tests of `vdo-release` and `vdo-load`, whose output independent readers check: the tar and gzip of another crate, openssl, and the
 //! container tools that are installed.
 
 mod bundle;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The matrix as a folder: complete, the same every time, and signed by the key of the environment.
+//! Tests `vdo-release matrix`: the folder is complete, reproducible, and signed with the key in VDO_SIGNING_KEY.
 
 use super::{done, root, text};
 use std::fs;

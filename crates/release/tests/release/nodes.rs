@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-//! `make deploy-k8s-cluster`: over SSH. A recorded ssh runs the product's scripts on this machine, in folders in the places of /run and /var/lib.
+//! Tests `make deploy-k8s-cluster` (`vdo-load nodes`), with a stub of ssh.
+//!
+//! The stub runs the product's scripts on this machine, in folders in the places of /run and /var/lib.
 
 use crate::desk::{Desk, said};
 use crate::image::build;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Programs of a hundred bytes that Linux starts: they print a line and end.
+//! Test helper: builds a minimal static ELF program of about a hundred bytes that prints a line and ends.
 
 pub const SAYS: &str = "vdo-operator stand-in\n";
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What `make publish` refuses before anything is built: the script that it calls.
+//! Tests that `make publish` refuses a missing registry and changed sources before it builds anything.
 
 use super::root;
 use std::path::Path;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The archive in the real container runtime of a node, where containerd is installed and may run: as root, in a folder of its own.
+//! Tests the import of the image archive into a real containerd, where containerd is installed and the test runs as root.
 
 use crate::image::build;
 use crate::{done, judged, skipped, text};

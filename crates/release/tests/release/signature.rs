@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Signatures, verified as docs/release.md says it: by openssl and, where it is installed, by cosign.
+//! Tests `vdo-release sign`: openssl and, where it is installed, cosign verify a signature with the commands of docs/release.md.
 
 use crate::follow::Page;
 use crate::{judged, root, text};

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! `make release` as it is called: the commit gives the same bytes wherever it is built, signed, and each program starts on its processor.
+//! Tests `make release`: two builds of one commit give the same signed bytes, and each program starts on its processor.
 
 use crate::{root, skipped};
 use std::collections::BTreeMap;

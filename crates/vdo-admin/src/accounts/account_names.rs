@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The mark of a user that vdoctl created, in the description of the user, and the two names that a rotation alternates.
+//! The description that marks a vCenter user as created by `vdoctl users`, and the two user names that `users rotate` alternates.
 
 use std::collections::BTreeSet;
 use std::fmt;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The steps as commands of other tools, for administrators who give no other program their rights.
+//! Prints the steps of `vdoctl users` as a script (`--emit govc` or `powercli`), for administrators who make the changes themselves.
 
 use super::{Principal, Step};
 use std::collections::BTreeSet;

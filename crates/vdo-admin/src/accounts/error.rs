@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Why a change by an administrator in a vCenter failed, whether other changes may go on, and the remedy.
+//! Why an administrator's change in a vCenter failed (`ChangeError`), whether other changes can continue, and the remedy.
 
 use std::borrow::Cow;
 use std::time::Duration;

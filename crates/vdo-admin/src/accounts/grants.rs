@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The permissions that an account needs, one for each object, or one on a folder where every machine is a node of the cluster.
+//! Computes the permissions that a driver's account needs: one for each object, or one on a folder that has only nodes of the cluster.
 
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};

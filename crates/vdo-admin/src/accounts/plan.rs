@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The steps that create, shrink or delete an account with its roles and permissions, and the conflicts that prevent them.
+//! Plans the steps of `vdoctl users create`, `shrink` and `delete` for an account, its roles and permissions, and finds conflicts.
 
 use super::principal::Person;
 use super::{Authorization, Grant, Mark, OwnRole, Permission, Principal, Role, Step};

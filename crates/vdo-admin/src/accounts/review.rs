@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Which privileges an account lacks or has beyond its needs, and the role or group that each surplus comes from.
+//! Compares the privileges of an account with its needs: missing privileges, and surplus ones with the role or group they come from.
 
 use super::grants::{OF_EVERY_ROLE, is_of_every_role};
 use super::{Authorization, Grant, Principal, is_covered};

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! One change of a role, user or permission in a vCenter, and its text for people; `fixes/step.rs` has machines and tags.
+//! One change of a role, user or permission in a vCenter, and its text for people; `fixes/step.rs` has the changes of machines and tags.
 
 use super::OwnRole;
 use serde::Serialize;

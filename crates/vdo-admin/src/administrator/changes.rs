@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The calls that change something in a vCenter, and those of the services that only an administrator asks.
+//! The SOAP calls that change roles, permissions and machines, each with its privilege, and the calls of the service for users (SSO).
 
 use std::borrow::Cow;
 use vdo_vsphere::vcenter::raw::{Operation, Place, VIM, xml};

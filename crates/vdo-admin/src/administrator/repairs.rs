@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What an [`Administrator`] can change of machines and tags, step by step.
+//! Carries out the steps of `vdoctl doctor --fix` for machines and tags, and reads the current machine and tags before a step.
 
 use super::changes::Change;
 use super::session::Administrator;

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-//! A session that may change roles, permissions and users, and in `repairs` machines and tags. The operator has none: it cannot give the [`Consent`] that one needs.
+//! The administrator's session: login, the reads of roles, permissions and users, and the steps of `vdoctl users`.
+//!
+//! `repairs.rs` has the steps for machines and tags. The operator cannot open this session: it cannot give the [`Consent`] that one needs.
 
 use super::changes::Change;
 use super::sso::{Users, domain_of};

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The users of a vCenter's own domain: a service of its own, which lets in who brings a token of another one.
+//! Reads, creates and deletes users of a vCenter's own domain in the SSO service, and sets passwords; logs in there with a SAML token.
 
 use super::changes::UserCall;
 use crate::accounts::{ChangeError, PasswordPolicy, Person, Principal, Step};

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The requests that change tags, which only an [`Administrator`](super::Administrator) makes.
+//! The REST requests that create, attach, detach and delete tags and tag categories, in both dialects of a vCenter.
 
 use hyper::Method;
 use serde_json::{Value, json};

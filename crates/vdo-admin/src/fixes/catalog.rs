@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The tag categories and tags of a vCenter and the objects that have them, as a fix reads them and as a step leaves them.
+//! The tag categories and tags of a vCenter with their objects, as data: before a fix and after each of its steps.
 
 use super::Step;
 use std::collections::{BTreeMap, BTreeSet};

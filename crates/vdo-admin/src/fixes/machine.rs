@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What is done to the machine of a node, by steps or by hand, and whether the machine is still fit for it, checked right before the change:
-//! same machine, powered off, same hardware.
+//! The fixes for a node's machine (`disk.EnableUUID`, hardware version), and the check of the machine right before the change.
+//!
+//! The check needs the same machine, powered off, with the same hardware version.
 
 use super::{Fix, MachineRef, Step};
 use std::borrow::Cow;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The fixes for the nodes of a cluster, each with its steps or with what a person has to do, and the steps of the tags; `machine.rs` has
-//! those of the machines.
+//! Plans the fixes of `vdoctl doctor --fix` in their order, each with steps or instructions, and the steps that create and attach tags.
+//!
+//! `machine.rs` has the steps for machines, `tag_placement.rs` the objects that get a tag.
 
 use super::machine::{hardware, setting};
 use super::tag_placement::place;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The file of `vdoctl doctor --fix`: the steps that were made in a vCenter and not undone.
+//! The record file of `vdoctl doctor --fix`, which `--undo` reads: the steps that were made in a vCenter and not undone.
 
 use super::Step;
 use jiff::Timestamp;

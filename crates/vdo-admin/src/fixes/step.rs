@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! One change of a machine or tag in a vCenter, with its privilege and reversibility; `accounts/step.rs` has roles, users.
+//! One change of a machine or tag in a vCenter, its privilege, and whether it can be undone; `accounts/step.rs` has roles and users.
 
 use super::MachineState;
 use serde::{Deserialize, Serialize};

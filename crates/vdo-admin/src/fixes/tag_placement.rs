@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Which objects get which tag, so that both drivers find the zones and regions that the labels of the nodes name.
+//! Decides which objects get which tag, so that both drivers find the zones and regions that the labels of the nodes name.
 //!
-//! Both drivers look on the host that a machine runs on and on everything that the host lies in. A tag goes as high as its kind of category
-//! usually does, a region to the datacenter and everything else to the cluster, but never above machines of which another value is known, or
-//! none: there it goes to the hosts.
+//! Both drivers look on the host that a machine runs on and on everything that the host lies in. A tag is placed as high as its kind of
+//! category usually is, a region on the datacenter and everything else on the cluster, but never above machines of which another value is
+//! known, or none: in this case the hosts get the tag.
 
 use super::Catalog;
 use std::collections::{BTreeMap, BTreeSet};

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The step that leads back from a recorded step, only where the object is still as that step left it.
+//! Decides the step of `vdoctl doctor --undo` that reverts a recorded step, if the object is still as the recorded step left it.
 
 use super::{Catalog, MachineState, Step, check_machine};
 use std::collections::BTreeSet;

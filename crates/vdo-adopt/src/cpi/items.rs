@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The keys of both grammars, in the spelling of the INI file, each with its line.
+//! Parses the cloud provider's file, in YAML or INI, into keys with values and lines; all keys get the spelling of the INI file.
 
 use crate::error::AdoptError;
 use crate::ini::ini;

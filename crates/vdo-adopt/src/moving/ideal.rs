@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! A cluster in which everything succeeds: a dry run takes all steps there.
+//! Simulates a move in a cluster in which every step succeeds: the dry run of `vdoctl adopt --move` and `--undo` lists all steps.
 
 use super::{Config, New, Next, Node, Pod, State, Step, Write};
 use serde_json::json;

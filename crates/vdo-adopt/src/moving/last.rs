@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The last step of a move: the old workloads are deleted, which only a person does.
+//! The commands for a person after a finished move: they delete the old workloads, the copies and the Secrets of the Helm release.
 
 use super::step::COPIED;
 use super::{Next, State};

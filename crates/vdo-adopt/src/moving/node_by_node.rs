@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Which node is next to change its node plugin, and what that waits for (pure).
+//! Decides which node gets the new node plugin next, and whether the move waits for pods or the registration on a node (pure).
 
 use super::{Node, Old, State, Wait};
 

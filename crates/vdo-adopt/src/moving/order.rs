@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Which step comes next, on the way to the drivers of the operator and on the way back (pure).
+//! Decides the next step of `vdoctl adopt --move` and of `--undo`, and finds what blocks the move (pure).
 
 use super::node_by_node::OnNode;
 use super::{Config, New, Next, Old, Pod, State, Step, Wait};

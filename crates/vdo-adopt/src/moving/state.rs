@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! A cluster in which drivers are moved, as far as the next step depends on it.
+//! The state of a cluster during a move, as data: VDOConfig, old and new workloads, pods, nodes, and the copies of configuration.
 
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};

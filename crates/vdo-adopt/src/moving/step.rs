@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The steps of a move, each one write.
+//! The steps of a move with the write of each (patch, apply or delete), the waits between the steps, and their texts for people.
 
 use serde_json::{Value, json};
 use std::fmt;

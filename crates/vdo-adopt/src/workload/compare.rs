@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Where a workload differs from the one that the chart renders, as far as a person could have set it.
+//! Lists the differences between a live workload and the chart's workload: variables, arguments, resources, tolerations, replicas, images.
+//!
+//! It skips the fields that no person sets, such as the fields that the API server fills in.
 
 use super::Role;
 use super::flags;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Arguments of programs, as Go reads them.
+//! Reads the arguments of a container by name, in the spelling of Go's flags, with the values of `$(NAME)` variables.
 
 use super::programs::variables;
 use serde_json::Value;

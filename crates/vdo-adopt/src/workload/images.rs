@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Where the images of a driver come from.
+//! Detects the mirror registry of a driver's images (`images.registry`), if they come neither from the chart's nor a public registry.
 
 use super::programs::{all, program};
 use serde_json::Value;

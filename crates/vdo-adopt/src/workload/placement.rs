@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! On which nodes pods are placed.
+//! Compares the placement of pods with the chart's: additional tolerations and node labels, another affinity, missing anti-affinity.
 
 use super::programs::fields;
 use serde_json::{Map, Value};

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Containers, by the program that is in them.
+//! Identifies the program of a container (driver, syncer, provisioner, …) by its name or image, and reads the container's variables.
 
 use serde_json::{Map, Value};
 use vdo_core::drivers::{CLOUD_PROVIDER, STORAGE};

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Differences as fields of the specification and as values of a chart.
+//! Translates the differences of a workload into fields of the VDOConfig (`spec`) and into values of the chart.
 
 use super::compare::{Aspect, Difference, has_password};
 use super::images::Images;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Which images a version needs, whatever is set.
+//! Lists all images that a chart can need, with any values and on each minor of Kubernetes; `vdoctl mirror pull` mirrors these images.
 
 use crate::publish::rendered;
 use serde_json::{Value, json};

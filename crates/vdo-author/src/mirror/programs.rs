@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The archives of vdoctl that a source has beside its index, as its file of sums lists them.
+//! Reads the names and digests of vdoctl archives from SHA256SUMS, so that a mirror contains these programs too.
 
 /// The file that lists them, as `sha256sum` writes it.
 pub const SUMS: &str = "SHA256SUMS";

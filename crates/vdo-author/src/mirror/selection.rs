@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Which versions of a matrix go into a mirror.
+//! Selects the driver versions of a mirror, by Kubernetes and vCenter version and by patterns such as `vsphere-csi=3.7.*`.
 
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What an upgrade from the version before would break, from the objects that both render.
+//! Compares the rendered objects of two driver versions: added, removed and recreated objects, and what an upgrade breaks.
 
 use super::definitions;
 use serde_json::Value;

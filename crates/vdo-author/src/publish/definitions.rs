@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What a definition of custom resources loses: objects that are stored must stay readable and valid.
+//! Compares two versions of a CRD: removed versions and fields, changed types, new required fields, which break stored objects.
 
 use serde_json::{Map, Value};
 

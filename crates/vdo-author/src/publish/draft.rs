@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The next version of an index as text, in which entries that this build does not know stay.
+//! Makes the next version of a matrix index: adds and marks versions, sets digests, number and expiry; keeps unknown fields.
 
 use super::PublishError;
 use jiff::{SignedDuration, Timestamp};

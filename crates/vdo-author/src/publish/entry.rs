@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The entry of a version in the matrix, from what its publisher states and from the version before.
+//! Builds the matrix entry of a driver version from its chart, the publisher's facts and the entry of the version before.
 
 use super::PublishError;
 use super::render::rendered;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Why a matrix cannot be published, with the remedy.
+//! Why a matrix cannot be published (`PublishError`), with the remedy.
 
 use std::borrow::Cow;
 use vdo_api::types::{Digest, DriverName, DriverVersion, Remedy};

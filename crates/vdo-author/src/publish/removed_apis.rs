@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The APIs that Kubernetes has stopped to serve, each with the first minor without them.
+//! The table of APIs that Kubernetes no longer serves, each with the first minor version without the API.
 
 /// APIs that Kubernetes has stopped to serve: group and version, the kinds (all of them where none is named), and the first minor of
 /// Kubernetes 1 without them. From <https://kubernetes.io/docs/reference/using-api/deprecation-guide/>.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Whether a chart may be published: it lints, and renders for every Kubernetes that it is said to support.
+//! Checks whether a chart may be published: lint, and render on every supported Kubernetes minor without APIs that are not served there.
 
 use super::removed_apis::removed_in;
 use serde_json::Value;

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! In which order the files of a published matrix are replaced: after every single one the folder holds the last version or the next, whole
-//! and signed.
+//! Decides the order in which the files of a published matrix folder are written, so that an interruption leaves a valid, signed matrix.
 
 use std::collections::BTreeMap;
 use std::path::Path;

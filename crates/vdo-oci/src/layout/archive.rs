@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! A layout as one file.
+//! Packs an image layout into a reproducible tar archive (`Layout::pack`); `store.rs` reads such an archive.
 
 use super::error::io;
 use super::{Layout, LayoutError, blob};

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! A file appears under its name when it is complete.
+//! Writes a new blob of an image layout to a temporary file, and renames the file to its digest when the blob is complete.
 
 use super::LayoutError;
 use super::error::io as io_error;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! A blob that comes from elsewhere: what one writer has left of it, the next one goes on with.
+//! A partly downloaded blob of an image layout: the next download continues it (`vdoctl mirror pull` after an interruption).
 
 use super::error::io;
 use super::{Layout, LayoutError, blob_name, reader};

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Blobs, read piece by piece.
+//! Reads a blob of an image layout in pieces, and checks its size and digest at the end.
 
 use super::error::io;
 use super::{Layout, LayoutError};

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Where the files of a layout are: in a folder, or in a tar archive of that folder, which is only read.
+//! Opens and lists the files of an image layout, in a folder or in a tar archive, which is read-only.
 
 use super::LayoutError;
 use super::error::io;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! One writer at a time, and the removal of what nothing leads to.
+//! Locks an image layout for one writer, removes unneeded blobs (`vdoctl mirror prune`) and leftovers, and finds damaged blobs.
 
 use super::error::io;
 use super::{Layout, LayoutError, partial, reader};

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The configuration of an image: what a container runtime starts, and as whom.
+//! The configuration document of an image for one platform: entry point, user, variables, labels, layer digests and history.
 
 use super::Annotations;
 use serde::{Deserialize, Serialize};

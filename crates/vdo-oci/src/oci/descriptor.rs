@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What is known of a blob before it is read.
+//! A descriptor of a blob (media type, digest, size, platform), and the check of bytes against it.
 
 use super::{Annotations, Platform};
 use serde::{Deserialize, Serialize};

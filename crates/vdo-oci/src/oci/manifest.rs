@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Manifests of images and artifacts, and lists of them.
+//! The manifest of an image or artifact with its files, and the index, a list of manifests; as data.
 
 use super::{Annotations, Descriptor, TITLE, media};
 use serde::{Deserialize, Serialize};

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Media types of this room.
+//! The constants for media types: OCI, Docker, Helm charts, Sigstore bundles, CycloneDX and the artifacts of VDO.
 
 /// A list of manifests, one for each platform or artifact.
 pub const INDEX: &str = "application/vnd.oci.image.index.v1+json";

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! How a platform is written, and when an image that is made for one serves another.
+//! Parses a platform such as `linux/arm/v7`, and decides whether an image for one platform runs on another.
 
 use serde::{Deserialize, Serialize};
 use std::fmt;

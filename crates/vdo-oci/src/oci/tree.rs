@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What a manifest leads to.
+//! Lists the descriptors that a manifest or index names, of OCI or Docker; `transfer/tree.rs` follows them to the end.
 
 use super::{Descriptor, media};
 use serde::Deserialize;

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Requests that are repeated while a registry is busy or connections break off, and after which failures. How often and with which pauses:
-//! `vdo_api::retry`.
+//! Decides which failures of a registry cause a retry, and repeats a request; `vdo_api::retry` has the numbers and pauses.
 
 use super::RegistryError;
 use super::error::Fault;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! How a registry wants its clients to log in: the header `WWW-Authenticate` (pure).
+//! Parses the header `WWW-Authenticate`, by which a registry requests basic authentication or a token (pure).
 
 /// What a registry asks for.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Charts as `helm push` writes them and `helm pull` reads them.
+//! Pushes and pulls Helm charts in registries, in the format of `helm push` and `helm pull`.
 
 use super::{Fault, Reference, Registry, RegistryError};
 use crate::oci::{Annotations, Descriptor, Manifest, media};

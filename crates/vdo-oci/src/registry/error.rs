@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What a registry did not do.
+//! Why a request to a registry failed (`RegistryError`), with the remedy, and which failures mean missing or wrong content.
 
 use crate::oci::BlobError;
 use crate::web::{AccessError, WebError};

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Files as an artifact, as `oras push` writes them: each a layer with its path as title. `oras pull` makes the same folder of it again.
+//! Pushes and pulls files as an artifact, as `oras` does: each file is a layer with its path as title.
+//!
+//! A push moves the tag only if the tag still refers to the expected manifest.
 
 use super::{Fault, Fetched, Reference, Registry, RegistryError, retry};
 use crate::oci::{Descriptor, Manifest, TITLE, media};

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The readers of what a registry and its service for tokens answer, for the fuzzer and for tests: with any bytes they end without a panic.
+//! Entry point for the fuzzer: parses any bytes as a token, challenge or header of a registry, without a panic.
 
 use super::challenge::Challenge;
 use super::token;

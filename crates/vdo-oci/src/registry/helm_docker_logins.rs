@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The logins that Helm and Docker keep on this machine.
+//! Finds the login files of Helm and Docker on this machine, and reads the login for a reference, also from a credential helper.
 
 use super::{Keychain, Login, Reference, ask_helper};
 use crate::web::AccessError;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Programs that keep logins, as Docker runs them: `docker-credential-NAME get`.
+//! Runs a Docker credential helper, `docker-credential-NAME get`, to get the login for a registry.
 
 use super::Login;
 use crate::web::AccessError;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Logins as Docker, Helm and Kubernetes keep them: `config.json`, or the key `.dockerconfigjson` of a Secret.
+//! Parses logins in Docker's `config.json` or a Secret's `.dockerconfigjson`, and chooses the login for a repository.
 
 use crate::web::AccessError;
 use base64::Engine as _;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! A matrix as an artifact: the files of its folder.
+//! Pushes and pulls a matrix (`index.yaml`, signatures, charts) as an artifact of a registry.
 
 use super::{Artifact, File, Reference, Registry, RegistryError, pull_files, push_files};
 use crate::oci::media;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Reading: manifests, blobs, tags.
+//! Reads manifests, tags and blobs of a registry, checks their digests, and resumes a blob after a broken connection.
 
 use super::attempts::Attempts;
 use super::{Fault, Need, Reference, Registry, RegistryError};

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Writing: blobs at once, and manifests.
+//! Writes manifests, tags and small blobs to a registry; `upload.rs` has blobs that are sent in pieces.
 
 use super::pull::DIGEST;
 use super::{Attempts, Fault, Need, Reference, Registry, RegistryError, Upload, retry};

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Which services for tokens may see the credentials of a registry (pure). A registry names the service in a header, and may name any host.
+//! Decides which token services may receive the credentials of a registry: same domain, known pair, or allowed by `tokenRealms` (pure).
+//!
+//! A registry names the service in a header, and may name any host.
 
 use crate::web::{Access, AccessError, is_loopback};
 use reqwest::Url;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What names an artifact in a registry (pure).
+//! Parses and validates an image reference, `HOST[:PORT]/REPOSITORY[:TAG][@sha256:…]` (pure).
 
 use std::fmt;
 use std::str::FromStr;

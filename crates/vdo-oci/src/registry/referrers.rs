@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What belongs to a manifest: signatures, bills of materials. Registries list it, or clients do under a tag.
+//! Lists the referrers of a manifest (signatures, bills of materials), with the fallback tag `sha256-…` of registries without the API.
 
 use super::pull::document;
 use super::{Fault, Reference, Registry, RegistryError, retry};

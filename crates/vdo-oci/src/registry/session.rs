@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Logins: what the registry asked for, and the tokens that it led to.
+//! Logs in to a registry: keeps tokens by scope, requests new tokens from the token service, and sets the header `Authorization`.
 
 use super::challenge::Challenge;
 use super::{Fault, Login, Need, Registry, realm, token};

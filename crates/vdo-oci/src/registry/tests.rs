@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Blobs to and from a registry that is busy for a while, breaks connections or refuses, at each step.
+//! Tests pushes and pulls with a registry that is busy for a while, breaks connections or refuses, at each step.
 
 use super::{Artifact, Fault, File, Options, Registry, push_chart, push_files};
 use crate::oci::{Annotations, Descriptor};

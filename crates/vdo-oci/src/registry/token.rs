@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What a service for tokens answers (pure).
+//! Parses the answer of a token service, and computes how long the token is used (pure).
 
 use serde::Deserialize;
 use std::time::Duration;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Uploads that go on after a connection broke off, or while the registry is busy.
+//! Uploads a blob to a registry in pieces, or mounts it from another repository; continues after a broken connection.
 
 use super::attempts::{Attempts, retry};
 use super::{Fault, Need, Registry, RegistryError};

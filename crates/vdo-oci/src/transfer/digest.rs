@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The digest that an image reference resolves to now, with a check of the platforms.
+//! Resolves an image reference to its current digest, and checks that the image exists for the requested platforms.
 
 use super::TransferError;
 use crate::oci::{Kind, Platform, children};

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Why an image cannot be moved between registries and layouts, with the remedy.
+//! Why an image cannot be copied between registries and layouts (`TransferError`), with the remedy.
 
 use crate::layout::LayoutError;
 use crate::registry::RegistryError;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Images into a layout: what is there stays, damaged blobs are replaced, partial blobs are resumed; `send.rs` is the other way.
+//! Copies images into a layout: skips existing blobs, replaces damaged blobs, resumes partial blobs; `send.rs` copies into a registry.
 
 use super::{Found, Meter, Origin, TransferError, parallel};
 use crate::layout::{Layout, Partial};

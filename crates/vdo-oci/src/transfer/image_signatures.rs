@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! An image in a registry or layout with its signatures and bills of materials; `tree.rs` finds what is below a manifest.
+//! Finds an image in a registry or layout together with its cosign signatures and bills of materials; `tree.rs` finds its content.
 
 use super::{Origin, TransferError, Tree, tree};
 use crate::layout::Layout;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! One reader of manifests and blobs for both sources, a registry and a layout.
+//! Reads manifests and blobs from either source of a copy, a registry or a layout.
 
 use super::TransferError;
 use crate::layout::{BlobFile, Layout};

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! How many blobs and images move at the same time: a few tasks, so that every processor takes part.
+//! Runs the copies of blobs and images in parallel, at most `AT_ONCE` at a time, and stops at the first error.
 
 use super::TransferError;
 use tokio::task::JoinSet;

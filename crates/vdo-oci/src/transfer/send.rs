@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Into a registry: blobs once for each registry, manifests below before those above, tags last.
+//! Copies images into a registry: each blob once, manifests from the bottom up, the tag last; `fetch.rs` copies into a layout.
 
 use super::{AT_ONCE, Found, Meter, Origin, TransferError, Tree, parallel};
 use crate::oci::Descriptor;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Everything below a manifest, limited to the platforms that were asked for; `image_signatures.rs` adds signatures.
+//! Collects all manifests and blobs below a manifest for the requested platforms; `image_signatures.rs` adds signatures.
 
 use super::{Origin, TransferError};
 use crate::oci::{Descriptor, Kind, Platform, children, media};

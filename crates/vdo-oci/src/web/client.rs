@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Clients, what they send to where a server redirects, and how often they follow.
+//! The HTTP client: proxy, headers and redirects, and which credentials are removed when a server redirects to another origin.
 
 use super::error::chain;
 use super::timeouts::CONNECT;

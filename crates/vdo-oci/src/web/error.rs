@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What a server did wrong.
+//! Why a request to a web server failed (`WebError`): status, refused redirect, size limit or timeout, with the remedy.
 
 use super::AccessError;
 use super::client::REDIRECTS;

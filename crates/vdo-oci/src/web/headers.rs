@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What headers say.
+//! Parses the response headers `Retry-After` and `Cache-Control`.
 
 use reqwest::header::{HeaderMap, HeaderName, RETRY_AFTER};
 use std::time::Duration;

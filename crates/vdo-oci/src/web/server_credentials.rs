@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! How a server knows us, and how we know it: the content of a Secret, as Flux names its keys.
+//! Credentials, CA certificates and proxy of a server, from a Secret with the keys of Flux such as `username`, `bearerToken`, `ca.crt`.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! How long a server may take: until a connection stands, and for an answer, which has the more time left the more has come.
+//! The time limits of a connection, an answer and an upload; an answer may take longer, the more bytes have arrived.
 
 use super::WebError;
 use hyper::body::Bytes;

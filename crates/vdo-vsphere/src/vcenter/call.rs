@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The calls of a session: SOAP and REST over one connection, within the budget, with the REST login and reconnects.
+//! Makes SOAP and REST calls in a session, over one connection and within the budget; logs in to REST and reconnects when needed.
 
 use super::connect;
 use super::fault::Fault;

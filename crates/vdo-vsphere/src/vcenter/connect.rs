@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Name, port and proxy, each step against the same deadline.
+//! Opens the TCP connection to a vCenter: resolves the name, connects directly or through an HTTP proxy, with one deadline.
 
 use super::Endpoint;
 use super::inspection_limits::{Budget, refused};

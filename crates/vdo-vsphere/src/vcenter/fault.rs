@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! A SOAP fault of a vCenter, and which session error the fault means after a call or a login.
+//! A SOAP fault of a vCenter, and its conversion into a session error after a call or a login.
 
 use crate::vsphere::SessionError;
 use vdo_api::types::plain;

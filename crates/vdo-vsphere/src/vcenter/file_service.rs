@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Whether clusters have the file service of vSAN, which file volumes are made by (vSAN Management API, `VsanClusterGetConfig`).
+//! Reads whether clusters have the file service of vSAN enabled, which file volumes need (vSAN Management API, `VsanClusterGetConfig`).
 
 use super::call::Caller;
 use super::requests::{Method, refer};

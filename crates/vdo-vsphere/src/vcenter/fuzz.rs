@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The readers of answers, for the fuzzer and for tests: with any bytes they end, and within the memory that they may have.
+//! Entry point for the fuzzer: parses any bytes as XML, as a page of an inventory and as JSON, within the memory limit.
 
 use super::inspection_limits::{Budget, Limits, Pool};
 use super::inventory_objects::{Gathered, Item};

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! HTTP over a connection that was opened and judged before.
+//! HTTP/1.1 requests and bounded answers over an open TLS connection to a vCenter; redirects are not followed.
 
 use super::Endpoint;
 use super::identifiers::proof;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Identifiers that a server gives and gets back later; nothing that only looks like one is taken.
+//! Validates identifiers, object references, names and session tokens that a vCenter sends and that later requests contain.
 //!
-//! Everything is escaped where it is written, too. This keeps requests as small as ours, whatever a server calls its objects.
+//! Identifiers are also escaped where they are written. So requests remain small and well-formed, however a server names its objects.
 
 use super::xml::Element;
 use crate::vsphere::ManagedObject;

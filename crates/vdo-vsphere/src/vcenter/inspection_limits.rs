@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What one inspection of a vCenter may take: time, bytes, elements, and the memory that all inspections share.
+//! The limits of one inspection of a vCenter: time, bytes, elements, and the memory that all inspections of a process share.
 //!
-//! An inspection is everything from the first question to the last answer: the probe, the login and what is read. A server that answers slowly,
-//! or without end, ends its own inspection and no other's.
+//! An inspection is everything from the first question to the last answer: the probe, the login and the reads. A server that answers slowly,
+//! or without end, ends its own inspection and no other.
 
 use super::Endpoint;
 use crate::vsphere::{Excess, ProbeError};

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! How many vCenters are inspected at the same time.
+//! Limits the inspections that run at the same time: one for each vCenter, 64 in the process (`Inspections::begin`).
 
 use super::{Budget, Limits, Pool};
 use std::collections::HashMap;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What is in a vCenter, read with one paged query.
+//! Reads the inventory of a vCenter with one paged query; `inventory_objects.rs` converts each object of an answer.
 
 use super::call::Caller;
 use super::identifiers::{identifier, reference};

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What has come of an inventory, object by object, and the inventory that it makes.
+//! Converts the properties of vCenter objects (machines, hosts, datastores, folders) into the inventory, and computes their paths.
 
 use super::identifiers::{self, identifier, identifier_or_none, reference};
 use super::inspection_limits::Held;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Counts what is kept of an answer while it is read, against the limits.
+//! Counts the elements and bytes of a document while the XML reader parses it, and stops the reader at the limits.
 
 use super::inspection_limits::Held;
 use super::offload::{Unread, Work};

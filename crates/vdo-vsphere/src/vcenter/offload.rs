@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Work on answers, off the threads on which everything else waits.
+//! Parses answers on separate threads, so that slow parsing does not block other tasks, and stops when the caller no longer waits.
 
 use super::Endpoint;
 use super::inspection_limits::{Budget, Held, refused};

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The storage policies, which a service of their own keeps.
+//! Reads the storage policies from the policy service (PBM) of a vCenter, and the datastores that a policy matches.
 
 use super::call::Caller;
 use super::identifiers::{identifier, name, reference};

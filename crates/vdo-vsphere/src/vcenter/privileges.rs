@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What the account of a session may do.
+//! Reads which privileges an account has on objects of a vCenter; `vsphere/privileges.rs` compares them with the required ones.
 
 use super::call::Caller;
 use super::identifiers::reference;

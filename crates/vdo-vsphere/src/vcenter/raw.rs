@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The protocol itself, for sessions that do more than read: requests, their answers, and the limits on what an answer costs.
+//! Exports calls, requests, parsers and limits of this module to `vdo-admin`, whose sessions also change a vCenter.
 
 pub use super::call::Caller;
 pub use super::fault::Fault;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The calls that can be made at all, and how they are written.
+//! The list of SOAP calls that a session may make, and the XML envelope of each request for the services VIM, PBM and CNS/vSAN.
 
 use super::{soap, xml};
 use crate::vsphere::ManagedObject;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The answer to a call, or the fault in its place.
+//! Parses the SOAP response to a call, or its fault (type, text, missing privilege).
 
 use super::fault::Fault;
 use super::http::Answer;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! A login and what can be asked under it.
+//! A read-only login session with a vCenter: login, renewal, logout, and the reads of inventory, privileges, policies, volumes and tags.
 
 use super::call::Caller;
 use super::http::{Bounds, Http1};

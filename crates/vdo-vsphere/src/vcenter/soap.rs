@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The one question that needs no login, and its answer.
+//! The request `RetrieveServiceContent`, which needs no login, and its answer: version, build, instance UUID; recognises ESXi hosts.
 
 use super::Endpoint;
 use super::http::Answer;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The tags of objects, which only the REST service knows. It has a login of its own, with the same account.
+//! Reads the tags of objects from the REST service of a vCenter, with the paths of its old and new dialect and its own login.
 
 use super::call::Caller;
 use super::http::Answer;

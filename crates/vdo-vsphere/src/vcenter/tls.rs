@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Accepting a certificate, or saying why not.
+//! The TLS handshake with a vCenter: accepts or refuses its certificate by CA certificates, thumbprint or insecure trust.
 
 use super::Endpoint;
 use super::connect::{Deadline, Stream};

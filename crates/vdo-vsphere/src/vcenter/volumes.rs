@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The volumes that a vCenter has registered, which its service for container volumes (CNS) keeps.
+//! Reads the container volumes (CNS) that a vCenter has registered under a cluster id, and counts them by kind.
 
 use super::call::Caller;
 use super::identifiers::{identifier, name};

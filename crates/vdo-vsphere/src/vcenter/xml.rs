@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-//! A small element tree, read with suspicion: no DOCTYPE, so no entities of its own; bounded in depth, in elements, and by the budget of
-//! the inspection; no character that XML 1.0 forbids, however it is written.
+//! Parses XML of a vCenter into a small element tree, with strict limits.
+//!
+//! No DOCTYPE, so no entities of its own; bounded in depth, in elements, and by the budget of the inspection; no character that XML 1.0
+//! forbids, however it is written.
 
 use super::inspection_limits::Held;
 use super::meter::Meter;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-//! One stage of the check of a connection with its findings and their remedies, which of them is reported, and whether the stage only
-//! informs.
+//! The types `Check` (result of one condition), `Finding` (problem with a reason) and `Advice` (remedy text and commands).
+//!
+//! A check decides which of its findings is reported, and whether it only informs.
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use std::borrow::Cow;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The checks of a connection that need a login: datacenters, storage, privileges, nodes, topology and cluster id.
+//! Runs the checks of a connection after the login: datacenters, storage, privileges, nodes, topology and cluster id.
 
 use super::cluster_id::cluster_id_check;
 use super::{

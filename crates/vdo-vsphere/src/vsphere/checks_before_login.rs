@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The checks of a connection that need no login: name, port, certificate, and whether a vCenter answers.
+//! The checks before the login, for the conditions Resolved, Connected, Trusted (also an expiring certificate) and IsVCenter.
 
 use super::{Check, ConnectionReport, Finding, Inspection, ProbeOutcome, ProbeStage, VcenterFacts};
 use jiff::{SignedDuration, Timestamp};

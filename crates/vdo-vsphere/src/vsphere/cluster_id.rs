@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Whether a cluster id is free: which volumes a vCenter has registered under it, and which of them this cluster knows.
+//! Checks whether another cluster uses the cluster id (ClusterIdAvailable): registered volumes that this cluster does not know.
 //!
 //! Two clusters under one id destroy each other's records: each CSI driver takes the volumes of the other for its own leftovers.
 

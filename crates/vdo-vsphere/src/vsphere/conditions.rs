@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The next status of a VsphereCloudConfig from the last one and a report; `report.rs` makes the report.
+//! Computes the next status and conditions of a VsphereCloudConfig from the last status and a report; `report.rs` makes the report.
 
 use super::{Check, CrossChecks, Finding, Inspection, LoginOutcome, Requirements, Tagging, machines_status, privileges_status, report};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};

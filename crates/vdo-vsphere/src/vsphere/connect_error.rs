@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Why a vCenter did not answer before a login, by stage, with the remedy; `session_error.rs` has errors after the login.
+//! Why a vCenter cannot be reached before the login, by stage, with reason and remedy; `session_error.rs` has errors from the login on.
 
 use std::borrow::Cow;
 use std::error::Error;

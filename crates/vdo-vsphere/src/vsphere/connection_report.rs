@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The result of one inspection of a connection as data; `report.rs` fills it.
+//! The result of all checks of one connection, as data: checks, nodes, topology, privileges, datastores; `report.rs` fills it.
 
 use super::{Check, CrossChecks, NodeReport, NodeTopology, Privileges, SharedDatastores};
 use serde::Serialize;

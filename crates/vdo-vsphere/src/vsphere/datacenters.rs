@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Which datacenters of a vCenter a connection names, by name or inventory path.
+//! Matches the datacenters that a connection names (`spec.datacenters`) with those of the vCenter, by name or inventory path.
 
 use super::match_vms::is_in;
 use std::collections::BTreeSet;

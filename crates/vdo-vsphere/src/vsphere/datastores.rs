@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Whether named datastores and storage policies exist and can be used, and which datastores all hosts of the nodes share.
+//! Checks that named datastores and storage policies exist and are usable, and finds the datastores that all hosts of the nodes share.
 
 use super::{Datastore, Inventory, Policy, Requirements};
 use super::{Finding, NodeReport};

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What a vCenter reports about itself without a login: version, build, identity and certificate.
+//! The data that a vCenter reports without a login: version, build, instance UUID, API version and certificate.
 
 use vdo_api::api::AboutStatus;
 use vdo_api::types::VcenterVersion;

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What administrators graph of a vCenter: how many machines, hosts and volumes of which kind the cluster uses, and the space that is left.
+//! Computes the numbers for the Prometheus series of a vCenter: nodes by state and hardware, ESXi versions, free space, volumes.
 //!
-//! Words that a vCenter makes up are taken only where they have the form of a version, and of each list there is a bound: every word is a
-//! series of metrics.
+//! A text of a vCenter is used only if it has the form of a version, and each list has a limit: every text is a label of a series.
 
 use super::{Datastore, Inspection, LoginOutcome, NodeReport, Readings};
 use std::collections::{BTreeMap, BTreeSet};

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Whether file volumes are configured although no cluster of the vCenter has the vSAN file service; `vcenter/file_service.rs` asks for it.
+//! Checks that a cluster of the vCenter has the vSAN file service if file volumes are configured; `vcenter/file_service.rs` reads it.
 
 use super::{Finding, Requirements, SessionError};
 use vdo_api::api::Reason;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The privileges that a vCenter grants an account, as data; `privileges.rs` compares them with the required ones.
+//! The privileges that a vCenter grants an account, as data; `vcenter/privileges.rs` reads them, `privileges.rs` compares them.
 
 use super::ManagedObject;
 use std::collections::{BTreeMap, BTreeSet};

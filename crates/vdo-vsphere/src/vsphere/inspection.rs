@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What a vCenter is inspected for, and what the probe, the login and the reads led to.
+//! The request of an inspection (address, requirements, nodes) and its raw results from the probe, the login and the reads.
 
 use super::{
     Claim, Finding, Granted, Inventory, NodeReport, Policy, ProbeError, RegisteredVolumes, RequiredPrivilege, Requirements, SessionError,

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The datacenters, hosts, machines, datastores, tags and storage policies of a vCenter as data; `inventory.rs`, `tags.rs`
-//! and `policies.rs` in `vcenter` read them.
+//! The datacenters, hosts, machines, datastores, tags and storage policies of a vCenter as data.
+//!
+//! `inventory.rs`, `tags.rs` and `policies.rs` in `vcenter` read them.
 
 use std::collections::{BTreeMap, BTreeSet};
 use vdo_core::driverconfig::node_addresses::Adapter;

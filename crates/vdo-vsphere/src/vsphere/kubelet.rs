@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The check that kubelets leave their nodes to an external cloud provider, with the setting for each distribution.
+//! Checks that kubelets run with `--cloud-provider=external` (KubeletNotExternal), and names the setting for each distribution.
 
 use super::{Advice, AdviceLine, Check, Finding};
 use std::sync::Arc;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Whether a login may be tried, so that no wrong password ever locks an account (pure).
+//! Decides whether and when a login at a vCenter may be tried, so that a wrong password never locks an account (pure).
 //!
-//! An attempt is written into the status before it is made: a restart in the middle of it finds it there, and every
+//! An attempt is written into the status before it is made: a restart in the middle of the attempt finds it there, and every
 //! connection with the same account at the same vCenter counts it.
 
 use super::VcenterFacts;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Which virtual machine a node is, by UUID, name or address; `vm_checks.rs` judges the machine.
+//! Finds the virtual machine of each node, by UUID, name or address; `vm_checks.rs` checks the machine.
 
 use super::vm_checks::{check_vm, no_vm};
 use super::{Advice, Finding, NodeReport};

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! A node with its machine and findings, the stage of all nodes, and the nodes in the status.
+//! A node with its virtual machine and findings, the check NodesFound of all nodes, and the machines in the status.
 
 use super::{Check, Finding};
 use super::{Inventory, Machine};

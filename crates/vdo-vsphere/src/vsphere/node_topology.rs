@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The zones and regions of the nodes as a table: what the labels of a node say, where the tags are that they come from, and what does not fit.
+//! The table of `vdoctl doctor topology`: zone and region labels of each node, the tags they come from, and mismatches.
 
 use super::topology_tags::find_tag;
 use super::{Inventory, NodeReport, Requirements, Tagging, labels_of_category};

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The checks that compare connections: the same vCenter or machine twice, and storage that is in another vCenter.
+//! Compares connections with each other: the same vCenter or machine twice (Distinct), and storage that is in another vCenter.
 
 use super::match_vms::to_tell_apart;
 use super::{Advice, AdviceLine, Check, Finding, Inspection, LoginOutcome, MissingStorage, datacenters_of, missing_storage, report};

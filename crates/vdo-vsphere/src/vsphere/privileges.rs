@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What an account lacks or has beyond its needs, with the stage and the status; `required_privileges.rs` has the needs.
+//! Compares required and granted privileges: missing and surplus ones, the check Authorized and the status.
+//!
+//! `required_privileges.rs` computes the required ones.
 
 use super::check::shell;
 use super::{Advice, Check, Finding, RequiredPrivilege};

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! All checks of one inspection in order: those before the login, then those after the login.
+//! Runs all checks of one inspection in order, before and after the login, and returns the report.
 
 use super::checks_after_login::add_checks_after_login;
 use super::checks_before_login::add_checks_before_login;

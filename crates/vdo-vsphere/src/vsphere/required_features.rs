@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What the drivers of a VDOConfig require of one connection: features, datastores, storage policies and tag categories.
+//! Derives from a VDOConfig what its drivers require of one connection: features, datastores, storage policies, tag categories.
 
 use super::inventory::Policy;
 use std::collections::{BTreeMap, BTreeSet};

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The privileges that the features in use need on each object, by the rules of the matrix or of this build.
+//! Computes the privileges that the features in use need on each object, from the rules of the matrix or of this build.
 
 use super::NodeReport;
 use super::datastores::same_url;

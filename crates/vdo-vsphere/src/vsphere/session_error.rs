@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Why a login or a call in a session failed, with the remedy; `connect_error.rs` has errors before the login.
+//! Why a login or a call in a session failed, with reason and remedy; `connect_error.rs` has errors before the login.
 
 use super::ProbeError;
 use std::borrow::Cow;

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The check of tags against the zone and region labels of nodes, and the tag that counts; `node_topology.rs` makes the table.
+//! Compares vCenter tags with the zone and region labels of nodes (TopologyConsistent), and finds the tag that applies to a node.
+//!
+//! `node_topology.rs` makes the table of `vdoctl doctor topology`.
 
 use super::check::shell;
 use super::{Advice, Check, Finding, NodeReport};

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What is wrong with the machine of a node: power, hardware version, `disk.EnableUUID`, VMware Tools, host, snapshots.
+//! Checks the virtual machine of a node: power, hardware version, `disk.EnableUUID`, VMware Tools, host, snapshots, SCSI controllers.
 
 use super::check::shell;
 use super::{Advice, Feature, Inventory, Machine, Requirements};

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The check right before a change, the way back and its record.
+//! Tests the check right before a change, the undo of a step, and the record of the steps.
 
 use super::*;
 
