@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! A revision instead of what the chart gives: after a change that failed, or because a person asks for it (pure).
+//! Rolls a driver back to a revision of its history after a failed change, or pins it to a revision by annotation (pure).
 
 use super::choose::Choice;
 use super::driver_run::{DriverRun, DriverRuns, Source};

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Reads the matrix index and charts from a source; `FetchError` says why a read failed. Every chart is checked against its digest.
 //!
-//! [`MatrixSource`] has one file for each kind of source (embedded, folder, web server, registry, ConfigMaps). A [`ChartRepository`] caches what was
-//! read by its digest, and decides which index is used.
+//! [`MatrixSource`] has one file for each kind of source (embedded, folder, web server, registry, ConfigMaps). A [`ChartRepository`] caches
+//! what was read by its digest, and decides which index is used.
 
 mod configmap_source;
 mod directory;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The address of an API server as a kubeconfig writes it, with the meaning that it has for kubectl.
+//! Completes the address of the API server in a kubeconfig, such as a missing scheme, with the meaning of kubectl.
 
 use hyper::Uri;
 use kube::config::{AuthInfo, Cluster};

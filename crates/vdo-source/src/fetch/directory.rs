@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The source "folder": reads a matrix index and charts from files (an unpacked mirror, a mounted ConfigMap, a working copy).
 //!
-//! Reads also the credentials of a source from a mounted Secret with the keys of Flux or of Docker. Has the limits of size and time of these reads.
+//! Reads also the credentials of a source from a mounted Secret with the keys of Flux or of Docker. Has the limits of size and time of
+//! these reads.
 
 use super::keys::files;
 use super::{Access, AccessError, FetchError, embedded, verified};
