@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The preconditions in the status of a VDOConfig; each file of the folder computes one or two conditions.
+//! The conditions for preconditions of the drivers and of upgrades in the status of a VDOConfig; each file checks one precondition.
 
 mod control_plane_eligible;
 pub mod foreign_drivers;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Computes the namespaces, roles and admission policy that an administrator applies for the drivers and the operator.
+//! Computes the namespaces, roles and admission policy of `vdoctl rights`, which an administrator applies for drivers and operator.
 
 mod grant_command;
 mod operator_roles;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Completes the address of the API server in a kubeconfig, such as a missing scheme, with the meaning of kubectl.
+//! Parses the API server's address in a kubeconfig: adds a missing scheme as kubectl does, and refuses a password in the address.
 
 use hyper::Uri;
 use kube::config::{AuthInfo, Cluster};

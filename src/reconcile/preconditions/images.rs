@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! ImagesMirrored: whether the images of the drivers are pulled from the mirror registry of `spec.images`, by digest.
+//! ImagesMirrored: whether the images of the drivers are pulled from the mirror registry of `spec.images.registry` (pure).
 
 use vdo_api::api::{ConditionType, Reason, VDOConfigSpec};
 use vdo_core::mirror_lock::{Lock, outside};
