@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The Kubernetes API: a cache fed by watches, one-shot reads, and the only writes there are.
+//! The client of the Kubernetes API: a cache filled by watches, one-shot reads, and all writes to the cluster.
 
 mod access_review;
 mod arrived;

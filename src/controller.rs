@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What wakes a reconcile, and what becomes of its result: watches, mapping, pacing, backoff, events, metrics.
+//! Starts and stops the operator: leader election, watches, both controllers, the port for probes and metrics.
 //!
-//! Two loops, one for VDOConfigs and one for vSphere connections; a failure in one does not stop the other. Both are woken
-//! by their own objects, and by every change that the shared cache of watches sees.
+//! There are two loops, one for VDOConfigs and one for vSphere connections; a failure in one does not stop the other. Each loop is woken by
+//! its own objects, and by every change in the shared cache of watches.
 
 mod drift_events;
 pub mod events;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! One reconcile, from what is to what should be. The operator and every command use the same phases; a command stops earlier.
+//! One reconcile: calls the phases below in order, from the observed to the desired state. `vdoctl` runs the same phases and stops earlier.
 //!
 //! ```text
 //! observe  effect  cluster, inventory, live objects, health of what is installed         -> ClusterState

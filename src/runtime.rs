@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What surrounds the operator while it runs: its arguments, its logs, its metrics, and the port that shows them.
+//! The operator process: arguments, logs, metrics, liveness, and the port for probes and metrics.
 
 pub mod args;
 pub mod heartbeat;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Puts `charts/` and `matrix-index` into the binary, as a table of `include_bytes!`.
+//! Embeds `charts/` and `matrix-index` in the binary, as a table of `include_bytes!`.
 
 #![expect(
     clippy::disallowed_methods,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The operator: keeps the vSphere drivers of one cluster chosen, installed, configured and healthy.
+//! `main` of the program `vdo-operator`: parses the arguments, starts the log and runs the controllers.
 #![expect(clippy::print_stderr, reason = "what goes wrong before there is a log")]
 
 use clap::Parser;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What the operator's account may do.
+//! Asks the API server what an account may do (SelfSubjectRulesReview, SubjectAccessReview), and names the missing RBAC rule.
 
 use super::request_timeout::timed;
 use super::{ClusterError, resource};

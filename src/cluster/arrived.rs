@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Objects as they arrive from the API server. Anyone who may create pods may create megabytes of them, so of each no more is built than is
-//! looked at, and that within a limit of memory.
+//! Deserializes objects from the API server: only the fields of `watched_fields.rs`, and within a limit of memory for each object.
+//!
+//! Anyone who may create pods may create pods of several megabytes. Of an object above the limit, only the identity is read.
 
 mod watched_fields;
 

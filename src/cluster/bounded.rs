@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Custom resources of ours as kube's controllers watch them: of one that is larger than any of its kind, nothing but its name.
+//! Deserializes VDOConfigs and VsphereCloudConfigs for kube's controllers; of a resource that is too large, only its name.
 
 use super::arrived::{SMALL, read_within};
 use k8s_openapi::NamespaceResourceScope;

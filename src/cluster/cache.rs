@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Objects as watches show them, in memory.
+//! The watch cache: starts and ends watches, and serves live objects from memory, corrected by the operator's own writes.
 
 mod backoff;
 mod beats;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Whether something uses an object that is to be deleted.
+//! Whether an object uses a StorageClass, VolumeSnapshotClass or CRD that is to be deleted; reads the cluster.
 
 use super::arrived::{Arrived, CLASS, METADATA};
 use super::request_timeout::timed;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! How the cluster is found and spoken to.
+//! `KubeOptions::connect`: makes the Kubernetes client from kubeconfig, flags or the service account of a pod.
 
 mod credentials;
 mod error;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What is in a namespace, of every kind that the cluster serves.
+//! Lists the objects of every kind in a namespace, without those that Kubernetes or an owner creates, for `vdoctl delete`.
 
 use super::arrived::{Arrived, METADATA};
 use super::read::page;

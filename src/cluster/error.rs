@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What the API server refused or did not answer, sorted by what can be done about it.
+//! `ClusterError`: sorts the errors of the API server (missing right, conflict, admission, immutable field, timeout) with a remedy.
 
 use super::access_review::{denied, rule};
 use super::client::{CredentialsError, ProxyError};

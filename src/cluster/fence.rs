@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Whether writes are allowed at this moment, and how many are under way.
+//! The fence that blocks writes to the cluster while the operator does not hold the Lease, and counts the writes under way.
 
 use super::ClusterError;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Lists of many objects of which few fields are of interest: in large pages, and as types that have these fields alone.
+//! Lists thousands of objects of one kind in large pages, deserialized as a type with few fields, for commands of `vdoctl`.
 
 use super::arrived::WHOLE;
 use super::request_timeout::timed;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The Lease by which one operator of several acts (coordination.k8s.io).
+//! Leader election: acquires, renews and releases the Lease `kube-system/vdo-operator` (coordination.k8s.io).
 
 use super::{ClusterError, Fence};
 use k8s_openapi::api::coordination::v1::{Lease, LeaseSpec};

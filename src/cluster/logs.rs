@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The logs of containers, their end or as they grow, and the metrics of an operator pod, read through the API server.
+//! Reads the logs of containers, their end or as a stream, and the metrics of an operator pod, through the API server.
 
 use super::{ClusterError, request_timeout};
 use futures::AsyncRead;

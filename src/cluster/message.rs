@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What the API server says, for people.
+//! Shortens the message of an API server's Status: omits repeated objects and the content of web pages.
 
 use kube::core::Status;
 

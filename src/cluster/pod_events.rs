@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Why pods of a workload are not made, or do not start, as its controller or the kubelet was answered. Only an event has that.
+//! Reads the events that name why the pods of a workload are not created or do not start.
 
 use super::ClusterError;
 use super::request_timeout::timed;

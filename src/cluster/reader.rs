@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Live objects from watches or from one-shot reads: the same interface for the operator and for commands.
+//! `Reader`: reads live objects from the watch cache (operator) or by one-shot reads (`vdoctl`), with one interface.
 
 use super::{Cache, ClusterError, Select, Watch, read};
 use kube::Client;

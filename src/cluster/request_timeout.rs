@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! How long a request to the API server may take: the deadline of every single request, and `--request-timeout` in its place.
+//! The deadlines of single requests to the API server, and `--request-timeout`, which replaces them.
 
 use super::ClusterError;
 use std::sync::OnceLock;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Which kinds the API server serves.
+//! Asks the API server by discovery which of some kinds it does not serve.
 
 use super::ClusterError;
 use super::request_timeout::timed;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Which objects of a kind are watched: by label, field, name, or because they run a driver.
+//! `Watch`: which objects a watch or list selects: kind, namespace, and label, field, name, or "runs a driver".
 
 use kube::api::TypeMeta;
 use vdo_api::types::ObjectId;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The events about objects that the operator restored, and how many of them one reconcile records.
+//! Records the events about objects that the operator repaired, and limits their number in one reconcile.
 
 use super::{Context, events};
 use k8s_openapi::api::core::v1::ObjectReference;

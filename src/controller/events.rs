@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Events that do not spam: the same reason for the same object is one series, and is added to no more often than a person
-//! could read.
+//! Records Kubernetes events, at most one for the same object and reason in five minutes.
 
 use super::Context;
 use crate::cluster::ClusterError;

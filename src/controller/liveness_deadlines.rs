@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Signs of life of the loops, for the liveness probe.
+//! The deadlines of the liveness probe for the main task, the watches and each reconcile, and the heartbeats for them.
 
 use super::Context;
 use crate::cluster::{Bounded, Cache};

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Asks the source of the matrix from time to time whether it has another index.
+//! Polls the source of the matrix for a newer index, once in each `--matrix-interval`.
 
 use crate::cluster::Fence;
 use std::collections::hash_map::RandomState;

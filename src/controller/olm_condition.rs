@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What OLM reads of upgrades of this operator: the condition `Upgradeable` of its OperatorCondition (operators.coreos.com/v2).
+//! Writes the condition `Upgradeable` of the operator's OperatorCondition, from which OLM reads whether it may upgrade the operator.
 //!
-//! OLM names the object in `OPERATOR_CONDITION_NAME`, creates it, and gives the operator's account the rights to get and patch it. While the
-//! condition is False, OLM keeps the next version of the operator waiting. Without that variable no one has to know.
+//! OLM names the object in `OPERATOR_CONDITION_NAME`, creates it, and gives the operator's account the rights to get and patch it. While
+//! the condition is False, OLM keeps the next version of the operator waiting. Without the variable, nothing is written.
 
 use super::state::lock;
 use crate::cluster::{ClusterError, Writer, get};

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The version of the API server: asked for when it may have changed, and not besides.
+//! Remembers the version of the API server, and asks for it when watches start again, kubelets change or the answer is old.
 
 use super::state::lock;
 use crate::cluster::{ClusterError, server_version};

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Sessions with vCenters, shared by all connections with the same account, and the one place where a login is made.
+//! The operator's vCenter sessions, shared by all connections with the same account, and the only place where the operator logs in.
 
 use super::state::{Connection, lock};
 use super::vsphere_cloud_config::claim;

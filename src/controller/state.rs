@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What the loops remember from one run to the next. All of it may be lost without harm: it saves requests, nothing else.
+//! What the loops remember in memory between two reconciles: failures, last statuses, repairs, unhealthy drivers.
+//!
+//! All of this may be lost without harm: it saves requests.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};

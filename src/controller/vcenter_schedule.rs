@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! When a vCenter is asked again: after an interval, after a failure, for nodes that come or change, and for a new cluster id (pure).
+//! Decides when a vCenter is checked next: after an interval, a failure, a change of nodes, or a new cluster id (pure).
 
 use super::state::Connection;
 use std::collections::BTreeSet;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The loop over VDOConfigs.
+//! The loop over VDOConfigs: runs one reconcile, and writes its status, events, metrics and log.
 
 use super::olm_condition::Verdict;
 use super::state::{Config, newest};

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The loop over vSphere connections.
+//! The loop over VsphereCloudConfigs: inspects the vCenter when a check is due, and writes the status.
 
 use super::state::{Connection, newest};
 use super::vcenter_schedule::Asking;

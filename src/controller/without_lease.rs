@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What is said of a VDOConfig while this operator may not even ask who leads: its rights on the Lease are missing.
+//! Writes the status of a VDOConfig while the operator lacks the rights on the Lease for the leader election.
 //!
-//! Nothing else is done then. This one write passes no fence: who may not read the Lease never leads, and the status of a VDOConfig in the
-//! operator's own namespace has no other author.
+//! Nothing else is done then. This one write is made without the fence: an operator that may not read the Lease never leads, and the status
+//! of a VDOConfig in the operator's own namespace has no other author.
 
 use super::state::newest;
 use super::vdoconfig::write_status;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Which of several VDOConfigs acts for the cluster, and what the others report (pure).
+//! Decides which of several VDOConfigs takes effect for the cluster (the oldest), and what the others report (pure).
 
 use kube::ResourceExt;
 use vdo_api::api::{Class, Reason, VDOConfig};

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-//! apply: makes the writes of a plan and reports them. No write is decided here, and no other place writes to an object of a driver (effect).
+//! The phase apply: makes the writes of a plan and reports them (effect).
+//!
+//! This phase decides no write, and no other place writes to an object of a driver.
 
 pub(super) mod delete;
 pub(super) mod former;

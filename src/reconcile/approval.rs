@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Whether a plan may be carried out, or waits for a person (pure).
+//! Decides whether a plan waits for the approval of a user: `spec.approval` and the annotation `vdo.vmware.com/approve` (pure).
 
 use super::observe::ClusterState;
 use super::planned::Planned;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The guard of volumes: a change that takes away what volumes depend on is carried out only after a person has approved it.
+//! Finds settings that volumes depend on and that a plan removes from `csi-vsphere.conf`; such a plan waits for approval.
 //!
-//! What the driver was configured with is a note on its configuration. Only where the new one lacks a part of it, volumes are looked at, and
-//! watched until the change is approved or taken back.
+//! The driver's configuration has an annotation with these settings. Volumes are read only if the new configuration lacks a part of them,
+//! and watched until the change is approved or taken back.
 
 use super::observe::ClusterState;
 use super::observe::deletion_guards::volume_watches;

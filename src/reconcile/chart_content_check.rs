@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Whether the content of what is going to be written is what a chart gives it: the rules of the admission policy, held against the objects of
-//! a driver before its first write.
+//! Checks the desired objects of a driver against the content that its chart permits (the admission policy's rules), before a write.
 
 use super::Ports;
 use super::driver_run::{DriverRun, DriverRuns};

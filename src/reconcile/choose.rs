@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! choose: which versions, jointly (effects: reads only; the choice itself is pure).
+//! The phase choose: selects the versions of all drivers jointly, from matrix, platform and specification (effects: reads only).
 
 use super::driver_run::DriverRuns;
 use super::error::ReconcileError;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The identity under which volumes are registered: which one it is, whether it is in use, and whether the CSI driver may begin to use it.
+//! The cluster id under which volumes are registered: which id is in use, and whether the CSI driver may start to use it.
 //!
-//! It is in use as soon as the inventory or the configuration of an adopted driver has it. Before that the vSphere connections ask their
-//! vCenters for volumes of another cluster under it; see [`claim`](super::connection::claim).
+//! An id is in use as soon as the inventory or the configuration of an adopted driver has it. Before that the vSphere connections ask their
+//! vCenters for volumes of another cluster under the id; see [`claim`](super::connection::claim).
 
 mod doubt;
 mod registered;

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The guard of what others use: where the configuration of a driver that another tool installed gets another content, and a workload that is
-//! no driver uses that as well, the plan is carried out only after a person has approved it.
+//! Finds workloads that use a driver configuration which an adoption changes; such a plan waits for approval (effect: reads).
 //!
-//! Workloads are listed only where there is such a configuration.
+//! Workloads are listed only if another tool installed such a configuration.
 
 use super::observe::installed;
 use super::planned::Planned;

@@ -1,16 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-//! A vSphere connection: is it what it says, what does the vCenter say of itself, does it let the credentials in, and is
-//! there what the drivers need?
+//! Inspects a vSphere connection: inputs from the cluster, probe without login, and one inspection with given credentials.
 //!
 //! ```text
-//! probe (effect)    who it is, without a login
+//! probe (effect)    version and identity, without a login
 //! login (effect)    see [`login`](super::login) for when
-//! read (effect)     what is there, as far as the drivers use it
+//! read (effect)     the inventory, as far as the drivers use it
 //! report (pure)     stages, nodes, privileges, datastores
 //! fold (pure)       the next status of the object
 //! ```
 //!
-//! The operator walks this road with sessions that it keeps; [`examine`] walks it once, without any object in a cluster.
+//! The operator runs these stages with sessions that it keeps; [`examine`] runs them once, without an object in a cluster.
 
 mod claim;
 mod collect;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What of a plan repairs what another manager has done: who it was, and whether to go on (effect).
+//! Finds out which field manager made the changes that a plan repairs, from managedFields (effect: reads).
 
 use super::Ports;
 use crate::cluster::{ClusterError, with_managers};

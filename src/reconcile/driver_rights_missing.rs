@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What the administrator brings for the drivers: looked at before anything of theirs is written (effect; what is concluded is pure).
+//! Reads whether the namespaces, roles and bindings exist that an administrator creates for the drivers; a driver without them waits.
 
 use super::Ports;
 use super::driver_run::DriverRuns;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-//! One driver in one reconcile: what is asked for, which version was chosen, where its objects come from, and what is wrong with it (pure).
+//! `DriverRun`: the state of one driver in one reconcile: request, chosen version, source of its objects, errors (pure).
 //!
-//! Each phase reads what the phases before it have found of a driver, and adds what it finds. What goes wrong with one driver is a failure of
-//! that driver: it is left at what was applied of it last, and the others go on.
+//! Each phase reads the results of the earlier phases for a driver and adds its own. An error of one driver concerns this driver only: its
+//! last applied objects are kept, and the other drivers continue.
 
 use super::error::ReconcileError;
 use super::rollback::Back;

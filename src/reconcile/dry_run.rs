@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! dry run: the whole plan, tried on the server before its first write (effect; what is concluded is pure).
+//! The phase dry run: tries the steps of a plan on the API server before the first write, and holds drivers with a refusal (effect).
 
 mod ask;
 pub(super) mod cache;

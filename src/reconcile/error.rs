@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Why a reconcile failed: the reason, the failure class and the remedy of each cause.
+//! `ReconcileError`: why a reconcile or one of its drivers failed, with reason, failure class and remedy.
 
 use super::rights::add_missing;
 use crate::cluster::ClusterError;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The gates that are known before the API server is asked: which drivers, and which of their waves, must wait (pure).
+//! Decides which drivers, or which of their waves, wait: uninitialised nodes, missing privileges, webhook pods, other drivers (pure).
 //!
-//! A driver is closed as a whole while something that an administrator brings is missing, and where it is paused. The first of [`WAVES`] that
-//! has something to wait for keeps the later waves of a driver from starting.
+//! A driver waits as a whole while an object of an administrator is missing, and while it is paused. The first of [`WAVES`] that waits
+//! keeps the later waves of a driver from starting.
 
 mod other_providers;
 pub(super) mod topology;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! load: the charts of the versions that were chosen, by their digests (effect).
+//! The phase load: opens the chart of each chosen version (effect).
 
 use super::Ports;
 use super::driver_run::{DriverRuns, Source};

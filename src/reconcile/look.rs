@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! look: the live objects of everything that should exist, beside those of the inventory (effect: reads).
+//! The phase look: reads live objects that are desired but not in the inventory yet, and the guards of deletions (effect: reads).
 
 use super::error::ReconcileError;
 use super::observe::deletion_guards::look_up;

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The guard of settings: where the configuration of a driver that another tool installed is replaced, and the new one lacks settings of the
-//! old one, the plan is carried out only after a person has approved it (pure).
+//! Finds settings of another tool's driver that an adoption would lose and `accepted-losses` does not list; the plan waits (pure).
 
 use super::observe::ClusterState;
 use super::planned::Planned;

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Which matrix a run decides with: that of the store or, where an operator that has just started finds none that can be used, as much of
-//! the one in the binary as keeps what runs.
+//! Decides which matrix a reconcile uses: the one of its source, or after a restart without source the installed part of the built-in one.
 
 use super::error::ReconcileError;
 use kube::ResourceExt;

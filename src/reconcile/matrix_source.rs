@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Where the matrix comes from by what the cluster says, and what of it is in the cluster (effects: reads only).
+//! Reads the Secret, ConfigMaps and CompatibilityConfigs that name the source of the matrix, and a matrix in ConfigMaps (effect: reads).
 
 use super::error::ReconcileError;
 use super::observe::cluster::{by_name, config_maps_watch, texts};

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What the status says of the next Kubernetes minor (pure).
+//! The condition `Upgradeable`: whether the drivers support the next minor version of Kubernetes (pure).
 
 use vdo_api::api::Reason;
 use vdo_core::drivers::short;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! When a VDOConfig is reconciled again (pure).
+//! Decides when a VDOConfig is reconciled again: requeue interval, or backoff after a failure (pure).
 
 use k8s_openapi::jiff::{SignedDuration, Timestamp};
 use std::time::Duration;

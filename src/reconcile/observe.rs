@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! observe: the cluster and what of ours is in it (effect).
+//! The phase observe: reads the cluster, the inventory and its live objects; the result is `ClusterState` (effect).
 
 pub(super) mod assess;
 mod ca_bundle;

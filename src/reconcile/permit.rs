@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! permit: what must hold before anything of a driver is written: the operator's rights, what an administrator brings, the cluster id, and that
-//! no other manager runs the driver (effect: reads).
+//! The phase permit: calls the checks before a driver's first write: rights, administrator's objects, cluster id, foreign drivers (effect).
 
 use super::choose::Choice;
 use super::cluster_id::{claimed, doubtful, hold};

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What a phase returns: its value with what it found to report; or what stopped it, with what it had found until then (pure).
+//! The result type of a phase: its value and findings, or the error that stopped it with the findings until then (pure).
 
 use super::error::ReconcileError;
 use vdo_core::status::{Failure, Report};

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What was planned: every driver with the objects that should exist of it, and the way there (pure).
+//! `Planned`: all drivers with their desired objects, live objects, plan and approved state, and the computation of a new plan (pure).
 
 use super::choose::Choice;
 use super::driver_run::{DriverFailure, DriverRuns, Source};

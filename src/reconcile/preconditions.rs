@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What must hold before the drivers can work, from the matrix, the choice and the rendered workloads (pure).
+//! The conditions for preconditions of the drivers and of upgrades in the status of a VDOConfig; each file checks one precondition.
 
 mod control_plane_eligible;
 pub mod foreign_drivers;

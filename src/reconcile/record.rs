@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What goes into the history of the drivers beside their objects (pure).
+//! Computes what the history of the drivers records beside their objects: revisions, basis, stored matrix (pure).
 
 use super::choose::Choice;
 use super::driver_run::{DriverRun, DriverRuns, Source};

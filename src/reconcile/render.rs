@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! render: the chosen charts, the specification and the site → the objects that should exist (pure).
+//! The phase render: makes the desired objects of each driver from chart, values, patches and connections (pure, with a cache).
 
 use super::choose::Choice;
 use super::driver_run::{DriverRun, DriverRuns, Source};

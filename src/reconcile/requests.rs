@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What a VDOConfig asks for, resolved to names that exist (pure).
+//! Resolves the specification of a VDOConfig to requests for drivers: pins, connections, patches (pure).
 
 use super::driver_run::{Asked, DriverRuns};
 use super::error::ReconcileError;

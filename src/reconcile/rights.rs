@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What has to be granted before the operator starts: to the drivers, which the administrator brings, and to the operator itself.
+//! Computes the namespaces, roles and admission policy of `vdoctl rights`, which an administrator applies for drivers and operator.
 
 mod grant_command;
 mod operator_roles;

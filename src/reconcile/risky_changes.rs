@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What a plan takes away from volumes, drivers or other workloads that are there: it is carried out only after a person has approved it.
+//! Lists what a plan takes away from volumes, drivers or workloads; such a plan waits for approval even if `spec.approval` is Automatic.
 
 use super::observe::ClusterState;
 use super::planned::Planned;

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-//! A revision instead of what the chart gives: after a change that failed, or because a person asks for it (pure).
+//! Rolls a driver back to a revision after a failed change, or pins it to one by the annotation `revision.vdo.vmware.com/DRIVER`.
+//!
+//! The decisions are pure; the only effect is the check in `served.rs` that the API server serves the kinds of the revision.
 
 use super::choose::Choice;
 use super::driver_run::{DriverRun, DriverRuns, Source};

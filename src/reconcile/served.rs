@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Whether the API server still serves the kinds that a revision consists of (effect: asks).
+//! Asks the API server whether it still serves the kinds of a revision, before a rollback restores it (effect: reads).
 
 use super::driver_run::DriverRuns;
 use super::observe::ClusterState;

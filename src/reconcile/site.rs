@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What the drivers are configured for: the vSphere connections, and the identity of the cluster (effect: reads).
+//! The phase site: reads specification, values, connections and cluster id; the result is a `Site` and the driver requests (effect).
 
 use super::cluster_id::{ClusterId, agreed, cluster_id};
 use super::driver_run::DriverRuns;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! How long the stages of a reconcile take.
+//! Measures how long each stage of a reconcile takes.
 
 use std::time::{Duration, Instant};
 

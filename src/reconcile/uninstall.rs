@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Uninstall: everything of ours is deleted, in reverse order, and then the finalizer is removed (effect).
+//! Uninstalls all drivers in reverse order and removes the finalizer of the VDOConfig (effect).
 
 use super::apply::delete::{is_current, outdated};
 use super::apply::{StateLocation, apply};

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Why a newer version that fits is not installed (pure).
+//! UpgradeAvailable: why a newer compatible version of a driver is not installed (pure).
 
 use super::choose::{Choice, Policy};
 use super::driver_run::{DriverRun, DriverRuns};

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The certificate of the CSI driver's validating webhook: made, trusted and renewed by the operator, without a gap.
+//! WebhookCertificateValid: creates and renews the certificate of the CSI driver's validating webhook in a Secret.
 //!
-//! A Secret beside the VDOConfig is the state; what the chart mounts and what the API server trusts are rendered from it.
-//! Deciding is pure (state × time → action); the effects are drawing keys and one write.
+//! The Secret is beside the VDOConfig; the chart's Secret and the `caBundle` of the webhook are rendered from it. The decision is pure
+//! (state × time → action); the effects are the creation of keys and one write.
 
 use vdo_core::certificate::{Action, Known, Pair, SECRET, State, decide, issue, verify, verify_pair};
 

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-//! windows: a change of an installed driver that no one asked for waits for a maintenance window (pure).
+//! Holds automatic changes of installed drivers until one of `spec.maintenanceWindows` opens; reports MaintenanceWindow (pure).
 //!
-//! A user asks for a change by a pin, by a field that the installed version cannot honour, and by another attempt at a change that failed.
-//! Where a person approves every plan, nothing waits for a window: the approval is what a person asks for. A change that has begun is ended:
-//! what stays is the state that was applied last.
+//! A user requests a change by a pin, by a field that the installed version cannot honour, and by a retry of a failed change; such changes
+//! do not wait. With `spec.approval: Manual` nothing waits for a window: the approval is the request. A change that has started is
+//! completed: what is kept is the state that was applied last.
 
 use super::driver_run::{DriverRuns, Source};
 use super::planned::Planned;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The operator's arguments. Every flag has a twin in the environment; the flag wins.
+//! The flags of the operator `vdo-operator`, each with its environment variable; the flag has precedence.
 
 use super::telemetry::LogFormat;
 use clap::Parser;

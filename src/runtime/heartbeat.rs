@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Signs of life of the operator's own loops, and which of them are overdue.
+//! The heartbeats of the operator's loops for `/healthz`: which of them are overdue.
 //!
 //! Only what the operator does by itself is expected here. A vCenter or an API server that does not answer is waited for within a
 //! deadline, and a loop that waits for one gives its signs all the while: a restart would not bring it back.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The port for probes and scrapes: `/healthz`, `/readyz`, `/metrics`, and nothing else.
+//! Serves `/healthz`, `/readyz` and `/metrics` on one port, with its limits for clients and scrapes.
 //!
 //! A probe is always answered, whatever other clients do: connections are short, one request each; when there are too many the oldest
 //! ends; and scrapes, whose answers are large, have a few slots of their own.

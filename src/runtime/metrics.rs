@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What the operator counts, in the text format of Prometheus.
+//! Registers and encodes the operator's Prometheus metrics.
 //!
-//! Labels are names that a person chose (drivers, connections, condition types) or words from a closed list; nothing
-//! that a server or a user can make up without bound.
+//! The labels are names that a person chose (drivers, connections, condition types) or words of a closed list; no label is a value that a
+//! server or a user can invent without limit.
 
 mod vcenters;
 

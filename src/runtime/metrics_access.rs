@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Who may read `/metrics`: anyone, or the users that the API server allows.
+//! Decides who may read `/metrics`: anyone, or users with a bearer token that the API server accepts.
 //!
-//! The second is what controller-runtime's `WithAuthenticationAndAuthorization` does: a TokenReview says whose bearer token it is, and
-//! a SubjectAccessReview whether that user may `get` the path.
+//! `--metrics-auth` does what controller-runtime's `WithAuthenticationAndAuthorization` does: a TokenReview says whose bearer token it is,
+//! and a SubjectAccessReview whether that user may `get` the path.
 
 use hyper::HeaderMap;
 use hyper::header::AUTHORIZATION;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Logs: one line per event, as text for people or JSON for machines, always on stderr.
+//! Starts the operator's log: one line per event on stderr, as text or JSON, with a level filter.
 
 use tracing_subscriber::filter::ParseError;
 use tracing_subscriber::layer::SubscriberExt as _;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What users meet in the cluster: the custom resources, their conditions and reasons, and the annotations and labels.
+//! The API group `vdo.vmware.com`: its custom resources and the names of its annotations, labels, finalizer and Secret `vdo-state`.
 
 mod compatibility;
 mod condition;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What was found out before anything is decided: data only.
+//! The observed cluster as data without Kubernetes objects: versions, nodes, vSphere connections with credentials, snapshot support.
 
 mod ignored_nodes;
 mod kubelet;

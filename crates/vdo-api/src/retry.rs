@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-//! When something that failed is tried again: one table of policies, one jitter, one reading of `Retry-After`.
+//! The retry policies that operations share (`REGISTRY`, `RECONCILE`, `WATCH`, …): pauses, attempts, jitter and `Retry-After`.
 //!
-//! The pauses are those of the crate backon. Nothing waits here: who repeats something asks for the pause and waits itself. Time and chance
-//! are arguments. The pauses of a fight with another manager are in `vdo_core::plan::repair_pauses`, those after a refused login in
-//! `vdo_vsphere::vsphere::login_retry`.
+//! The pauses are those of the crate backon. No function here waits: the caller gets the pause and waits itself, and passes the time and
+//! the seed of the jitter as arguments. The pauses of repairs when another manager changes the same field are in
+//! `vdo_core::plan::repair_pauses`, those after a refused login in `vdo_vsphere::vsphere::login_retry`.
 
 use backon::{BackoffBuilder as _, ExponentialBuilder};
 use std::hash::{DefaultHasher, Hash, Hasher as _};

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The vocabulary of the project: values that cannot be wrong once they exist.
+//! Types and text functions that every crate uses: versions, digests, object ids, secrets, remedies, redaction.
 //!
-//! Nothing in here knows Kubernetes clients, files or the network; every other room may use it.
+//! No type needs a Kubernetes client, a file or the network.
 
 mod chart_ref;
 mod count;

@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-//! YAML, read the way `kubectl` reads it and written so that `kubectl` reads back the same.
+//! Reads and writes YAML with the same meaning as `kubectl`, within limits of depth, nodes, aliases and documents.
 //!
-//! This is the only place that knows the YAML crate. Reading is bounded (depth, nodes, aliases, documents) and refuses duplicate
-//! keys; plain scalars mean what they mean to Go's `sigs.k8s.io/yaml`: `0440` is 288, `yes` is true, `1e3` is the integer 1000.
-//! docs/decisions/001-yaml.md gives the reasons, tests/pure/yaml.rs holds the table.
+//! Only this module uses the YAML crate. It refuses duplicate keys, and plain scalars have the meaning of Go's `sigs.k8s.io/yaml`: `0440`
+//! is 288, `yes` is true, `1e3` is the integer 1000. docs/decisions/001-yaml.md gives the reasons, tests/pure/yaml.rs has the table.
 
 mod positions;
 

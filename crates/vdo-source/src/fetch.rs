@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Where the matrix index and charts come from. Bytes leave here only after their digest was checked.
+//! Reads the matrix index and charts from a source; `FetchError` says why a read failed. Every chart is checked against its digest.
 //!
-//! [`MatrixSource`] is the one door; each kind of place has a file of its own. A [`ChartRepository`] keeps what was read, by its digest, and decides
-//! which index is used.
+//! [`MatrixSource`] has one file for each kind of source (embedded, folder, web server, registry, ConfigMaps). A [`ChartRepository`] caches
+//! what was read by its digest, and decides which index is used.
 
 mod configmap_source;
 mod directory;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Detached signatures over exact bytes, as cosign writes and checks them: who signed a matrix index, and signing one (pure).
+//! Verifies and creates detached signatures of a matrix index in the formats of cosign; `SignatureError` says why one is refused (pure).
 //!
 //! Two forms are read: the base64 of a signature alone, and a Sigstore bundle (version 0.3) with a message signature. Keys are ECDSA on
 //! P-256 with SHA-256, or Ed25519. An index in a registry may also be signed by way of its manifest, as `cosign sign` does.

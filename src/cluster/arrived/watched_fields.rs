@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What is read of each kind.
+//! The table of the fields that the operator reads of each kind, with the limit of memory for one object of the kind.
 
 /// What is read of a kind.
 pub(in crate::cluster) struct Fields {

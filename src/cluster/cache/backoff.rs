@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! How long a watch that failed waits before it is retried.
+//! The pauses before a failed watch of the cache is retried.
 
 use kube::runtime::utils::{Backoff, ResetTimerBackoff};
 use std::collections::hash_map::RandomState;

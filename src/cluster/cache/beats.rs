@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Signs of life of the watches.
+//! The heartbeats of the watches of the cache, for the liveness probe.
 
 use super::{Cache, lock};
 use std::time::{Duration, Instant};

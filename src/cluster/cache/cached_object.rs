@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! An object in the cache.
+//! The form in which the cache stores one object (tree, JSON text or identity only), and the comparison of two states.
 
 use super::room::{Room, Share};
 use super::transform::trim;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What the events of a watch make of what it shows.
+//! Applies the events of a watch (initial list, change, deletion, error) to the objects of the cache.
 
 use super::cached_object::CachedObject;
 use super::lock;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Which live objects are in sync with what is desired.
+//! Decides which live objects are in sync with the desired objects, also where the server stores a value in its own form.
 
 use super::lock;
 use serde_json::Value;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The operator's own writes, which count until a watch shows them or something newer.
+//! Remembers the operator's own writes, which take precedence until a watch shows them or a newer state.
 
 use std::collections::HashMap;
 use std::time::{Duration, Instant};

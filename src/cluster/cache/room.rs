@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! How much memory objects in the cache may take.
+//! The limits of memory for the objects of the cache: per watch, for driver namespaces, for all namespaces, and for the cluster.
 
 use crate::cluster::{Select, Watch};
 use std::sync::Arc;

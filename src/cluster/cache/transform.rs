@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What is kept of kinds with many objects (controller-runtime calls it a transform): nodes, pods and what belongs to each of them.
+//! Removes unused fields of nodes, pods and other numerous objects before the cache stores them (a transform of controller-runtime).
 
 use crate::cluster::arrived::{TABLE, WHOLE, place};
 use serde_json::Value;

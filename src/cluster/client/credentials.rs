@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Why there are no credentials, without what a command wrote and how it was called: kube repeats both in its errors, and a token may be in them.
+//! `CredentialsError`: why a kubeconfig gives no credentials, without the output and arguments of its exec command.
+//!
+//! kube repeats both in its errors, and a token may be in them.
 
 use super::cause;
 use kube::client::AuthError;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Why a cluster cannot be spoken to, before anything was sent to it.
+//! `ClientError`: why no client can be made from a kubeconfig or service account, before the first request.
 
 use super::credentials::CredentialsError;
 use super::proxy::ProxyOrigin;

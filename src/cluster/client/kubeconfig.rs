@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The files of kubectl: found, read, and the entries of them that are asked for.
+//! Finds and reads kubeconfig files, lists their contexts, and selects the entries for `--context`, `--cluster` and `--user`.
 
 use super::{ClientError, KubeOptions, server};
 use kube::config::{Cluster, Context, KubeConfigOptions, Kubeconfig, KubeconfigError, NamedContext};

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Lists in pages that fit into memory: an API server counts objects, and an object may have megabytes.
+//! Limits the size of the pages of a list in bytes, in a layer of the client: requests fewer objects where a page is too large.
+//!
+//! An API server limits a page by the number of objects, and an object may have megabytes.
 
 use futures::FutureExt;
 use futures::future::BoxFuture;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Through which proxy an API server is reached: the rules of kubectl.
+//! Decides which proxy the client uses for an API server, from kubeconfig, `HTTPS_PROXY` and `NO_PROXY`, by the rules of kubectl.
 
 use hyper::Uri;
 use hyper::header::HeaderValue;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Notices watches that begin again before their time: the API server may be another one.
+//! Reports watches that start again before their timeout, after which the version of the API server may be another one.
 
 use hyper::{Request, Uri};
 use std::collections::HashMap;

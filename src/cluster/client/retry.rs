@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Repeats a request where the API server asks for it.
+//! Retries a request of the client that the API server refuses with `Retry-After`.
 
 use hyper::header::RETRY_AFTER;
 use hyper::{Request, Response};

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Two answers of an API server that the layers above would misread: `Retry-After`, and the status 410 of a watch.
+//! Rewrites two answers of the API server before kube reads them: `Retry-After`, and the status 410 of a watch.
 
 use futures::FutureExt;
 use futures::future::BoxFuture;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The address of an API server as a kubeconfig writes it, with the meaning that it has for kubectl.
+//! Parses the API server's address in a kubeconfig: adds a missing scheme as kubectl does, and refuses a password in the address.
 
 use hyper::Uri;
 use kube::config::{AuthInfo, Cluster};

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Connections through a proxy: by CONNECT of an HTTP proxy, or by SOCKS.
+//! Connects to the API server through a proxy: HTTP CONNECT or SOCKS; `ProxyError` says why the proxy refused.
 
 use super::cause;
 use super::proxy::{Proxy, ProxyOrigin};

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The last look before something goes (effect).
+//! Deletes or releases one object of a plan, after a check that object and VDOConfig are still as the plan saw them (effect).
 
 use crate::cluster::{ApiMessage, ClusterError, Select, Watch, list};
 use crate::reconcile::Ports;

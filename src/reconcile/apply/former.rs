@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The inventory where operators before this one kept it: in a ConfigMap, which more people may write than the Secret of now. It is read once,
-//! believed only as far as something else vouches for it, and deleted when the Secret is there (effect).
+//! Reads and deletes the inventory of earlier operators in a ConfigMap, before the Secret `vdo-state` exists (effect).
+//!
+//! More users may write this ConfigMap than the Secret. Its content is used only as far as the live objects or the status confirm it.
 
 use super::delete::delete_if;
 use super::state_secret::APPLY_SET_LABEL;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The inventory is read, stored and deleted (effect); what is in it is decided in `plan`.
+//! Reads, stores and deletes the inventory in the Secret `vdo-state` (effect); `vdo_core::plan` decides its content.
 
 use super::{delete, former};
 use crate::cluster::{ClusterError, Reader};

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Where a person has to say under which identity volumes are registered (pure).
+//! The messages and commands when a user has to choose between several cluster ids (pure).
 
 use super::ClusterId;
 use kube::ResourceExt;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Under which identity a driver that was installed before us, or whose inventory is lost, registers its volumes (effect: reads).
+//! Reads the cluster id from the configuration of an installed CSI driver, and counts its PersistentVolumes (effect: reads).
 
 use crate::cluster::{ClusterError, Select, Watch, list, list_kept};
 use kube::Client;

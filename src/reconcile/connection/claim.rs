@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The cluster id that the CSI driver is about to use with a connection, and the volumes that the cluster has under that id.
+//! Decides for which cluster id a connection asks its vCenter, and lists the PersistentVolumes that the cluster has under that id.
 
 use crate::cluster::{Reader, Select, Watch, list_kept};
 use crate::reconcile::cluster_id::{claimed, given, is_registered};

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The reads of one inspection in an open vCenter session: inventory, policies, privileges, tags, volumes.
+//! Reads inventory, policies, privileges, tags and volumes of a vCenter in an open session.
 
 use vdo_vsphere::vcenter::{Budget, Session};
 use vdo_vsphere::vsphere::{

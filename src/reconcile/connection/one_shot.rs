@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! One inspection of a vCenter from beginning to end, for callers that keep no session between inspections.
+//! Inspects a vCenter once, or lists its volumes, with login and logout, for `vdoctl`, which keeps no session.
 
 use super::{Inputs, collect, endpoint, probe};
 use jiff::Timestamp;

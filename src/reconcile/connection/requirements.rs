@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The requirements of a VDOConfig on one connection of its namespace, with the versions that are pinned, chosen or installed.
+//! Which features and driver versions of a VDOConfig one of its vSphere connections has to support.
 
 use crate::reconcile::requests::asked;
 use std::collections::{BTreeMap, BTreeSet};

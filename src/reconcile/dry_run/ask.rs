@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Which requests try a step (effect).
+//! Sends the dry-run request for a step: apply, delete, or recreation after a deletion (effect).
 
 use super::cache::DryRunCache;
 use super::pods;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What the server has said of steps that were tried. It may be lost at any instant without harm.
+//! Remembers the answers to dry runs for a while, so that the same step has one request. A loss of this memory is harmless.
 
 use crate::cluster::ClusterError;
 use std::collections::{BTreeMap, BTreeSet};

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-//! One pod of each workload, tried in its namespace: quotas, limits, Pod Security, policies and webhooks speak of pods, and the server asks them
-//! only when a pod is created (effect; what an answer means is pure).
+//! Tries one pod of each workload in a dry run, since quotas, limits, Pod Security and webhooks judge pods (effect).
+//!
+//! The server checks these rules only when a pod is created. The interpretation of an answer is pure.
 
 use super::cache::DryRunCache;
 use crate::cluster::{ClusterError, DryRunResult};

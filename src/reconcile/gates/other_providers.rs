@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The gate before a cloud provider that would delete nodes of another one (pure).
+//! Holds the cloud provider back while it would delete nodes of another cloud provider (pure).
 
 use serde_json::Value;
 use vdo_api::api::Reason;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The gates of topology: tag categories that no vCenter has, and the order in which the CSI driver takes them up (pure).
+//! Holds the CSI driver back while a vCenter lacks a tag category, and orders controller and node plugin for new categories (pure).
 
 use crate::reconcile::driver_run::DriverRuns;
 use std::collections::BTreeSet;

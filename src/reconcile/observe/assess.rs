@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! How the installed drivers are: their pods and endpoints are read (effect), the judgement is pure.
+//! Reads the pods and endpoints of the installed drivers and computes the health of each driver (effect; the judgement is pure).
 
 use super::ClusterState;
 use crate::cluster::{ClusterError, Reader, Select, Watch};

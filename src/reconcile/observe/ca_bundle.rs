@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-//! A CA bundle as an administrator stored it. Only its certificates are used: the drivers' ConfigMaps are read by more people than the
-//! Secret that it may come from.
+//! Extracts the certificates of a CA bundle from a ConfigMap or Secret, without the rest of its text.
+//!
+//! More users can read the drivers' ConfigMaps than the Secret that the bundle may come from.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;

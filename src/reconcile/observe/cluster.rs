@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The cluster, its nodes and the VDOConfigs, read through one [`Reader`] (effect).
+//! Reads the cluster's version and UID, its nodes and the VDOConfigs through one [`Reader`] (effect).
 
 use crate::cluster::{ClusterError, Reader, Select, View, Watch};
 use crate::reconcile::error::ReconcileError;

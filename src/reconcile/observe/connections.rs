@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! vSphere connections with the Secrets and certificate authorities that they name, read through one [`Reader`] (effect).
+//! Reads VsphereCloudConfigs as facts: trust, credentials, last status, and whether a driver may use them (effect).
 
 use super::ca_bundle;
 use super::cluster::{by_name, objects, texts};

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What a container that fails said last (effect: one request for each of its ends), and why pods are not even made (effect: one request in a
-//! while).
+//! Reads the last log line of a failing container, and the event that names why pods of a workload are not created (effect).
+//!
+//! There is one request for each end of a container, and one in a while for missing pods.
 
 use crate::cluster::{ClusterError, pod_log, refused_pods};
 use crate::reconcile::Ports;

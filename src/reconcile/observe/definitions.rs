@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The definitions of our own kinds: a newer operator may have been here.
+//! Refuses to work where a newer operator stored VDOConfigs or VsphereCloudConfigs in a CRD version that this operator does not know.
 
 use crate::cluster::{Reader, Select, Watch};
 use crate::reconcile::error::ReconcileError;

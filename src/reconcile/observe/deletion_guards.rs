@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Deletion guards: what must be known before something is deleted, looked up only when nothing wants it any more (effect).
+//! Reads volumes, snapshots and users of objects that a plan would delete, and the annotation that skips the check (effect).
 
 use super::installed::workloads;
 use crate::cluster::{ClusterError, Select, Watch, holder, list_kept};

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Which workloads run a driver for vSphere and are not ours (effect: reads).
+//! Lists the workloads of other tools that run a driver for vSphere, also as static pods (effect: reads).
 
 use crate::cluster::{ClusterError, Reader, Select, Watch, list, with_managers};
 use kube::Client;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! A Node object as a fact (pure).
+//! Converts a Node and its CSINode into the fact `Node` (pure).
 
 use serde_json::Value;
 use std::collections::BTreeSet;

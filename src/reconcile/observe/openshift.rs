@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What is there of OpenShift (effect). In other clusters none of its definitions is, and nothing else is asked for.
+//! Reads the CRDs and objects of OpenShift that the drivers depend on; no request in other clusters (effect).
 
 use super::cluster::holds;
 use crate::cluster::{ClusterError, Reader, Select, View, Watch};

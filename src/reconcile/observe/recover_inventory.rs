@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! A lost inventory: what bears our labels is found again and recorded, before anything else happens (effect).
+//! Rebuilds a lost inventory from the labels of live objects and stores it before any other step (effect).
 
 use crate::cluster::{ClusterError, Reader, Select, Watch};
 use crate::reconcile::Ports;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The Secret with the credentials of a vCenter: its namespace, type and keys, and the servers that it may be sent to (effect).
+//! Reads the Secret with the credentials of a vCenter, and checks its namespace, type, keys and `vdo.vmware.com/servers` (effect).
 
 use super::cluster::{by_name, texts};
 use super::connections::{port, thumbprint};

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! ControlPlaneEligible: whether the pods of every Deployment can be scheduled on enough nodes, and what is in the way (pure).
+//! ControlPlaneEligible: whether the pods of every Deployment can be scheduled on enough nodes (pure).
 
 use std::sync::Arc;
 use vdo_api::api::{ConditionType, Reason};

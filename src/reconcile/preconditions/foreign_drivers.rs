@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Whether another manager runs a driver in the cluster: checked before the first write, and watched from then on (effect).
+//! NoForeignDriver: whether another manager runs a driver in the cluster, checked before the first write and watched afterwards (effect).
 
 use crate::cluster::{ClusterError, Reader, Select, Watch, may};
 use crate::reconcile::Ports;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Whether the images of the drivers come from the mirror that the specification names, and by their digests.
+//! ImagesMirrored: whether the images of the drivers are pulled from the mirror registry of `spec.images.registry` (pure).
 
 use vdo_api::api::{ConditionType, Reason, VDOConfigSpec};
 use vdo_core::mirror_lock::{Lock, outside};

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The matrix in the status, and whether it is the one that is wanted, signed, and not past its date (pure).
+//! MatrixFresh and `status.matrix`: whether the matrix is that of the configured source, signed, and not expired (pure).
 
 use crate::reconcile::matrix_fallback::Basis;
 use jiff::Timestamp;

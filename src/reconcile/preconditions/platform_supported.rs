@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! KubernetesSupported and VSphereSupported: whether the versions of the drivers fit the versions of the cluster and of its vCenters (pure).
+//! KubernetesSupported and VSphereSupported: whether the driver versions support the cluster and its vCenters (pure).
 
 use vdo_api::api::{ConditionType, Reason};
 use vdo_core::drivers::short;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Volumes that several nodes share, looked for only when the CSI driver is about to be upgraded: its node plugin is replaced under
-//! their mounts.
+//! NoRwxAttachments: whether volumes that several nodes share are attached, read only when an upgrade of the CSI driver is due.
+//!
+//! The upgrade replaces the node plugin under the mounts of these volumes.
 
 use crate::cluster::{ClusterError, Reader};
 use crate::reconcile::driver_run::DriverRuns;

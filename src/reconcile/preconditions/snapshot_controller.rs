@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What volume snapshots need of the cluster, and whether it is there: definitions and a controller, which no driver brings.
+//! SnapshotsSupported: whether the CRDs of volume snapshots and a snapshot controller are installed (effect; the judgement is pure).
 
 use crate::cluster::{Reader, Select, View, Watch};
 use crate::reconcile::error::ReconcileError;

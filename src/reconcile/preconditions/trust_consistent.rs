@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! TrustConsistent: whether the vSphere connections of the CSI driver are trusted in the same way (pure).
+//! TrustConsistent: whether all vSphere connections of the CSI driver verify certificates in the same way (pure).
 
 use vdo_api::api::{ConditionType, Reason};
 use vdo_api::facts::Connection;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What must hold before an upgrade: the preconditions that the edges of a matrix name, checked against the cluster.
+//! Checks the preconditions of an upgrade that the edges of a matrix name (node ids, machines, volume limit) against the cluster.
 
 use crate::cluster::Reader;
 use crate::reconcile::driver_run::DriverRuns;

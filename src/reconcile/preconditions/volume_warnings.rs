@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Whether Kubernetes or the driver warns about volumes of the CSI driver (effect: watches). It informs, and nothing waits for it.
+//! VolumesHealthy: whether events warn about volumes of the CSI driver (effect: watches); this condition blocks nothing.
 //!
-//! At rest there are no such warnings: of claims, volumes and pods only those are watched that a warning names.
+//! Without such warnings no claims, volumes or pods are watched; later only those that a warning names.
 
 use crate::cluster::{ClusterError, Reader, Select, Watch};
 use jiff::Timestamp;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The command by which an administrator grants the rights that are missing, as every message shows it (pure).
+//! The command `vdoctl rights --missing | kubectl apply …`, which messages show for missing rights (pure).
 
 /// The command that prints the rights that are missing.
 const MISSING: &str = "vdoctl rights --missing";

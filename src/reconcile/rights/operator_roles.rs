@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The operator's own roles: its ClusterRole, its Roles and their bindings, with every rule in them (pure).
+//! The rules of the operator's own ClusterRole, Roles and bindings (pure).
 
 use super::{Account, Versions};
 use crate::cluster::{Select, Watch};

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Whether the operator has the rights that the charts in use ask for (effect: reads).
+//! Checks with the API server whether the operator has the rights that the charts in use need (effect: reads).
 
 use super::operator_roles::{Places, manage};
 use crate::cluster;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The versions that rights are for (pure).
+//! `Versions`: for which drivers and versions `vdoctl rights` prints rights (pure).
 
 use vdo_api::types::DriverVersion;
 use vdo_core::drivers;

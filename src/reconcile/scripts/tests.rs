@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Stories of a cluster as text files, in `src/reconcile/scripts/`: commands, each followed by what the pure phases make of it.
+//! Runs the scenarios in `src/reconcile/scripts/*.txt`: commands to a simulated cluster, each followed by the expected plan.
 //!
-//! A file is run from its top, and what follows a command has to be what the command prints. `VDO_SCRIPTS=write` writes the files instead.
+//! A file is run from its start; the text after a command is what the command has to print. `VDO_SCRIPTS=write` writes the files instead.
 //!
 //! | command | |
 //! |---|---|
 //! | `kubernetes VERSION`, `vcenter VERSION` | the platform from now on |
 //! | `spec JSON` | changes the specification (JSON merge patch) |
 //! | `withdraw DRIVER VERSION`, `forget DRIVER VERSION` | what the matrix says of a version; the matrix no longer has this version |
-//! | `node add NAME`, `node ready NAME`, `node lost NAME` | a node joins, is initialised by the cloud provider, is gone |
+//! | `node add NAME`, `node ready NAME`, `node lost NAME` | a node joins, is initialised by the cloud provider, is lost |
 //! | `pods ready`, `pods fail KIND/NAME` | what the workloads report |
 //! | `change KIND/NAME POINTER JSON`, `delete KIND/NAME` | another manager was there |
 //! | `volumes COUNT`, `wait MINUTES`, `clock TIME` | volumes of the driver; time passes, or a clock is set |

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The open connections of a port that must always answer: bounded in number, and short of file descriptors if need be.
+//! Accepts the connections of the port for probes: limits their number, and keeps a file descriptor in reserve.
 
 use futures::FutureExt as _;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};

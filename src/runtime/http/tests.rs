@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The port with real sockets.
+//! Tests the port for probes and metrics with real sockets.
 
 use super::connections::MAX_CONNECTIONS;
 use super::*;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Series about each vCenter, written from the last answer at each scrape: a label that is gone leaves no series behind.
+//! The Prometheus series about each vCenter, encoded from its last answer at each scrape, so that no old label remains.
 
 use super::lock;
 use prometheus_client::collector::Collector;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The specification of CompatibilityConfig, the custom resource of the original operator with the address of a matrix.
+//! The specification of CompatibilityConfig, the custom resource of the original operator with the URL of a matrix.
 
 use kube::{CustomResource, KubeSchema};
 use serde::{Deserialize, Serialize};

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Every condition type with its meaning and polarity, and the list of conditions that a status is built from.
+//! The condition types of VDOConfig and VsphereCloudConfig, each with its meaning, and the builder of `status.conditions`.
 
 use super::Reason;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Who keeps a field that several managers set.
+//! The field `spec.conflicts` of VDOConfig: which manager keeps a field that several field managers set.
 
 use kube::KubeSchema;
 use schemars::JsonSchema;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The custom resource VsphereCloudConfig: the specification and the status of a vSphere connection.
+//! The specification and the status of the custom resource VsphereCloudConfig, a vSphere connection.
 #![allow(clippy::duplicated_attributes, reason = "every printer column has a name, a type and a path")]
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};

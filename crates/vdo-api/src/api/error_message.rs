@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The text of an error for a condition: the error, its causes and its remedy, cut to a length.
+//! Joins an error, its causes and its remedy to the message of a condition or a log line, with at most 1,000 characters.
 
 use crate::types::{Remedy, in_words, with_remedy};
 use std::error::Error;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The class of a failure, which decides when the next attempt is made.
+//! The trait of errors with a reason and a failure class (wait, retry, terminal); the class decides when the operator retries.
 
 use super::Reason;
 use crate::types::Remedy;

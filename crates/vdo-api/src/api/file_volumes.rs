@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! vSAN file services: who may mount what.
+//! The field `spec.storageProvider.fileVolumes`: the clients that may mount vSAN file volumes, and the vSAN clusters for the volumes.
 
 use kube::KubeSchema;
 use schemars::JsonSchema;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! When installed drivers may change by themselves.
+//! The field `spec.maintenanceWindows`: the schedule, duration and time zone in which the operator may change drivers automatically.
 
 use kube::KubeSchema;
 use serde::{Deserialize, Serialize};

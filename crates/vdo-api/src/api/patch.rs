@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Changes of what charts render, for what no value reaches.
+//! The field `spec.patches`: JSON patches and strategic merge patches of the objects that a chart renders.
 
 use kube::KubeSchema;
 use schemars::JsonSchema;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The closed list of reasons of conditions and events, each with its meaning.
+//! The closed list of the reasons of conditions and events, each with its meaning.
 
 use std::fmt;
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The fields of the StorageClasses of the CSI driver, and the StorageClass of claims that name none.
+//! The fields `spec.storageProvider.storageClasses` and `defaultStorageClass`: the StorageClasses that the operator creates.
 
 use kube::KubeSchema;
 use schemars::JsonSchema;

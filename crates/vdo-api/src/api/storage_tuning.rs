@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Limits and intervals of the CSI driver.
+//! The field `spec.storageProvider.tuning`: limits and intervals of the CSI driver for the section `[Global]` of `csi-vsphere.conf`.
 
 use kube::KubeSchema;
 use serde::{Deserialize, Serialize};

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Where values of a chart come from besides the specification.
+//! The field `valuesFrom` of a driver: the ConfigMaps and Secrets with chart values.
 
 use kube::KubeSchema;
 use serde::{Deserialize, Serialize};

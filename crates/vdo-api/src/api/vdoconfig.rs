@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The specification of the custom resource VDOConfig with its validation rules and printer columns.
+//! The specification of the custom resource VDOConfig, with its defaults, validation rules and printer columns.
 #![allow(clippy::duplicated_attributes, reason = "every printer column has a name, a type and a path")]
 
 use super::{ConflictRule, MaintenanceWindow, Patch, VDOConfigStatus};

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The status of the custom resource VDOConfig.
+//! The status of the custom resource VDOConfig: health, driver versions, matrix, nodes, plan, inventory and repaired drift.
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
 use kube::KubeSchema;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The fields of the VolumeSnapshotClass of snapshots that name none.
+//! The field `spec.storageProvider.defaultVolumeSnapshotClass`: the VolumeSnapshotClass for snapshots that name no class.
 
 use super::DefaultClassMode;
 use kube::KubeSchema;

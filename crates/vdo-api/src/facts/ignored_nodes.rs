@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Nodes that nothing waits for: those that are not alive, and those of another provider.
+//! Decides for which nodes the operator does not wait: cordoned, not ready, unreachable, or of another cloud provider.
 
 use super::Node;
 use std::fmt;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! How a kubelet leaves its node to a cloud provider, by what installs it.
+//! The kubelet setting for an external cloud provider, per distribution (kubeadm, RKE2, k3s), and the nodes that lack the setting.
 
 use super::Node;
 use crate::types::{count, name_list};

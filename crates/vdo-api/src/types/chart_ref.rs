@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The locations and the digest of a chart package.
+//! `ChartRef`: the locations and the digest of a chart package.
 
 use super::Digest;
 use serde::{Deserialize, Serialize};

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Counts with a singular or plural noun, and lists of names cut to the first five.
+//! Formats counts with a singular or plural noun (`1 node`, `3 nodes`), and cuts lists of names to the first five.
 
 /// A number with what is counted, for example `1 node` or `3 nodes`.
 #[must_use]

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! SHA-256 digests: computed, parsed and written.
+//! `Digest`: a SHA-256 digest, computed from bytes or parsed from `sha256:…`.
 
 use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The nearest known word to a mistyped one, by edit distance.
+//! Finds the nearest known word to a mistyped word, by edit distance.
 
 /// How many characters have to be inserted, removed, replaced or swapped with their neighbour.
 pub use strsim::osa_distance as distance;

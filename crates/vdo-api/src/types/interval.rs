@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Durations as people write them.
+//! Parses a duration of a flag or an environment variable (`90s`, `10m`, `1h30m`).
 
 use std::time::Duration;
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! JSON that others have written: how much of it is built in memory is counted before anything is built.
+//! Reads JSON of a foreign server, and refuses a document with too many values before it takes memory.
 
 use serde::de::{DeserializeOwned, Error as _};
 use serde_json::Error;

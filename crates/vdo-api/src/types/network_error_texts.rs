@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What libraries say of a failed connection, in words for people.
+//! Rewrites the errors of network libraries (hyper, rustls, the system) as texts for people.
 
 /// What the layers of a connection say of themselves; the cause is below them.
 const LAYERS: [&str; 8] = [

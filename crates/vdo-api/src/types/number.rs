@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Arithmetic that cannot overflow, for numbers that registries, servers and objects of the cluster name.
+//! Arithmetic on times, sizes and ranges that saturates instead of overflows, for numbers from registries, servers and objects.
 
 use jiff::Timestamp;
 use std::ops::RangeInclusive;

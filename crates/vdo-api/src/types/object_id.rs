@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The identity of a Kubernetes object: group, kind, namespace and name, without the version.
+//! `ObjectId`: group, kind, namespace and name of a Kubernetes object, without the version.
 
 use indexmap::{IndexMap, IndexSet};
 use serde::{Deserialize, Serialize};

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The text of a server as one short line without control characters; secrets are removed in `redaction.rs`.
+//! Makes the text of a server one line without control characters and at most 256 characters; `redaction.rs` removes secrets.
 
 /// A text of a server for events and screens: one line, and not a long one.
 #[must_use]

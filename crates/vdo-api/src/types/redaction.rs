@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Foreign text without secrets: what stands behind the name of a secret, and what has the form of a key, a token or a password.
+//! Replaces secrets in free text (logs, events, messages) by `******`; each file of the folder finds one form of secret.
 //!
-//! This is the second net, for text of which no list can say what is allowed in it, such as logs and events. Fields, arguments and
-//! environments are judged by lists of what may be shown.
+//! Free text has no list of allowed content, so this code searches for secrets. Fields, arguments and environment variables are shown
+//! by lists of what is allowed.
 
 mod assignments;
 mod blocks;

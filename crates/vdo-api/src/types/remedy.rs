@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The trait of errors that know what a person can do, and words quoted for a shell.
+//! The trait `Remedy` of errors with a text of what a user can do, and the quoting of shell arguments in such texts.
 
 use std::borrow::Cow;
 use std::error::Error;

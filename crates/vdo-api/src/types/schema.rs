@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The JSON schema of digests and versions, which are written as texts.
+//! The macro `written_as_text!`, which gives digests and versions the JSON schema of a string.
 
 use super::{Digest, DriverVersion, KubernetesVersion, VcenterVersion};
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The wrapper of a secret value, which is never printed and is wiped from memory when it is dropped.
+//! `Secret`: a value that prints as `******` and is wiped from memory when it is dropped.
 
 use std::fmt;
 use zeroize::{ZeroizeOnDrop, Zeroizing};

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Whether a list of servers names a server, by host, port or certificate thumbprint.
+//! Decides whether the annotation `vdo.vmware.com/servers` of a Secret names a server, by host, port or certificate thumbprint.
 
 use super::Thumbprint;
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! How a vCenter proves that it is the one that was meant.
+//! How the certificate of a vCenter is verified: by the system's CAs, a CA bundle, a thumbprint, or not at all.
 
 use sha2::{Digest as _, Sha256};
 use std::fmt;

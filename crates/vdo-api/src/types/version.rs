@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Versions of platforms and drivers, and the ranges that compare them.
+//! Versions of Kubernetes, vCenter and drivers: parsing, order, and ranges of versions.
 
 use serde::{Deserialize, Serialize};
 use std::cmp::Ordering;

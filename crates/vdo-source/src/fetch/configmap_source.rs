@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! An index and charts in ConfigMaps. Who has the cluster reads them and hands over what they hold; here it is understood.
+//! The source `configmap://`: assembles a matrix index and charts from a Secret and its ConfigMaps, which the caller has read.
 
 use super::directory::{LOCK_LIMIT, SMALL_LIMIT, stays_inside};
 use super::{FetchError, Signed, SourceState, embedded, verified};

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Folders of this machine: an index with charts beside it (an unpacked mirror, a mounted ConfigMap, or a working copy), and credentials (a
-//! Secret that is mounted, with the keys of Flux or of Docker). How many bytes are read of them, and how long a file system may take.
+//! The source "folder": reads a matrix index and charts from files (an unpacked mirror, a mounted ConfigMap, a working copy).
+//!
+//! Reads also the credentials of a source from a mounted Secret with the keys of Flux or of Docker. Has the limits of size and time of
+//! these reads.
 
 use super::keys::files;
 use super::{Access, AccessError, FetchError, embedded, verified};

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The charts and the index inside the binary: enough to install with no network at all.
+//! The source `embedded`: the charts and the matrix index inside the binary, for an installation without network.
 
 use super::{FetchError, verified};
 use std::collections::BTreeMap;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Whether a ConfigMap of the original operator switches upgrades off (pure).
+//! Whether the key `auto-upgrade` in a ConfigMap of the original operator switches upgrades off (pure).
 
 use super::{CONFIG_MAPS, Named, SOURCE_SECRET};
 

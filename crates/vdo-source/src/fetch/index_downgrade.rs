@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What earlier looks at a source have left in the cluster, and what follows from it for the next index (pure).
+//! Refuses a matrix index with a lower version than one that the cluster used before, unless a user accepts that version (pure).
 
 use std::sync::Arc;
 use vdo_core::matrix::StoredMatrix;

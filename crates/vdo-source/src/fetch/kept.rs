@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What a cluster keeps of the matrix that its operator decides with: enough to decide as the operator does without its source, and without the
-//! credentials of that source.
+//! The source "stored matrix": the index and the charts that the operator keeps in the Secret `vdo-state`, in place of the source.
+//!
+//! `vdoctl` decides with this source as the operator does, without the original source and its credentials.
 
 use super::{Access, FetchError, MatrixSource, Signed, SourceState, Validators, embedded};
 use std::sync::Arc;

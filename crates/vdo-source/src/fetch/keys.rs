@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Where the trusted keys are.
+//! Reads the trusted public keys from a file or a folder, at every use.
 
 use super::FetchError;
 use super::directory::{SMALL_LIMIT, read};

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! An index and charts in a registry: one artifact, whose files are as in a folder (effects).
+//! The source `oci://`: downloads a matrix index, its signatures and charts from an artifact of an OCI registry (effects).
 
 use super::directory::{LOCK_LIMIT, SMALL_LIMIT};
 use super::web::Web;

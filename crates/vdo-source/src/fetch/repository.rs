@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What is in a source, and which index of it is used.
+//! `ChartRepository`: polls a source, verifies signature and version of the index, and keeps the last good index when that fails.
 
 mod charts;
 

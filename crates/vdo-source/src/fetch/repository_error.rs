@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Why an index or a chart is not used.
+//! `RepositoryError`: why an index or a chart of a source is not used, with reason and remedy.
 
 use super::{FetchError, RolledBack, SettingsError};
 use crate::signature::SignatureError;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Where a matrix and its charts are: one text, as a flag and the status have it.
+//! `MatrixSource`: parses the text of a source (`embedded`, path, `https://`, `oci://`, `configmap://`) and calls the file of its kind.
 
 use super::configmap_source::ConfigMaps;
 use super::kept::Kept;

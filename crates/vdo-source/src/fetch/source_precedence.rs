@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Which source counts, of those that are named (pure).
+//! Decides which source of the matrix counts: flag, Secret `vdo-matrix`, ConfigMaps, CompatibilityConfig, or the binary (pure).
 
 use super::MatrixSource;
 use std::borrow::Cow;

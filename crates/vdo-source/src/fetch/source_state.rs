@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What a look at a source found (pure).
+//! The answer of a source: bytes of index, signature and mirror lock, with `ETag` and `Last-Modified` for the next request (pure).
 
 use std::time::Duration;
 

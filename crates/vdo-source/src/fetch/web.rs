@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! An index and charts on a web server (effects). What a server does wrong is an error with its address; nothing of it is believed.
+//! The source `https://`: downloads a matrix index, its signature and charts from a web server, with conditional requests (effects).
 
 use super::directory::SMALL_LIMIT;
 use super::{Access, FetchError, Signed, SourceState, Validators, verified};

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What `cosign sign --key` attaches to a manifest in a registry: a statement about its digest, in an envelope (DSSE) that a key has signed.
+//! Verifies a signature that `cosign sign --key` attached to the manifest of a matrix in a registry (in-toto statement in DSSE).
 //!
-//! An index that is a file of such an artifact is signed by way of the manifest: the statement names the manifest, and the manifest names the
-//! index. All three are needed to check it, so they are kept together as one signature.
+//! An index that is a file of such an artifact is signed by way of the manifest: the statement names the manifest, and the manifest names
+//! the index. All three are needed to check it, so they are kept together as one signature.
 
 use super::{PublicKey, PublicKeys, SignatureError};
 use base64::Engine as _;

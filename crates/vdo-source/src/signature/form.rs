@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! How a signature is written down.
+//! The file formats of a signature: base64 alone or Sigstore bundle; parses and writes both.
 
 use super::SignatureError;
 use base64::Engine as _;

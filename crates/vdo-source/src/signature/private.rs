@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! A key that signs.
+//! `PrivateKey`: parses a PEM private key and signs bytes.
 
 use super::SignatureError;
 use super::form::{Form, written};

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Public keys, and what they accept.
+//! `PublicKeys`: parses trusted PEM public keys, verifies signatures with them, and computes their fingerprints.
 
 use super::{Signature, SignatureError, attached};
 use ring::signature::{ECDSA_P256_SHA256_ASN1, ED25519, UnparsedPublicKey};

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What commands print, and what they are read from.
+//! Formats the output of the commands of a scenario, and parses their arguments.
 
 use crate::reconcile::planned::Planned;
 use serde_json::{Value, json};

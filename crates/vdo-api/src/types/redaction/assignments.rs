@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Values of names that say that they are secret: `name=value`, `name: value`, `--name value`, variables of an environment.
+//! Replaces the values of sensitive names in one line: `name=value`, `name: value`, `--name value`, `-u user:value`.
 
 use super::shown_env_variables::is_hidden_variable;
 use super::{MASKED, is_sensitive};

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Secrets of several lines: private keys, block scalars of YAML, and texts within a line.
+//! Replaces secrets of several lines: private keys, block scalars of YAML, and values that start on the next line.
 
 use super::shown_env_variables::is_hidden_variable;
 use super::{MASKED, is_sensitive};

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Secrets that are known by their form, wherever they stand.
+//! Replaces secrets that a pattern recognises without a name: tokens of known providers, logins and parameters in URLs, XML elements.
 
 use super::MASKED;
 use regex::{Captures, Regex, RegexSet};

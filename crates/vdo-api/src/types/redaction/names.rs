@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Names whose values are secrets.
+//! The names whose values are secrets (`password`, `token`, `db_pass`), and the similar names whose values are not (`secretName`).
 
 /// Parts of names, without punctuation and in lower case.
 const PARTS: [&str; 19] = [

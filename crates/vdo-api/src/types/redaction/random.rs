@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Runs of letters and digits that no one has chosen: keys, hashes of passwords, tokens without a name.
+//! Replaces runs of characters that look random, such as keys and tokens without a name or a known format.
 
 use super::MASKED;
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The variables of an environment whose values may be shown; the values of all others are hidden.
+//! The environment variables whose values may be shown, for example in a support bundle; the values of all others are hidden.
 
 /// Variables of an environment whose values are shown. Of every other one only the name is: what is in it is not known here.
 const VARIABLES: [&str; 29] = [

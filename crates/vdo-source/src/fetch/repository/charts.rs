@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The charts of a source: opened once, and checked against the digest that the index promises.
+//! `ChartRepository::chart`: opens the charts of a source once, and checks them against the digest of the index.
 
 use super::{CHARTS, ChartRepository, Opened, lock};
 use crate::fetch::{FetchError, MatrixSource, RepositoryError};
