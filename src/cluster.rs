@@ -2,18 +2,18 @@
 //! The client of the Kubernetes API: a cache filled by watches, one-shot reads, and all writes to the cluster.
 
 mod access_review;
-mod arrived;
-mod bounded;
+mod bounded_custom_resources;
+mod bounded_deserialize;
 mod cache;
 mod classes_and_crds_in_use;
 mod client;
-mod contents;
 mod error;
 mod fence;
 mod large_lists;
 mod leader_election;
 mod logs;
 mod message;
+mod namespace_contents;
 mod pod_events;
 mod read;
 mod reader;
@@ -23,17 +23,17 @@ mod watch;
 mod write;
 
 pub use access_review::{Permissions, may, rights};
-pub use bounded::Bounded;
+pub use bounded_custom_resources::Bounded;
 pub use cache::{Cache, InSync};
 pub use classes_and_crds_in_use::holder;
 pub use client::{ClientError, Connection, CredentialsError, KubeOptions, KubeconfigNames, ProxyError, ProxyOrigin};
-pub use contents::contents;
 pub use error::{ApiMessage, ClusterError, FieldConflict};
 pub use fence::Fence;
 pub use large_lists::list_as;
 pub use leader_election::{Election, LEASE_NAME, LEASE_NAMESPACE, Standing};
 pub use logs::{Log, metrics_of, pod_log, pod_log_stream, pod_log_tail};
 pub use message::{NO_API_SERVER, said};
+pub use namespace_contents::contents;
 pub use pod_events::refused_pods;
 pub use read::{get, list, list_kept, server_version, with_managers};
 pub use reader::{Reader, View};
@@ -42,7 +42,7 @@ pub use served::unserved;
 pub use watch::{Select, Watch};
 pub use write::{DryRunResult, Verb, Writer};
 
-use arrived::Arrived;
+use bounded_deserialize::Arrived;
 use kube::Client;
 use kube::api::{Api, ApiResource, GroupVersionKind};
 

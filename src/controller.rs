@@ -7,11 +7,11 @@
 mod drift_events;
 pub mod events;
 mod liveness_deadlines;
-mod matrix;
+mod loop_memory;
+mod matrix_poll;
 mod olm_condition;
 mod server_version;
 mod sessions;
-mod state;
 mod vcenter_schedule;
 mod vdoconfig;
 mod vsphere_cloud_config;
@@ -33,10 +33,10 @@ use k8s_openapi::jiff::Timestamp;
 use kube::runtime::controller::{self, Config};
 use kube::runtime::{Controller, watcher};
 use kube::{Api, Client};
+use loop_memory::ControllerState;
 use olm_condition::OperatorCondition;
 use server_version::ServerVersion;
 use sessions::Sessions;
-use state::ControllerState;
 use std::borrow::Cow;
 use std::sync::Arc;
 use std::time::Duration;
@@ -179,7 +179,7 @@ pub async fn run(args: &Args) -> Result<(), StartError> {
                 () = liveness_deadlines::beat(&heartbeats) => {}
                 _ = port.join_next() => {}
                 () = election.run(|standing| stands(standing, &context, &readiness, &changed)) => {}
-                () = matrix::follow(&context.ports.repository, &fence, args.matrix_interval, context.asked.subscribe(), || changed.send_replace(())) => {}
+                () = matrix_poll::follow(&context.ports.repository, &fence, args.matrix_interval, context.asked.subscribe(), || changed.send_replace(())) => {}
                 () = context.version.follow(reconnected, || changed.send_replace(())) => {}
             }
         });

@@ -38,31 +38,31 @@ mod driver_run;
 mod dry_run;
 mod error;
 mod gates;
+mod history_record;
+mod live_objects;
 mod load;
-mod look;
 mod lost_settings;
 mod matrix_fallback;
 mod matrix_source;
-mod next_minor;
 mod next_run;
 mod observe;
 mod permit;
 mod phase;
 mod planned;
 mod preconditions;
-mod record;
 mod render;
 mod requests;
 mod rights;
 mod rollback;
+mod upgradeable_kubernetes;
 #[cfg(test)]
 mod scripts {
     mod tests;
 }
 mod change_affects_volumes;
 mod config_used_by_workloads;
+mod revision_kinds_served;
 mod risky_changes;
-mod served;
 mod site;
 mod stopwatch;
 mod uninstall;
@@ -94,9 +94,9 @@ pub use preconditions::snapshot_controller;
 pub use preconditions::upgrade::hold_upgrades;
 pub use render::RenderCache;
 pub use requests::asked;
+pub use revision_kinds_served::unserved_kinds;
 pub use rights::{Account, Permitted, Rights, RightsError, Versions, add_missing, more_rights, rights, rights_without_policy};
 pub use risky_changes::{TakenAway, taken_away};
-pub use served::unserved_kinds;
 pub use uninstall::{is_uninstalled, uninstallation};
 pub use windows::report_windows;
 
@@ -269,12 +269,12 @@ pub async fn plan_drivers(input: &ReconcileInput<'_>, ports: &Ports, state: &Clu
     found.stages.push(watch.lap("render"));
     found.take(permit::permit(input, ports, state, (&site, &choice), &mut runs).await)?;
     planned::keep(&render_input, state, &mut runs);
-    let record = record::record(config, (&ports.repository, &ports.renders), state, (&choice, &runs), random);
+    let record = history_record::record(config, (&ports.repository, &ports.renders), state, (&choice, &runs), random);
     let mut planned = Planned::new(config, state, (site, choice, runs), webhook, record);
     found
         .preconditions
         .push(preconditions::control_plane(&planned.desired, &state.cluster.nodes));
-    found.or_stop(look::look(input, ports, state, &mut planned).await)?;
+    found.or_stop(live_objects::look(input, ports, state, &mut planned).await)?;
     planned.replan(state);
     found.failures.extend(chart_content_check::refuse(ports, state, &mut planned).await);
     planned.describe(&mut found, state);

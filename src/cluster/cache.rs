@@ -6,13 +6,13 @@ mod beats;
 mod cached_object;
 mod events;
 mod in_sync;
+mod memory_limits;
 mod own_writes;
-mod room;
 mod transform;
 
 pub use in_sync::InSync;
 
-use super::arrived::for_kind;
+use super::bounded_deserialize::for_kind;
 use super::read::PAGE;
 use super::watch::{Select, Watch, covers};
 use super::{ClusterError, api, rights};
@@ -23,8 +23,8 @@ use futures::StreamExt;
 use kube::Client;
 use kube::runtime::WatchStreamExt;
 use kube::runtime::watcher;
+use memory_limits::Rooms;
 use own_writes::{Gone, Written, corrected, version};
-use room::Rooms;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Whether an object uses a StorageClass, VolumeSnapshotClass or CRD that is to be deleted; reads the cluster.
 
-use super::arrived::{Arrived, CLASS, METADATA};
+use super::bounded_deserialize::{Arrived, CLASS, METADATA};
 use super::request_timeout::timed;
 use super::{ClusterError, Select, Watch, read, resource};
 use kube::api::{Api, ListParams};

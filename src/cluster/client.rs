@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! `KubeOptions::connect`: makes the Kubernetes client from kubeconfig, flags or the service account of a pod.
 
+mod answer_filter;
 mod credentials;
 mod error;
 mod kubeconfig;
@@ -8,7 +9,6 @@ mod pages;
 mod proxy;
 mod reconnects;
 mod retry;
-mod retry_after;
 mod server;
 mod tunnel;
 
@@ -18,6 +18,7 @@ pub use kubeconfig::KubeconfigNames;
 pub use proxy::ProxyOrigin;
 pub use tunnel::ProxyError;
 
+use answer_filter::ResponseFilter;
 use http_body_util::BodyExt as _;
 use hyper::body::Incoming;
 use hyper::{Request, Response};
@@ -32,7 +33,6 @@ use pages::Pages;
 use proxy::{Environment, Proxy, proxy_for};
 use reconnects::Reconnects;
 use retry::RetryRequested;
-use retry_after::ResponseFilter;
 use std::error::Error;
 use std::path::PathBuf;
 use std::thread;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Lists thousands of objects of one kind in large pages, deserialized as a type with few fields, for commands of `vdoctl`.
 
-use super::arrived::WHOLE;
+use super::bounded_deserialize::WHOLE;
 use super::request_timeout::timed;
 use super::{ClusterError, api};
 use kube::Client;

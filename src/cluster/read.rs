@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! One-shot reads of objects, lists and the server version, each with a deadline; `write.rs` has the writes.
 
-use super::arrived::{APPLIED, Arrived, MANAGED, METADATA, WHOLE, for_kind};
+use super::bounded_deserialize::{APPLIED, Arrived, MANAGED, METADATA, WHOLE, for_kind};
 use super::request_timeout::timed;
 use super::{ClusterError, Select, Watch, api};
 use hyper::Request;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Every write to the API server: server-side apply, dry run, delete, merge, and the handover of field ownership.
 
-use super::arrived::{Arrived, MANAGED, WHOLE};
+use super::bounded_deserialize::{Arrived, MANAGED, WHOLE};
 use super::read::object;
 use super::request_timeout::timed;
 use super::{ClusterError, Fence, api};

@@ -4,7 +4,7 @@
 //! OLM names the object in `OPERATOR_CONDITION_NAME`, creates it, and gives the operator's account the rights to get and patch it. While
 //! the condition is False, OLM keeps the next version of the operator waiting. Without the variable, nothing is written.
 
-use super::state::lock;
+use super::loop_memory::lock;
 use crate::cluster::{ClusterError, Writer, get};
 use k8s_openapi::jiff::Timestamp;
 use kube::Client;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Remembers the version of the API server, and asks for it when watches start again, kubelets change or the answer is old.
 
-use super::state::lock;
+use super::loop_memory::lock;
 use crate::cluster::{ClusterError, server_version};
 use kube::Client;
 use std::collections::BTreeSet;

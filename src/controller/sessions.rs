@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The operator's vCenter sessions, shared by all connections with the same account, and the only place where the operator logs in.
 
-use super::state::{Connection, lock};
+use super::loop_memory::{Connection, lock};
 use super::vsphere_cloud_config::claim;
 use super::{Context, now};
 use crate::reconcile::connection::{self, Inputs};
@@ -14,6 +14,7 @@ use std::sync::{Arc, Mutex};
 use vdo_api::api::{Classify as _, CredentialStatus, VsphereCloudConfig};
 use vdo_vsphere::vcenter::{Budget, Endpoint, Inspections, Session};
 use vdo_vsphere::vsphere::login_retry::{self, Decision, Key, TagRefusals};
+use vdo_vsphere::vsphere::session_renewal;
 use vdo_vsphere::vsphere::{InspectionRequest, LoginOutcome, Readings, SessionError, VcenterFacts};
 
 /// Everything that is known of each login, and who is inspected now.
@@ -103,7 +104,7 @@ pub(super) async fn inspect(
     };
     let entry = context.sessions.entry(&key);
     // The old session ends before the new one begins: there is never more than one.
-    if entry.open(&endpoint).is_some_and(|open| login_retry::is_old(open.since, now()))
+    if entry.open(&endpoint).is_some_and(|open| session_renewal::is_old(open.since, now()))
         && let Some(old) = entry.take(&endpoint)
     {
         old.session.close().await;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Decides when a vCenter is checked next: after an interval, a failure, a change of nodes, or a new cluster id (pure).
 
-use super::state::Connection;
+use super::loop_memory::Connection;
 use std::collections::BTreeSet;
 use std::time::Duration;
 use vdo_api::retry::VCENTER;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The loop over VDOConfigs: runs one reconcile, and writes its status, events, metrics and log.
 
+use super::loop_memory::{Config, newest};
 use super::olm_condition::Verdict;
-use super::state::{Config, newest};
 use super::{Context, drift_events, events, now, without_lease};
 use crate::cluster::{ClusterError, Writer};
 use crate::reconcile::{self, Mode, Pacing, ReconcileInput, configs};

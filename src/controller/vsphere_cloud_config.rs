@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The loop over VsphereCloudConfigs: inspects the vCenter when a check is due, and writes the status.
 
-use super::state::{Connection, newest};
+use super::loop_memory::{Connection, newest};
 use super::vcenter_schedule::Asking;
 use super::{Context, events, liveness_deadlines, now, sessions};
 use crate::cluster::ClusterError;

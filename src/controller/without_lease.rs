@@ -4,7 +4,7 @@
 //! Nothing else is done then. This one write is made without the fence: an operator that may not read the Lease never leads, and the status
 //! of a VDOConfig in the operator's own namespace has no other author.
 
-use super::state::newest;
+use super::loop_memory::newest;
 use super::vdoconfig::write_status;
 use super::{Context, now};
 use crate::reconcile::{add_missing, report_windows};

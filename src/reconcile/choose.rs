@@ -8,7 +8,7 @@ use super::phase::{Collect, Phase};
 use super::preconditions::{shared_volumes, upgrade};
 use super::site::Site;
 use super::windows::{self, Closed};
-use super::{Ports, ReconcileInput, matrix_fallback, matrix_source, next_minor, preconditions, rollback};
+use super::{Ports, ReconcileInput, matrix_fallback, matrix_source, preconditions, rollback, upgradeable_kubernetes};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use vdo_api::api::{UpdatePolicy, VDOConfig};
@@ -181,7 +181,7 @@ async fn resolve(
         };
         let (shared, resolution) = shared_volumes::choose(&ports.reader, index, &query).await;
         if report.upgradeable.is_none() {
-            report.upgradeable = Some(next_minor::upgradeable(index, &query));
+            report.upgradeable = Some(upgradeable_kubernetes::upgradeable(index, &query));
             report.preconditions.push(shared);
             report
                 .preconditions

@@ -8,7 +8,7 @@ mod pods;
 use super::dry_run::ask::{Answers, Tried};
 use super::dry_run::cache::{DryRunCache, Refusal, Refusals, entitled, fingerprint};
 use super::error::ReconcileError;
-use super::look::remember_adopted;
+use super::live_objects::remember_adopted;
 use super::observe::ClusterState;
 use super::planned::Planned;
 use super::{Ports, ReconcileInput};

@@ -4,7 +4,7 @@
 use super::choose::Choice;
 use super::driver_run::{DriverFailure, DriverRuns, Source};
 use super::gates;
-use super::look::remember_adopted;
+use super::live_objects::remember_adopted;
 use super::observe::ClusterState;
 use super::render::{RenderInput, last_configuration};
 use super::site::Site;

@@ -11,7 +11,7 @@ use super::observe::ClusterState;
 use super::phase::{Collect, Phase};
 use super::planned::Planned;
 use super::render::{RenderInput, ordered};
-use super::{Ports, ReconcileInput, served};
+use super::{Ports, ReconcileInput, revision_kinds_served};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use k8s_openapi::jiff::Timestamp;
@@ -131,7 +131,7 @@ pub(super) async fn roll_back(
 ) -> Phase<()> {
     let mut found = Report::default();
     find(input.config, state, basis, runs); // pure
-    found.or_stop(served::keep_served(ports, state, runs).await)?; // effect
+    found.or_stop(revision_kinds_served::keep_served(ports, state, runs).await)?; // effect
     found.failures.extend(left_to_people(input.config, state)); // pure
     found.failures.extend(settle(state, runs)); // pure
     Ok(((), found))
@@ -364,7 +364,7 @@ pub(super) async fn give_up(
     let mut found = Report::default();
     let (mut all, look_again) = given_up(input.config, state, planned, tried, input.now); // pure
     found.look_again = look_again;
-    found.or_stop(served::check(ports, &mut all).await)?; // effect: asks
+    found.or_stop(revision_kinds_served::check(ports, &mut all).await)?; // effect: asks
     found.failures.extend(take_back(all, planned)); // pure
     Ok(((), found))
 }

@@ -26,7 +26,7 @@ const MAY: [&str; 4] = [
     "crates/vdo-files/src/lib.rs",
     "crates/vdo-system/src/unix.rs",
     "crates/vdo-system/src/windows.rs",
-    "crates/release/src/rootfs.rs",
+    "crates/release/src/image_files.rs",
 ];
 
 /// What only some systems have, and the questions which system this is.

@@ -2,7 +2,7 @@
 //! `vdo-release image`: builds the operator's multi-platform image as an OCI layout, with labels and attached bills of materials.
 
 use crate::layer::File;
-use crate::{elf, layer, output, rootfs};
+use crate::{elf, image_files, layer, output};
 use anyhow::{Context, Result, anyhow, bail};
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -86,7 +86,7 @@ pub fn run(args: &Args) -> Result<()> {
         bail!("--sbom names {platform}, for which there is no --program");
     }
     let created = output::rfc3339(args.created)?;
-    let certificates = rootfs::certificates(args.ca_certificates.as_deref())?;
+    let certificates = image_files::certificates(args.ca_certificates.as_deref())?;
 
     output::replace(&args.output, "oci-layout", |folder| {
         let layout = Layout::create(folder)?;
@@ -120,7 +120,7 @@ pub fn run(args: &Args) -> Result<()> {
 /// The image of one platform.
 fn one(args: &Args, layout: &Layout, platform: &Platform, program: Vec<u8>, certificates: &str, created: &str) -> Result<Descriptor> {
     let program_size = program.len() as u64;
-    let mut files = rootfs::files(program, certificates);
+    let mut files = image_files::files(program, certificates);
     for (path, file) in &args.files {
         let bytes = output::read(file)?;
         files.insert(path.clone(), File { bytes, executable: true });
@@ -138,9 +138,9 @@ fn one(args: &Args, layout: &Layout, platform: &Platform, program: Vec<u8>, cert
         output::size(unpacked.size),
     ))?;
     let container = ContainerConfig {
-        user: rootfs::USER.to_owned(),
+        user: image_files::USER.to_owned(),
         env: Vec::new(),
-        entrypoint: vec![format!("/{}", rootfs::PROGRAM)],
+        entrypoint: vec![format!("/{}", image_files::PROGRAM)],
         labels: labels(args, created),
     };
     of_layer(layout, platform, (layer, diff_id), container, (created, "vdo-release image"))

@@ -13,6 +13,7 @@ mod executable;
 mod folder;
 mod image;
 mod image_archive;
+mod image_files;
 mod install_yaml;
 mod krew;
 mod layer;
@@ -21,7 +22,6 @@ mod notes;
 mod output;
 mod publish;
 mod registry;
-mod rootfs;
 mod sign;
 mod sums;
 mod zip;
@@ -47,7 +47,7 @@ enum Command {
     /// Pushes the image to a registry, under a tag that is computed from its content
     ImagePush(publish::PushArgs),
     /// Writes the input of deploy/Containerfile, for builds with a container tool
-    Context(rootfs::Args),
+    Context(image_files::Args),
     /// Packs a program and its text files into an archive
     Archive(archive::Args),
     /// Packages the operator's Helm chart
@@ -81,7 +81,7 @@ fn run(command: &Command) -> Result<()> {
         Command::Image(args) => image::run(args),
         Command::ImageArchive(args) => image_archive::run(args),
         Command::ImagePush(args) => publish::push(args),
-        Command::Context(args) => rootfs::context(args),
+        Command::Context(args) => image_files::context(args),
         Command::Archive(args) => archive::run(args),
         Command::Chart(args) => chart_package::chart(args),
         Command::Bom(args) => bom::run(args),

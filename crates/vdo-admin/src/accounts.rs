@@ -13,9 +13,9 @@
 //! reads.
 
 mod account_names;
-mod commands;
 mod consent;
 mod error;
+mod govc_powercli;
 mod grants;
 mod password;
 mod plan;
@@ -25,9 +25,9 @@ mod step;
 mod vcenter_roles;
 
 pub use account_names::Mark;
-pub use commands::{Language, commands};
 pub use consent::Consent;
 pub use error::ChangeError;
+pub use govc_powercli::{Language, commands};
 pub use grants::{Grant, GrantError, grants, is_covered, is_of_every_role};
 pub use password::{PasswordPolicy, PolicyError, password};
 pub use plan::{Conflict, Unused, plan_create, plan_delete, plan_shrink};

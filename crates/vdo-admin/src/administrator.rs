@@ -4,7 +4,7 @@
 //! The operator does not have such a session: its package does not depend on this one. [`Session`](vdo_vsphere::vcenter::Session) can only read.
 
 mod changes;
-mod repairs;
+mod fix_steps;
 mod session;
 mod sso;
 mod tag_changes;

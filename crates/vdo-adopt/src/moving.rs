@@ -9,8 +9,8 @@
 //! The cluster is the only record of the progress of a move: [`State::next`] is called again after each step, and returns the same step after
 //! a kill.
 
-mod ideal;
-mod last;
+mod cleanup_commands;
+mod dry_run;
 mod node_by_node;
 mod order;
 mod state;

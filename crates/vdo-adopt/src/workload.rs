@@ -3,15 +3,15 @@
 //! the differences, and reports differences that still exist afterwards as losses.
 
 mod compare;
+mod containers;
 mod flags;
 mod images;
 mod placement;
-mod programs;
 mod translate;
 
 use crate::origin::{Losses, Origin, named};
+pub(crate) use containers::variables;
 pub(crate) use flags::of as flags;
-pub(crate) use programs::variables;
 
 use crate::draft::Draft;
 use compare::{Aspect, Difference};
@@ -44,11 +44,11 @@ impl Role {
             return Some(Self::Manager);
         }
         let windows =
-            pod["nodeSelector"]["kubernetes.io/os"] == "windows" || programs::has_variable(pod, "X_CSI_MODE", "node") && on_windows(pod);
-        match programs::has_variable(pod, "X_CSI_MODE", "controller") {
+            pod["nodeSelector"]["kubernetes.io/os"] == "windows" || containers::has_variable(pod, "X_CSI_MODE", "node") && on_windows(pod);
+        match containers::has_variable(pod, "X_CSI_MODE", "controller") {
             true => Some(Self::Controller),
             false if windows => Some(Self::Windows),
-            false if programs::has_variable(pod, "X_CSI_MODE", "node") || object.kind() == "DaemonSet" => Some(Self::Node),
+            false if containers::has_variable(pod, "X_CSI_MODE", "node") || object.kind() == "DaemonSet" => Some(Self::Node),
             false => Some(Self::Controller),
         }
     }

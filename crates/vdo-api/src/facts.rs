@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The observed cluster as data without Kubernetes objects: versions, nodes, vSphere connections with credentials, snapshot support.
 
+mod distribution;
 mod ignored_nodes;
-mod kubelet;
+mod nodes_without_cloud_provider;
 
+pub use distribution::Distribution;
 pub use ignored_nodes::{Away, due};
-pub use kubelet::{Distribution, left_alone};
+pub use nodes_without_cloud_provider::left_alone;
 
 use crate::types::{KubernetesVersion, Secret, Thumbprint, Trust, VcenterVersion};
 use std::collections::{BTreeMap, BTreeSet};

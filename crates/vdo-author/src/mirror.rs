@@ -8,9 +8,9 @@
 //! Pure: the caller reads registries and folders.
 
 mod images;
-mod programs;
 mod selection;
+mod vdoctl_archives;
 
 pub use images::{Wanted, references};
-pub use programs::{Program, SUMS, SUMS_SIGNATURE, programs};
 pub use selection::{DriverPattern, Selection, SelectionError, Versions};
+pub use vdoctl_archives::{Program, SUMS, SUMS_SIGNATURE, programs};

@@ -8,17 +8,17 @@
 //! Pure: the caller reads and writes the files, and has the clock.
 
 mod breaking;
+mod chart_check;
 mod definitions;
 mod draft;
 mod entry;
 mod error;
 mod removed_apis;
-mod render;
 mod writes;
 
 pub use breaking::{Comparison, compare};
+pub use chart_check::{problems, rendered};
 pub use draft::{Draft, VALIDITY};
 pub use entry::{Facts, entry, images};
 pub use error::PublishError;
-pub use render::{problems, rendered};
 pub use writes::{INDEX, Release, Write, writes};

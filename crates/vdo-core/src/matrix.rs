@@ -9,7 +9,6 @@
 //! fits is never a reason to remove what runs: the caller keeps it and reports.
 
 mod age_and_expiry;
-mod constraints;
 mod difference;
 mod format;
 mod held;
@@ -29,10 +28,10 @@ mod stream;
 mod suggestion;
 mod unsupported_kubernetes;
 mod upgrade_path;
+mod version_fits;
 mod what_if;
 
 pub use age_and_expiry::is_old;
-pub use constraints::{MULTI_VCENTER, misfits};
 pub use difference::{Choice, Difference, Situation, difference, known_minors, known_vcenters, minors};
 pub use held::Held;
 pub use index::{
@@ -49,4 +48,5 @@ pub use skew::apart;
 pub use stored::{EMBEDDED, StoredMatrix};
 pub use unsupported_kubernetes::NotYet;
 pub use upgrade_path::Step;
+pub use version_fits::{MULTI_VCENTER, misfits};
 pub use what_if::{Change, Outlook, Stage, Upgradeable, When, next_minor, outlook, upgradeable};

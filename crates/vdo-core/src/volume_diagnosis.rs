@@ -7,6 +7,7 @@ mod attachments;
 mod built_in;
 mod cause;
 mod claims;
+mod finalizers;
 mod index;
 mod meanings;
 mod objects;
@@ -224,7 +225,7 @@ fn kept(now: Timestamp, kind: &str, meta: &Meta) -> Option<Finding> {
     let keepers: Vec<String> = meta
         .finalizers
         .iter()
-        .map(|finalizer| match keeper(finalizer) {
+        .map(|finalizer| match finalizers::keeper(finalizer) {
             "" => finalizer.clone(),
             keeper => format!("{finalizer} ({keeper})"),
         })
@@ -236,18 +237,6 @@ fn kept(now: Timestamp, kind: &str, meta: &Meta) -> Option<Finding> {
         &keepers.join(", "),
         Names::default(),
     ))
-}
-
-/// Who takes a finalizer away, and when.
-fn keeper(finalizer: &str) -> &'static str {
-    match finalizer {
-        "kubernetes.io/pvc-protection" => "removed when no pod uses the claim",
-        "kubernetes.io/pv-protection" => "removed when no claim is bound to the volume",
-        "external-provisioner.volume.kubernetes.io/finalizer" => "removed by the CSI driver's controller when the disk is deleted",
-        other if other.starts_with("external-attacher/") => "removed by the CSI driver's controller when the volume is detached",
-        other if other.starts_with("snapshot.storage.kubernetes.io/") => "removed by the snapshot controller",
-        _ => "",
-    }
 }
 
 #[cfg(test)]

@@ -7,16 +7,16 @@
 mod archive;
 mod blob;
 mod error;
+mod lock_and_prune;
 mod partial;
 mod reader;
 mod store;
-mod sweep;
 
 pub use blob::BlobWriter;
 pub use error::LayoutError;
+pub use lock_and_prune::Swept;
 pub use partial::Partial;
 pub use reader::BlobFile;
-pub use sweep::Swept;
 
 use crate::oci::{Descriptor, Index, Kind, REF_NAME, children};
 use error::io;

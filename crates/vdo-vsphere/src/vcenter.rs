@@ -30,8 +30,8 @@ mod privileges;
 pub mod raw;
 mod requests;
 mod response;
+mod service_content;
 mod session;
-mod soap;
 mod tags;
 mod tls;
 mod volumes;
@@ -87,11 +87,11 @@ pub async fn facts(endpoint: &Endpoint, budget: &Budget) -> Result<VcenterFacts,
         .within(ProbeStage::IsVcenter, async {
             http::Http1::open(endpoint, stream)
                 .await?
-                .post(endpoint, &requests::VIM, soap::RETRIEVE_SERVICE_CONTENT, None, bounds)
+                .post(endpoint, &requests::VIM, service_content::RETRIEVE_SERVICE_CONTENT, None, bounds)
                 .await
         })
         .await??;
-    let (about, _) = soap::about(endpoint, budget, answer).await?;
+    let (about, _) = service_content::about(endpoint, budget, answer).await?;
     Ok(VcenterFacts {
         version: about.version,
         build: about.build,

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //! `vdoctl events`: prints the Kubernetes events of the operator, the drivers and their objects.
 
+use super::ages::ago;
 use super::args::{Events as Args, Global};
 use super::context::{Context, now};
 use super::error::sentence;
-use super::style::{ago, bad, table};
+use super::style::{bad, table};
 use super::vdo_namespaces::{is_ours, namespaces};
 use super::views::events::{EventView, EventsView};
 use super::{Answer, CliError};

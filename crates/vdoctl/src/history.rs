@@ -6,7 +6,7 @@ use super::chart::objects_answer;
 use super::context::{Context, now};
 use super::output::nameless;
 use super::views::history::{DriverHistoryView, HistoryView};
-use super::{Answer, CliError, Exit, style};
+use super::{Answer, CliError, Exit, ages, style};
 use k8s_openapi::jiff::Timestamp;
 use serde_json::{Value, json};
 use vdo::reconcile;
@@ -116,7 +116,7 @@ fn text(driver: &str, revision: &Revision, objects: &[Value]) -> String {
     let mut text = format!("{name}  {}\n\n", outcome(revision));
     let mut rows: Vec<Vec<String>> = Vec::new();
     let mut row = |what: &str, value: String| rows.push(vec![what.to_owned(), value]);
-    row("Applied", style::time(revision.time));
+    row("Applied", ages::time(revision.time));
     row("Cause", revision.cause.clone());
     if let Some(failure) = &revision.failure {
         row("Failed", failure.message.clone());
@@ -162,7 +162,7 @@ fn table(view: &HistoryView, wide: bool, now: Timestamp) -> String {
             revision.number.to_string(),
             about.version.clone(),
             outcome(revision),
-            style::ago(revision.time, now),
+            ages::ago(revision.time, now),
             revision.cause.clone(),
         ];
         if wide {

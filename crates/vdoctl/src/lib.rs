@@ -11,6 +11,7 @@
 #![cfg_attr(not(test), warn(clippy::arithmetic_side_effects, clippy::too_many_lines))]
 
 mod adopt;
+mod ages;
 mod api_server_connection;
 mod approve;
 pub mod args;

@@ -9,8 +9,8 @@ pub(super) use build::Build;
 pub(super) use installer::Installer;
 pub(super) use lease::{Lease, Sight};
 
+use super::ages::ago;
 use super::context::{Context, now};
-use super::style::ago;
 use k8s_openapi::jiff::Timestamp;
 use kube::ResourceExt;
 use serde_json::Value;

@@ -9,7 +9,7 @@ use super::commands::ClusterFlags;
 use super::context::now;
 use super::output::Form;
 use super::wrap::{columns_of, fit};
-use super::{Answer, CliError, Exit, style, terminal_escapes};
+use super::{Answer, CliError, Exit, ages, style, terminal_escapes};
 use anstream::stream::{AsLockedWrite, RawStream};
 use anstream::{AutoStream, ColorChoice};
 use clap::builder::StyledStr;
@@ -126,7 +126,7 @@ impl Printer {
 
     /// Writes a failure to stderr.
     pub fn failure(&mut self, error: &CliError) -> Exit {
-        let what = style::counted_from(&error.what, now());
+        let what = ages::counted_from(&error.what, now());
         let mut text = format!("{} {what}\n", style::bad("error:"));
         for line in error.remedy.lines() {
             text.push_str(&format!("  {line}\n"));

@@ -4,11 +4,12 @@
 //! On a terminal the lines below the steps are redrawn in place. A pipe gets each of these lines once, when it is new. With `-o json`
 //! every change is one document on a line of its own, with `-o yaml` one document of the stream.
 
+use super::ages::counted_from;
 use super::args::Format;
 use super::context::now;
 use super::output::{Form, View, json_line, yaml_text};
 use super::printer::Printer;
-use super::style::{bad, counted_from, faint, good, warn, width};
+use super::style::{bad, faint, good, warn, width};
 use super::views::progress::ProgressView;
 use super::wrap::broken;
 use super::{Answer, Exit};

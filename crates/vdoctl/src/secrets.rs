@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! `vdoctl secrets list` and `vdoctl secrets set`: prints the state of the credentials of each vSphere connection, and replaces them.
 
+use super::ages::ago;
 use super::args::{Global, Secrets as Args, SecretsList, SecretsSet, SecretsVerb};
 use super::configure::connection::{Target, credentials, has_user, inspected};
 use super::configure::write;
@@ -10,7 +11,7 @@ use super::object_write::Change;
 use super::password_file::{password, private};
 use super::printer::Printer;
 use super::progress::Progress;
-use super::style::{ago, bad, good, table};
+use super::style::{bad, good, table};
 use super::views::secrets::{SecretView, SecretsView};
 use super::wait::after;
 use super::{Answer, CliError, Exit, prompt};

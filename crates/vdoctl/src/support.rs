@@ -25,7 +25,7 @@ use super::views::matrix_resolve::OutlookView;
 use super::views::status::StatusView;
 use super::views::support::{BundleClusterView, SupportBundleView};
 use super::views::volumes::VolumesView;
-use super::{Answer, CliError, Exit, atomic_files, style};
+use super::{Answer, CliError, Exit, ages, atomic_files};
 use archive::Archive;
 use documents::Documents;
 use k8s_openapi::jiff::Timestamp;
@@ -208,7 +208,7 @@ impl Bundle {
     /// An answer from it, with its time and the exit code that the verb had then.
     pub(super) fn answer(&self, verb: &str, answer: Answer) -> Answer {
         let exit = self.manifest.exits.get(verb).copied().and_then(Exit::of);
-        let taken = self.taken().map_or_else(|| "unknown".to_owned(), style::time);
+        let taken = self.taken().map_or_else(|| "unknown".to_owned(), ages::time);
         let cluster = known(&self.manifest.cluster.name);
         answer
             .note(format!("As of {taken} in cluster {cluster}."))

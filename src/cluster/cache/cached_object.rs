@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The form in which the cache stores one object (tree, JSON text or identity only), and the comparison of two states.
 
-use super::room::{Room, Share};
+use super::memory_limits::{Room, Share};
 use super::transform::trim;
-use crate::cluster::arrived::{WHOLE, identity_only, place, weight};
+use crate::cluster::bounded_deserialize::{WHOLE, identity_only, place, weight};
 use serde_json::Value;
 use std::sync::Arc;
 use vdo_core::manifest::Object;
@@ -124,7 +124,7 @@ mod tests {
 
     fn kept(kind: &str, version: &str, more: &Value) -> CachedObject {
         let value = json!({"apiVersion": "v1", "kind": kind, "metadata": {"name": "a", "resourceVersion": version}, "spec": more});
-        let room = super::super::room::Rooms::default().of(&Watch::new("v1", kind, "", Select::All));
+        let room = super::super::memory_limits::Rooms::default().of(&Watch::new("v1", kind, "", Select::All));
         CachedObject::new(Object::new(value).expect("an object"), &room).0
     }
 
@@ -132,7 +132,7 @@ mod tests {
     #[test]
     fn watch_cache_object_that_is_too_large_is_reduced_to_its_identity() {
         let labels: serde_json::Map<String, Value> = (0..5000).map(|number| (format!("l{number}"), "x".into())).collect();
-        let room = super::super::room::Rooms::default().of(&Watch::new("v1", "Pod", "", Select::All));
+        let room = super::super::memory_limits::Rooms::default().of(&Watch::new("v1", "Pod", "", Select::All));
         for (kind, fits) in [("Pod", false), ("ConfigMap", true)] {
             let metadata = json!({"name": "a", "namespace": "n", "uid": "u", "resourceVersion": "7", "labels": labels});
             let value = json!({"apiVersion": "v1", "kind": kind, "metadata": metadata, "status": {"phase": "Running"}});

@@ -3,10 +3,10 @@
 
 use super::cached_object::CachedObject;
 use super::lock;
+use super::memory_limits::Room;
 use super::own_writes::{Gone, buried};
-use super::room::Room;
 use crate::cluster::ClusterError;
-use crate::cluster::arrived::Arrived;
+use crate::cluster::bounded_deserialize::Arrived;
 use crate::cluster::watch::Watch;
 use kube::runtime::watcher::{self, Event};
 use std::sync::Mutex;
@@ -101,9 +101,9 @@ fn same(old: &ById<CachedObject>, new: &ById<CachedObject>) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::super::room::Rooms;
+    use super::super::memory_limits::Rooms;
     use super::*;
-    use crate::cluster::arrived::WHOLE;
+    use crate::cluster::bounded_deserialize::WHOLE;
     use crate::cluster::watch::Select;
     use serde_json::json;
     use vdo_api::types::ObjectId;

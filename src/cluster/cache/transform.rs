@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Removes unused fields of nodes, pods and other numerous objects before the cache stores them (a transform of controller-runtime).
 
-use crate::cluster::arrived::{TABLE, WHOLE, place};
+use crate::cluster::bounded_deserialize::{TABLE, WHOLE, place};
 use serde_json::Value;
 use vdo_core::manifest::Object;
 

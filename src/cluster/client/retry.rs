@@ -12,7 +12,7 @@ use tower::retry::Policy;
 use vdo_api::retry::{API_SERVER, may_pass};
 
 /// Repeats a request whose answer is 429 or a server error with `Retry-After`, as client-go does: the server did nothing, and
-/// asks for it. The delay itself is handled by [`ResponseFilter`](super::retry_after::ResponseFilter), for all requests together.
+/// asks for it. The delay itself is handled by [`ResponseFilter`](super::answer_filter::ResponseFilter), for all requests together.
 /// The deadline of a request holds for all attempts together.
 #[derive(Clone)]
 pub(super) struct RetryRequested {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-use super::ideal::wants;
+use super::dry_run::wants;
 use super::*;
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};

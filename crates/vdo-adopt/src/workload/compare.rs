@@ -4,10 +4,10 @@
 //! It skips the fields that no person sets, such as the fields that the API server fills in.
 
 use super::Role;
+use super::containers::{self, fields, program, variables};
 use super::flags;
 use super::images::{self, Images};
 use super::placement::{further_labels, further_tolerations, is_not_spread, other_affinity};
-use super::programs::{self, fields, program, variables};
 use crate::origin::{Origin, named};
 use serde_json::{Map, Value};
 use std::collections::BTreeMap;
@@ -191,10 +191,10 @@ pub(super) fn workloads(
             .into_iter()
             .map(|(place, aspect)| one(None, place, aspect)),
     );
-    for container in programs::all(pod) {
+    for container in containers::all(pod) {
         let name = container["name"].as_str().unwrap_or_default();
         let place = |what: &str| format!("container {name}, {what}");
-        let known = program(container).and_then(|program| Some((program, programs::of(own, program)?)));
+        let known = program(container).and_then(|program| Some((program, containers::of(own, program)?)));
         let Some((program, other)) = known else {
             let what = match program(container) {
                 // The only one that a chart can leave out, and does for this specification.
@@ -207,7 +207,7 @@ pub(super) fn workloads(
         let found = of_container(container, other);
         all.extend(found.into_iter().map(|(what, aspect)| one(Some(program), &place(&what), aspect)));
     }
-    let lacks = programs::of(own, "snapshotter").is_some() && programs::of(pod, "snapshotter").is_none();
+    let lacks = containers::of(own, "snapshotter").is_some() && containers::of(pod, "snapshotter").is_none();
     all.extend(lacks.then(|| one(None, "no such container", Aspect::NoSnapshotter)));
     all
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Reads the arguments of a container by name, in the spelling of Go's flags, with the values of `$(NAME)` variables.
 
-use super::programs::variables;
+use super::containers::variables;
 use serde_json::Value;
 use std::collections::BTreeMap;
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Detects the mirror registry of a driver's images (`images.registry`), if they come neither from the chart's nor a public registry.
 
-use super::programs::{all, program};
+use super::containers::{all, program};
 use serde_json::Value;
 use std::collections::BTreeMap;
 use vdo_core::chart::ImageSource;
@@ -35,7 +35,7 @@ pub(super) fn of(live: &Value, base: &Value, sources: &BTreeMap<String, ImageSou
         let reference = container["image"].as_str().unwrap_or_default();
         let image = Image::parse(reference)?;
         let first = image.path.split('/').next().unwrap_or_default();
-        let desired = all(base).filter(|other| super::programs::program(other) == Some(program));
+        let desired = all(base).filter(|other| super::containers::program(other) == Some(program));
         let mut desired = desired.filter_map(|other| Image::parse(other["image"].as_str()?));
         if PUBLIC.contains(&first) || desired.any(|other| other.path == image.path) {
             continue;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Compares the placement of pods with the chart's: additional tolerations and node labels, another affinity, missing anti-affinity.
 
-use super::programs::fields;
+use super::containers::fields;
 use serde_json::{Map, Value};
 
 /// Tolerations that the pods have and that others do not cover.

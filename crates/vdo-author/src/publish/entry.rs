@@ -2,7 +2,7 @@
 //! Builds the matrix entry of a driver version from its chart, the publisher's facts and the entry of the version before.
 
 use super::PublishError;
-use super::render::rendered;
+use super::chart_check::rendered;
 use serde_json::{Map, Value, json};
 use vdo_api::types::{Digest, DriverVersion, VersionRange};
 use vdo_api::yaml;

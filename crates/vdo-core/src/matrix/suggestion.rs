@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The smallest change that would make a choice possible.
 
-use super::constraints::{Constraints, each, outside};
 use super::index::{Driver, Entry, State};
 use super::rejection::{Cause, Rejected, Rejection};
 use super::resolve::{DriverRequest, Query};
 use super::unsupported_kubernetes::NotYet;
+use super::version_fits::{Constraints, each, outside};
 use crate::drivers;
 use std::collections::BTreeSet;
 use vdo_api::types::{DriverName, DriverVersion, KubernetesVersion, VersionRange};

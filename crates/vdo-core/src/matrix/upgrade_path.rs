@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Upgrade edges: a version may say from which one on it can be reached; then the way leads through versions in between.
 
-use super::constraints::Exclusion;
 use super::index::Entry;
+use super::version_fits::Exclusion;
 use std::ops::{Bound, RangeBounds};
 use vdo_api::types::DriverVersion;
 

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //! What an upgrade of the platform would do: the same choice, asked with other facts, stage after stage.
 
-use super::constraints::{Constraints, Exclusion, judge, misfits};
 use super::index::Index;
 use super::rejection::{NoFit, Rejection};
 use super::resolve::{DriverRequest, Query, Resolution, resolve};
 use super::upgrade_path::{Step, steps};
+use super::version_fits::{Constraints, Exclusion, judge, misfits};
 use std::collections::BTreeMap;
 use vdo_api::types::{DriverName, DriverVersion, KubernetesVersion, VcenterVersion};
 

@@ -2,8 +2,8 @@
 //! `MatrixSource`: parses the text of a source (`embedded`, path, `https://`, `oci://`, `configmap://`) and calls the file of its kind.
 
 use super::configmap_source::ConfigMaps;
-use super::kept::Kept;
 use super::registry::{self, RegistrySource};
+use super::stored_matrix_source::Kept;
 use super::web::Web;
 use super::{Access, FetchError, Signed, SourceState, directory, embedded};
 use std::fmt;

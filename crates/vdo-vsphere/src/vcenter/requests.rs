@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The list of SOAP calls that a session may make, and the XML envelope of each request for the services VIM, PBM and CNS/vSAN.
 
-use super::{soap, xml};
+use super::{service_content, xml};
 use crate::vsphere::ManagedObject;
 use std::borrow::Cow;
 
@@ -40,8 +40,8 @@ pub struct Place {
 /// The service of everything in the inventory.
 pub const VIM: Place = Place {
     path: Cow::Borrowed("/sdk"),
-    namespace: soap::VIM,
-    action: soap::ACTION,
+    namespace: service_content::VIM,
+    action: service_content::ACTION,
 };
 
 /// The service of storage policies. It takes the session of the other in a header of its own.

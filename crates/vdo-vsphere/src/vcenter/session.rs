@@ -7,7 +7,7 @@ use super::identifiers::{identifier, reference};
 use super::inspection_limits::Budget;
 use super::requests::{Method, VIM, element, is_sendable};
 use super::tags::{self, Call, RestCall as _};
-use super::{Endpoint, Limits, MAX_ANSWER, Pool, connect, file_service, inventory, policies, privileges, soap, tls, volumes};
+use super::{Endpoint, Limits, MAX_ANSWER, Pool, connect, file_service, inventory, policies, privileges, service_content, tls, volumes};
 use crate::vsphere::{
     Claim, Granted, Inventory, ManagedObject, Policy, ProbeError, ProbeStage, RegisteredVolume, RegisteredVolumes, SessionError, Tagging,
 };
@@ -317,10 +317,10 @@ impl Session {
         let answer = clock
             .within(
                 ProbeStage::IsVcenter,
-                pipe.post(endpoint, &VIM, soap::RETRIEVE_SERVICE_CONTENT, None, bounds),
+                pipe.post(endpoint, &VIM, service_content::RETRIEVE_SERVICE_CONTENT, None, bounds),
             )
             .await??;
-        let (about, content) = soap::about(endpoint, budget, answer).await?;
+        let (about, content) = service_content::about(endpoint, budget, answer).await?;
         let part = |name: &str| {
             let found = content
                 .child(name)

@@ -179,16 +179,6 @@ impl TagRefusals {
     }
 }
 
-/// How long a session is used before it is renewed: a vCenter does not end one when the password changes, so only a login shows that the
-/// password still is the right one. A little less than the usual pause between two looks.
-const RENEWED: SignedDuration = SignedDuration::from_mins(8);
-
-/// Whether a session of this age is old enough to be renewed.
-#[must_use]
-pub fn is_old(opened: Timestamp, now: Timestamp) -> bool {
-    now.duration_since(opened) >= RENEWED
-}
-
 /// The message while a login waits: the same for all that wait, and as long as the wait lasts.
 #[must_use]
 pub fn waiting(server: &str, record: &CredentialStatus) -> (Reason, String) {
@@ -415,11 +405,6 @@ mod tests {
             let known = [connection(reason, credential, vcenter)];
             assert_eq!(TagRefusals::recorded(&key(), &known).allow(), allowed, "{what}");
         }
-    }
-
-    #[test]
-    fn session_of_eight_minutes_is_renewed() {
-        assert!(!is_old(at(0), at(479)) && is_old(at(0), at(480)));
     }
 
     #[test]

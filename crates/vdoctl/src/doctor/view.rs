@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Prints the results of `vdoctl doctor`, `doctor nodes`, `doctor connection` and `doctor privileges` for people.
 
+use super::super::ages::counted_from;
 use super::super::context::now;
-use super::super::style::{bad, counted_from, faint, good, head, table, warn};
+use super::super::style::{bad, faint, good, head, table, warn};
 use super::super::views::doctor::{DoctorView, OfConnection};
 use super::super::wrap::unbroken;
 use super::check::{Check, Finding, Mark, Subject};

@@ -7,7 +7,7 @@ use super::super::views::status::StatusView;
 use super::super::views::volumes::VolumesView;
 use super::bars::{minor, svg};
 use crate::doctor::check::{Finding, Mark};
-use crate::style;
+use crate::ages;
 use minijinja::value::{Serde, Value};
 use minijinja::{AutoEscape, Environment, Error, UndefinedBehavior, escape_formatter};
 use serde::Serialize;
@@ -133,7 +133,7 @@ fn shown(facts: &Facts) -> Result<Cluster, Error> {
     let matrix = facts.matrix.as_ref();
     let here = minor(about.cluster.version.trim_start_matches('v'));
     Ok(Cluster {
-        taken: about.taken.map(style::time).unwrap_or_default(),
+        taken: about.taken.map(ages::time).unwrap_or_default(),
         cluster: about.cluster.name.clone(),
         kubernetes: about.cluster.version.clone(),
         health: (health.unwrap_or_else(|| "not deployed".to_owned()), class),
@@ -376,7 +376,7 @@ fn history(facts: &Facts) -> Table {
             revision.number.to_string(),
             revision.about.version.clone(),
             revision.outcome.to_string(),
-            style::time(revision.time),
+            ages::time(revision.time),
             revision.cause.clone(),
         ]
     });

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The line of `status` about the last repaired drift, which is shown for a day.
 
-use super::super::style::ago;
+use super::super::ages::ago;
 use k8s_openapi::jiff::Timestamp;
 use vdo_api::api::DriftStatus;
 

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The row of `status` about the matrix: source, version, age and the newest Kubernetes version that it covers.
 
-use super::super::style::{ago, bad, head, warn};
+use super::super::ages::ago;
+use super::super::style::{bad, head, warn};
 use k8s_openapi::jiff::Timestamp;
 use vdo_api::api::MatrixStatus;
 use vdo_core::matrix::is_old;

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Prints the screen of `vdoctl status` for people: heading, vCenters, table of drivers, problems and last lines.
 
-use super::super::style::{ago, bad, columns, counted_from, faint, good, head, table, warn, width};
+use super::super::ages::{ago, counted_from};
+use super::super::style::{bad, columns, faint, good, head, table, warn, width};
 use super::super::views::status::{DriverView, OperatorView, StatusView, VcenterView};
 use super::next::timed;
 use super::problem::Severity;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Lists the objects of every kind in a namespace, without those that Kubernetes or an owner creates, for `vdoctl delete`.
 
-use super::arrived::{Arrived, METADATA};
+use super::bounded_deserialize::{Arrived, METADATA};
 use super::read::page;
 use super::request_timeout::timed;
 use super::{ClusterError, Select, Watch};

@@ -139,13 +139,13 @@ macro_rules! for_kind {
         for_kind!(@ $kind, $fields, $evaluated, 5, 6, 7, 8, 9, 10, 11, 12, 13)
     };
     (@ $kind:expr, $fields:ident, $evaluated:expr, $($at:literal),*) => {
-        match crate::cluster::arrived::place($kind) {
+        match crate::cluster::bounded_deserialize::place($kind) {
             $($at => {
                 const $fields: usize = $at;
                 $evaluated
             })*
             _ => {
-                const $fields: usize = crate::cluster::arrived::WHOLE;
+                const $fields: usize = crate::cluster::bounded_deserialize::WHOLE;
                 $evaluated
             }
         }

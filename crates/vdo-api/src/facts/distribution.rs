@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The kubelet setting for an external cloud provider, per distribution (kubeadm, RKE2, k3s), and the nodes that lack the setting.
+//! The kubelet setting for an external cloud provider, per distribution (kubeadm, RKE2, k3s).
 
 use super::Node;
-use crate::types::{count, name_list};
 
 /// What installs and configures the kubelets of a cluster.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -17,30 +16,7 @@ pub enum Distribution {
     Other,
 }
 
-/// The first of the `nodes` that no cloud provider will ever initialise, and the sentence that counts and names all of them; `None` where each
-/// node has a provider ID or waits for one. `total` is the number of nodes that the sentence compares with.
-#[must_use]
-pub fn left_alone<'a>(nodes: impl IntoIterator<Item = &'a Node>, total: usize) -> Option<(&'a Node, String)> {
-    let left: Vec<&Node> = nodes.into_iter().filter(|node| node.is_left_alone()).collect();
-    let names: Vec<&str> = left.iter().map(|node| node.name.as_str()).collect();
-    let first = *left.first()?;
-    Some((
-        first,
-        format!(
-            "{} of {} have neither a provider ID nor the taint node.cloudprovider.kubernetes.io/uninitialized: {}",
-            left.len(),
-            count(total, "node"),
-            name_list(&names)
-        ),
-    ))
-}
-
 impl Node {
-    /// Whether its kubelet runs without a cloud provider: it has neither a provider ID nor the taint that waits for one.
-    fn is_left_alone(&self) -> bool {
-        self.provider_id.is_empty() && !self.uninitialized
-    }
-
     /// What installed its kubelet, as the version says.
     #[must_use]
     pub fn distribution(&self) -> Distribution {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Deserializes VDOConfigs and VsphereCloudConfigs for kube's controllers; of a resource that is too large, only its name.
 
-use super::arrived::{SMALL, read_within};
+use super::bounded_deserialize::{SMALL, read_within};
 use k8s_openapi::NamespaceResourceScope;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kube::Resource;
