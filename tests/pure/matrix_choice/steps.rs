@@ -138,7 +138,7 @@ fn upgrade_path_without_fitting_step_is_rejected() {
     let error = ask(&index, "v1.34.0", &[]).installed(&[("toy", "1.0.0")]).of(&index).unwrap_err();
     assert_eq!(
         error.rejected[0].to_string(),
-        "4.0.0 can replace only 3.0.0 and newer, but 1.0.0 is installed, and no version from 3.0.0 on fits as a first step"
+        "4.0.0 can replace only 3.0.0 and newer, but 1.0.0 is installed, and no fitting version in between can be installed first"
     );
     assert_eq!(
         error.advice.as_deref(),

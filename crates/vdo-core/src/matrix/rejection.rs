@@ -90,7 +90,7 @@ pub enum Rejection {
     #[error("is not in the mirror")]
     NotMirrored,
     /// No supported steps lead to it from what is installed.
-    #[error("can replace only {from} and newer, but {installed} is installed, and no version from {from} on fits as a first step")]
+    #[error("can replace only {from} and newer, but {installed} is installed, and no fitting version in between can be installed first")]
     NoPath {
         /// What is installed.
         installed: DriverVersion,

@@ -71,7 +71,7 @@ pub struct ClusterFlag {
     pub kubectl: &'static str,
     /// Its name in helm.
     pub helm: &'static str,
-    /// Its value as a shell reads it.
+    /// Its value, quoted for a shell where necessary.
     pub value: String,
 }
 

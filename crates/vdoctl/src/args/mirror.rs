@@ -71,7 +71,8 @@ pub struct Taking {
     /// stay valid
     #[arg(long, value_name = "OS/ARCH", value_delimiter = ',')]
     pub platform: Vec<Platform>,
-    /// Pulls each image whose name begins with the first prefix from the second prefix instead, for example registry.k8s.io=mirror.example/k8s
+    /// Pulls images from another registry: replaces the first prefix of an image name with the second prefix, for example
+    /// registry.k8s.io=mirror.example/k8s
     #[arg(long, value_name = "PREFIX=PREFIX", value_delimiter = ',', value_parser = substitute)]
     pub from: Vec<(String, String)>,
     /// The image of the operator to copy; default: the released image; the value none copies no operator image
@@ -88,7 +89,8 @@ pub struct Resolving {
     /// A platform for which each image must exist, for example linux/arm64; may be repeated
     #[arg(long, value_name = "OS/ARCH", value_delimiter = ',', default_value = "linux/amd64")]
     pub platform: Vec<Platform>,
-    /// Looks up each image whose name begins with the first prefix under the second prefix instead, for example registry.k8s.io=mirror.example/k8s
+    /// Looks up images in another registry: replaces the first prefix of an image name with the second prefix, for example
+    /// registry.k8s.io=mirror.example/k8s
     #[arg(long, value_name = "PREFIX=PREFIX", value_delimiter = ',', value_parser = substitute)]
     pub images_from: Vec<(String, String)>,
 }
