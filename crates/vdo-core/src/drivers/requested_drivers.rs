@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What a specification says of each driver.
+//! Reads from the specification which drivers are requested, with version and connections; if none is named, the known drivers are.
 
 use super::KNOWN;
 use std::collections::BTreeMap;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! An index that is used, with the charts that are in use, as the cluster keeps it (pure).
+//! Packs and unpacks the index and the charts in use, as the operator stores them with its inventory in the cluster (pure).
 
 use super::parse::INDEX_LIMIT;
 use base64::Engine as _;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Adds a driver version to the text of `matrix-index/facts.yaml`: its Kubernetes minors, its sources, and the next publication of the index.
+//! Adds a driver version to the text of `matrix-index/facts.yaml`: its Kubernetes minors, its sources, and the index's next publication.
 //!
 //! A patch release joins the entry of its minor, whose ranges hold for it too; the first version of a minor
 //! gets an entry of its own, in which everything that is not stated is marked as copied from the older minor.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Checks and writes single settings of `csi-vsphere.conf`: `[Global]` tuning, placement of volumes, net permissions, snapshots and topology.
+//! Checks and writes settings of `csi-vsphere.conf`: `[Global]`, placement per vCenter, `[NetPermissions]`, `[Labels]` and `[Snapshot]`.
 
 use super::super::check::{subnet, unlistable};
 use super::super::gcfg::File;
