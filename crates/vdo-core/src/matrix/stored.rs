@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Packs and unpacks the index and the charts in use, as the operator stores them with its inventory in the cluster (pure).
+//! Packs the index and charts in use, and the newest index version of each signing key, as the operator stores them in the cluster (pure).
 
 use super::parse::INDEX_LIMIT;
 use base64::Engine as _;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Selects the SecurityContextConstraints that a workload's pods need, from their specification alone, and makes the RoleBindings to use them.
+//! Selects the SecurityContextConstraints that a workload's pods need, from their specification alone, and makes the RoleBindings for them.
 //!
 //! OpenShift admits a pod if a constraint allows it and the pod's account may use this constraint. Each constraint has a ClusterRole
 //! `system:openshift:scc:NAME`, and a RoleBinding to that role in the namespace of the pods is enough.

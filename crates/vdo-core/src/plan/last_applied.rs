@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Reads from the inventory the objects of a driver as they were applied last, to repair the driver while its desired state is unknown.
+//! Reads from the inventory the objects of a driver as they were applied last, with which the operator repairs a driver that must wait.
 
 use super::{Desired, Entry, Inventory, applied};
 use crate::manifest::Object;
