@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Parses the bytes of an index into a checked [`Index`], and has every error of that (`IndexError`); `stream.rs` reads the text.
-//! The rest of the code does not check an index.
+//! Everything is checked here, so other code needs no checks of an index.
 
 use super::format::{RawEntry, RawIndex, RawState, RawSupport};
 use super::index::{Driver, Entry, Facts, Feature, Index, Source, State, Support};

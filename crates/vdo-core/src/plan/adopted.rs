@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Marks adopted objects with the tool that made them (annotation), and decides which of them stay when they are no longer desired.
+//! Marks adopted objects with the tool that made them, and decides which of them stay when they are no longer desired.
 //! The mark is an annotation on the object itself, so that it outlives the inventory.
 
 use super::{Entry, Ownership, ownership};

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Lists the objects of a plan for `vdoctl diff`: the action, its reason and the changed fields, with masked Secrets.
+//! Lists the objects of a plan for `vdoctl plan` and `vdoctl diff`: the action, its reason and the changed fields, with masked Secrets.
 
 use super::{Change, Desired, Plan, Step};
 use crate::manifest::{Difference, by_container};
