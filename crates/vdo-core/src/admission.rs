@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What the content of an object may be that the operator writes.
+//! Builds the operator's ValidatingAdmissionPolicy from the content that charts render, and checks an object against it before a write.
 //!
 //! ```text
 //! chart --probe--> objects with many values --learn--> shapes --+--> expressions of a ValidatingAdmissionPolicy (the API server)
 //!                                                               +--> check (the operator, before it writes)
 //! ```
 //!
-//! Rights say which objects an account may write, by kind and name; they do not say what is in these. A shape is an allow list: the union of
-//! what the charts render for one object, with the places where their schemas let a user write. Both readers of a shape refuse the rest.
+//! RBAC limits the kinds and names of the objects that an account may write, but not their content. A shape is an allow list: the union of
+//! what the charts render for one object, with the places where their schemas let a user write. The policy and the check refuse the rest.
 
 mod cel;
 mod field_rules;

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Certificates: as a server presents one, and the serving certificate of the CSI driver's validating webhook, which is issued, verified and
-//! rotated without a gap in trust.
+//! Certificates: the facts of a vCenter's certificate, and the serving certificate of the CSI driver's validating webhook, which is issued,
+//! verified and rotated without a gap in trust.
 //!
 //! ```text
-//! facts      what is in a certificate
+//! facts      thumbprints, dates and names of a presented certificate
 //! state      the stored Secret
 //! verify     whether a certificate is valid now
 //! rotation   state x time -> the next step

@@ -6,9 +6,9 @@
 //!   (source + release)   (pure)        (bytes, a digest)      (pure)           (pure)
 //! ```
 //!
-//! A chart has Helm's layout; its templates are minijinja. Everything in here is a function of its arguments: no clock, network,
+//! A chart has Helm's layout; its templates are minijinja. Every function of this module depends only on its arguments: no clock, network,
 //! environment or file system, so the same input gives the same bytes. Packages come from outside and are treated as hostile:
-//! sizes are capped while reading, only regular files under one folder are accepted, what templates may take is limited.
+//! sizes are capped while reading, only regular files under one folder are accepted, and the steps and memory of templates are limited.
 //!
 //! Every `{{ … }}` in a template is a whole YAML value and is written as JSON. A value can therefore never open a new key or a new
 //! document, and `yes` stays text. docs/charts.md is the page for chart authors.

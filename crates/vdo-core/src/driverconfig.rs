@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The configuration files of the drivers, in the drivers' own grammars.
+//! The configuration files of the drivers, in the drivers' own formats.
 //!
-//! | driver | file | grammar | where it lives |
+//! | driver | file | format | object |
 //! |---|---|---|---|
 //! | CSI | `csi-vsphere.conf` | gcfg (an INI dialect) | a Secret, because it holds the passwords |
-//! | CPI | `vsphere.conf` | YAML | a ConfigMap; the passwords are in a Secret beside it |
+//! | CPI | `vsphere.conf` | YAML | a ConfigMap; the passwords are in a separate Secret |
 //!
-//! Guarantees: what a driver reads back is, byte for byte, what was put in; a value that its grammar cannot express is
+//! Guarantees: a driver reads back exactly the values that were written, byte for byte; a value that its format cannot express is
 //! refused here instead of being cut short there. The order of the connections does not matter. No password reaches an
 //! error, a `Debug` text or the ConfigMap.
 //!

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What the operator knows of single drivers, in one table. Everything else treats drivers alike, or asks this table.
+//! The table of drivers that the operator knows (`KNOWN`): name, role, field, condition, workloads, and effects on nodes of CPI and CSI.
 //!
 //! A driver that is not in the table works from its chart and its matrix entry alone: it has no configuration of the operator's, waits for
 //! no nodes, and is requested by `spec.drivers`.

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Whether an object is as it should be, judged from the object alone (the rules of kstatus), and from there whether a
-//! driver works.
+//! The health of a live object, by the rules of kstatus, and the health of a driver, from its objects, pods and nodes.
 
 mod driver;
 mod kstatus;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The installation as data: the operator's own objects as deploy/ has them, adapted to what was asked for, and whether one version may
-//! replace another.
+//! The installation as data: the operator's own objects of `deploy/`, adapted to the requested options, and whether one version may replace
+//! another.
 
 mod crd_schema;
 mod helm_or_olm;

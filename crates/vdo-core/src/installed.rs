@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Drivers for vSphere that run in a cluster, installed by any tool: recognised by what their pods do, and not by a name, kind or namespace
-//! (pure).
+//! Recognises workloads that run a vSphere driver, whichever tool installed them: by the content of their pods, not by name, kind or
+//! namespace (pure).
 //!
-//! Evidence has degrees. A workload that serves a driver, or runs a program of one, is one; a workload that only mentions a driver may be a
-//! backup tool or a monitor.
+//! Evidence has degrees. A workload that serves a driver, or runs a program of one, runs a driver; a workload that only mentions a driver may be
+//! a backup tool or a monitor.
 
 mod evidence;
 mod image;

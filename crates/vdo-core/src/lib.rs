@@ -9,11 +9,19 @@
 //! status        a report -> conditions
 //! ```
 //!
-//! The other modules serve these five: [`drivers`] and [`driverconfig`] know the two drivers, [`installed`] those of others, [`manifest`] an object, [`rbac`] and
-//! [`admission`] what an account may write, [`certificate`] the webhook's, [`install`] the operator's own manifests, [`mirror_lock`] a mirror's, [`patches`] what a user changes of charts, [`volume_diagnosis`] why a volume does not work,
-//! [`window_schedule`] when automatic changes are made.
+//! The other modules serve these five:
 //!
-//! There is no client, clock, environment, file or await; who calls brings what was read, and the time.
+//! - [`drivers`] and [`driverconfig`]: the table of known drivers, and their configuration files
+//! - [`installed`] and [`openshift`]: drivers that another tool or OpenShift runs
+//! - [`manifest`] and [`patches`]: Kubernetes objects, and the patches of a user
+//! - [`rbac`] and [`admission`]: the roles of the drivers, and the permitted content of objects
+//! - [`certificate`]: the webhook's certificate
+//! - [`install`]: the operator's own manifests
+//! - [`mirror_lock`]: the lock file of a mirror
+//! - [`volume_diagnosis`]: why a volume does not work
+//! - [`window_schedule`]: when automatic changes are made
+//!
+//! There is no client, clock, environment, file or await; the caller passes the data and the time.
 #![cfg_attr(not(test), warn(clippy::arithmetic_side_effects, clippy::too_many_lines))]
 
 pub mod admission;

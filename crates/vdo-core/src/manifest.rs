@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Kubernetes objects as data: identity, ownership, what they mount, and how a wanted object differs from a live one.
+//! Kubernetes objects as data: identity, ownership, the configuration that they mount, and the differences between two objects.
 
 mod config_checksum;
 mod diff;

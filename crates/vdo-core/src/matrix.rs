@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The compatibility matrix: which driver version runs on which Kubernetes and vSphere, and which one to choose.
+//! The compatibility matrix: which driver version runs on which Kubernetes and vSphere, and which version is selected.
 //!
 //! ```text
 //!   bytes --Index::parse--> Index --resolve--> Resolution, or NoFit with the reason for every version
 //! ```
 //!
-//! Both arrows are pure. An index is checked as a whole before anything in it is believed; choosing needs no network. Nothing that
-//! fits is never a reason to remove what runs: the caller keeps it and reports.
+//! Both arrows are pure. An index is checked as a whole before anything in it is trusted; the selection needs no network. If no version
+//! fits, the installed version is not removed: the caller keeps it and reports the reason.
 
 mod age_and_expiry;
 mod difference;

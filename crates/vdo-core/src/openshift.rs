@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-//! OpenShift: what it runs of vSphere's drivers itself, and which constraint the pods of a driver need there (pure).
+//! Decides whether OpenShift's own cloud provider or storage driver prevents the installation of a driver by VDO (pure).
 //!
 //! Facts from the operators of OpenShift: the cloud provider is theirs on platform VSphere; the storage driver is switched off by
-//! `managementState: Removed` of its ClusterCSIDriver, which is accepted from 4.14 on, and from 4.17 on removes what was installed. A CSIDriver
-//! of that name that is not theirs makes them refuse every upgrade of OpenShift.
+//! `managementState: Removed` of its ClusterCSIDriver, which is accepted from 4.14 on, and from 4.17 on removes the objects of the driver. If a
+//! CSIDriver of that name is not theirs, they refuse every upgrade of OpenShift.
 
 pub mod constraint;
 pub mod proposal;

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Patches: what a user changes of the objects that a chart renders, where no value reaches.
+//! Applies the patches of `spec.patches` to rendered objects, and records which patch wrote which field.
 //!
 //! ```text
 //! chart --render--> objects --patches, one after the other--> objects, and which patch wrote which field
 //! ```
 //!
-//! A patch applies as a whole or not at all, and says why. It changes content: identity, ownership and the set of containers are not content.
+//! A patch applies as a whole, or is refused with a reason. It changes content: identity, ownership and the set of containers are not content.
 
 mod json;
 mod patched_fields;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What to do, as data: wanted objects × live objects × inventory → steps with what each waits for.
+//! Computes the steps of a reconcile as data: desired objects × live objects × inventory → writes, with what each of them waits for.
 //!
-//! [`plan`] makes the whole way once. Gates say which steps must not start yet, and why: they never add or reorder a step. [`Plan::run`]
-//! gives what may be carried out now. Everything here is a function of its arguments, so a plan can be printed, tested and compared.
+//! [`plan`] makes the complete plan once. Gates define which steps must not start yet, and why: they never add or reorder a step. [`Plan::run`]
+//! returns the steps that may be carried out now. Every function depends only on its arguments, so a plan can be printed, tested and compared.
 
 mod adopted;
 mod approval_target;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Rights as data: what the administrator brings for the drivers, and whether it is enough.
+//! RBAC as data: the namespaces, roles and bindings that the administrator must create for the drivers, and whether they suffice.
 //!
-//! The operator writes no Role, binding or Namespace: a process that may grant rights holds them. These objects are installed with it, and it
-//! compares what the charts ask for with what is there.
+//! The operator writes no Role, binding or Namespace: a process that may grant rights holds them. These objects are installed with the operator,
+//! and it compares the rights that the charts need with the live roles and bindings.
 
 mod missing_rules;
 mod rules;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The fold that turns whatever a reconcile found, did or failed at into the status of a VDOConfig. It runs on every path.
+//! Computes the next status of a VDOConfig from the report of a reconcile, and the events of a change.
+//! It runs after every reconcile, also after a failed one.
 //!
 //! Errors of other modules arrive as [`Failure`].
 

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Why volumes do not work: from what was read of the cluster, and of its vCenters, to findings with a cause and a remedy.
+//! Finds out why volumes do not work, with cause and remedy, from objects of the cluster and its vCenters, for `vdoctl doctor volumes`.
 //!
-//! A kind of object that could not be read is `None`. Nothing is concluded from its absence, and everything else is still said.
+//! `vdoctl selftest` and the operator's condition VolumesHealthy use the same findings.
+//! A kind of object that could not be read is `None`. Nothing is concluded from its absence, and all other findings are still reported.
 
 mod attachments;
 mod built_in;

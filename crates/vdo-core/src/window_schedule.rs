@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Maintenance windows: when the operator may change installed drivers without being asked.
+//! Decides whether a maintenance window is open, and when the next one opens; only then are installed drivers changed automatically.
 //!
-//! A schedule is read in the local time of its zone. A time that a zone skips is the instant at which its clocks go forward, and of a time that
-//! it has twice the first counts: a window opens once for each time of its schedule. The zones are those of the binary, not of the machine.
+//! A schedule is read in the local time of its zone. If the zone skips a time, the window opens when the clocks go forward; if the zone has a
+//! time twice, the first one counts: a window opens once for each time of its schedule. The zones are those of the binary, not of the machine.
 
 use cronexpr::Crontab;
 use jiff::civil::DateTime;

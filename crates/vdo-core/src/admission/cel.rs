@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The content that objects may have as variables of a ValidatingAdmissionPolicy, and one expression that compares an object with these.
+//! Writes the CEL variables of the ValidatingAdmissionPolicy: the allowed content as tables, and the expression that finds a refused field.
 //!
-//! A value passes that its shape allows, and a value that the object had before: what others have set there is theirs, and it stays.
+//! A value passes if its shape allows it or if the object had it before: a field that another manager has set stays.
 //!
-//! CEL has no recursion, so the code is as deep as the shapes are. The shapes themselves are data: the API server compiles a policy at each
-//! write, and its checks of types grow with the square of an expression (docs/decisions/108-content-by-allow-list.md has figures).
+//! CEL has no recursion, so the expressions are nested as deep as the shapes. The shapes themselves are data: the API server compiles a policy at
+//! each write, and the cost of its type checks grows with the square of an expression (docs/decisions/108-content-by-allow-list.md has figures).
 
 use super::shape::{Shape, Text};
 use serde_json::{Value, json};

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What each field of an object may bring about, where that is not "what a chart gives it, and nothing else".
+//! The table of object fields whose permitted values differ from what charts render: server defaults, free, pinned and refused fields.
 //!
 //! A field that is not listed here is [`Rule::Charts`]: only values are allowed that some chart renders there, and where no chart has the
 //! field, it is refused. A field of a later Kubernetes is therefore refused until it is judged; `tests/pure/judged_fields.txt` lists

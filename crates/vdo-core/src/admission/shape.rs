@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What a value may be, learnt from the values that charts render.
+//! The allow list of one object (`Shape`): learns permitted values from rendered objects, and finds the first value that is not permitted.
 
 use super::field_rules::{Rule, below, fields, rule};
 use crate::chart::{ANYTHING, MARK, Number};

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! A certificate as a server presented it: thumbprints, dates, subject, issuer and names; `verify.rs` judges its validity.
+//! Reads a server's certificate (DER): thumbprints, dates, subject, issuer and names, for the status of a vCenter connection.
+//! `verify.rs` decides whether a certificate is valid.
 
 use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Issues an authority and the one certificate that it signs. Its only effect is that it draws random keys.
+//! Issues the webhook's certificate authority and the one serving certificate that it signs, valid for 90 days.
+//! The only effect is that it draws random keys.
 
 use super::Pair;
 use jiff::Timestamp;

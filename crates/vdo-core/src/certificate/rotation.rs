@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The next step of the certificate: state × time → action.
+//! Decides the next step in the rotation of the webhook's certificate (keep, issue, stage, promote, retire) from its state and the time.
 
 use super::Validity;
 use jiff::{SignedDuration, Timestamp};

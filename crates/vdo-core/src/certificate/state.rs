@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The stored state of the certificate: a Secret in the namespace of the VDOConfig, which only the operator reads.
+//! Reads and writes the Secret `vdo-webhook-certificate`: the current, next and previous certificate of the webhook, and its CA bundle.
+//! The Secret is in the namespace of the VDOConfig, and only the operator reads it.
 
 use crate::manifest::Object;
 use base64::Engine as _;

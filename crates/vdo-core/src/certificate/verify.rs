@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Whether a certificate is valid by the rules that the API server applies before it calls a webhook. The time is an argument.
+//! Verifies a webhook certificate and its key by the rules that the API server applies before it calls a webhook. The time is an argument.
 
 use super::CertificateFacts;
 use super::state::Pair;

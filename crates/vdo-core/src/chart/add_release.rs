@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-//! A new version of a driver as an entry of a release file, learnt from the driver's own manifests.
+//! `vdoctl chart add-release`: makes the release file's entry for a new driver version from the driver's own manifests.
 //!
 //! ```text
 //!   manifests + the nearest older release --learn--> release --write--> releases/3.7.yaml with one entry more
 //! ```
 //!
-//! What cannot be learnt is a change of the templates and stays as a difference between the manifests and the render.
+//! What cannot be learnt is a change of the templates; it is reported as a difference between the manifests and the render.
 
 mod distance;
 mod facts;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Opening a package. The bytes are hostile until proven otherwise.
+//! Opens and unpacks a chart package (`.tgz`) in memory, with limits on size, files and paths; `package.rs` makes packages.
+//! The bytes are hostile until proven otherwise.
 
 use super::model::{Chart, ChartError, Files};
 use flate2::bufread::GzDecoder;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! A package as an artifact of Helm: what a registry shows of it.
+//! The OCI artifact of a chart package, as `helm push` makes it: tag, configuration and annotations, and the metadata for Artifact Hub.
 
 use super::archive::{ArchiveError, unpack};
 use super::model::ChartError;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Comparing rendered objects with the driver's own manifest, field by field.
+//! `vdoctl chart compare`: compares rendered objects with the driver's own manifest, field by field, and applies `deviations.yaml`.
 //!
 //! Every difference is either in the chart's `deviations.yaml` with a reason, or a mistake; every deviation listed there must still
 //! exist. That keeps a chart honest about what it changes.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The schema of a chart's values, compiled once for all renders.
+//! Caches the compiled `values.schema.json` of a chart, so that all renders share one validator.
 
 use jsonschema::Validator;
 use serde_json::Value;

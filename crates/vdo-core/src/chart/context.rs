@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What a template may read besides its values and release: the cluster, the connections and the namespace.
+//! The variables `cluster`, `connections` and `namespace` of templates: facts about nodes, control plane and vCenters, without secrets.
 
 use serde::{Deserialize, Serialize};
 

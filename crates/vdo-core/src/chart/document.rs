@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The identity of a rendered YAML document as a Kubernetes object, and the container images in a list of objects.
+//! Reads the object id of a rendered YAML document, and lists or changes the container images in a list of objects.
 
 use serde_json::Value;
 use std::borrow::Cow;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! minijinja as charts have it: few functions, filters and tests, none of which knows a clock, chance, the environment, a file or the
-//! network, and limits on what a template may take.
+//! Sets up minijinja for charts: the permitted functions, filters and tests, and the limits on steps, memory and output of templates.
+//! No function knows a clock, chance, the environment, a file or the network.
 
 use super::model::Chart;
 use super::{image, json};

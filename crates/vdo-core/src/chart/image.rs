@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The reference of an image in a render after mirrors, overrides and digests, and images of registries that were shut down.
+//! Computes the image reference of a render from mirrors, overrides and digests, and finds images whose registry was shut down.
 
 use super::model::Chart;
 use super::release::ImageSource;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! A chart from a project's own plain manifests.
+//! `vdoctl chart import`: makes a chart from a project's own plain manifests.
 //!
 //! Images become those of a release, the namespace and pull secrets become values; everything else stays as it is, so that the render
 //! equals the manifests. What a value cannot reach is noted.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The rule of whole values: `{{ … }}` stands where a whole YAML value (or key) stands.
+//! Checks a template's rule of whole values: `{{ … }}` must be a whole YAML value or key, on one line.
 //!
 //! An interpolation is written as JSON. Inside quotes, or glued to other text, its own quotes would end up in the middle of a
 //! scalar, so such a template is refused before it is ever rendered.

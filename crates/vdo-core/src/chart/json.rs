@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! How `{{ … }}` writes: as JSON that every reader of YAML reads alike, as deep and as long as a chart may have it.
+//! Writes the value of `{{ … }}` as JSON that all YAML readers read as the same value, with limits on depth and length.
 
 use super::engine::OUTPUT_LIMIT;
 use minijinja::value::{Value, ValueKind};

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! `chart lint`: what a chart that opens can still have wrong.
+//! `vdoctl chart lint`: finds mistakes in a chart: unused switches, values without schema, wrong kinds, references to absent objects.
 
 use super::model::Chart;
 use super::render::render;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! `Chart.yaml`: the driver, its version and role, and which configuration the operator writes for the driver.
+//! Reads `Chart.yaml`: the driver's name, version and role, and the configuration format that the operator writes for the driver.
 
 use serde::Deserialize;
 use std::collections::BTreeMap;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! A chart of one driver version, checked and compiled from the files of a package, ready for `render.rs`.
+//! The type `Chart`: checks and compiles the files of an unpacked package into a chart that `render.rs` can render.
 
 use super::compiled::CompiledSchema;
 use super::engine::{TEMPLATE_LIMIT, Templates};

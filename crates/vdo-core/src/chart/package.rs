@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! One release of a chart source as a `.tgz` whose bytes depend on the source alone; `archive.rs` opens packages.
+//! `vdoctl chart package`: packages one release of a chart source as a `.tgz` whose bytes depend on the source alone.
+//! `archive.rs` opens packages.
 
 use super::model::Files;
 use super::releases::{self, invalid};

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The parts of one release that the engine reads: version, date, upstream and images; `releases.rs` reads the files of a minor.
+//! The type `Release`: version, date, upstream manifest and images of one version, and image references as data.
+//! `releases.rs` reads the release files.
 
 use serde::Deserialize;
 use serde_json::{Value, json};

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Release files: `releases/3.7.yaml` holds what the versions of a minor share, and for each version what it has besides.
+//! Reads release files: `releases/3.7.yaml` holds what the versions of a minor share, and for each version its differences.
 //!
 //! A release is `common`, then the entry of its version merged over it, then the defaults of `release.schema.json` for what neither
-//! says. It is put together when a release is packaged; a package holds it whole.
+//! states. It is put together when a release is packaged; a package holds it whole.
 
 use super::compiled;
 use super::model::Files;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! A chart and values rendered to Kubernetes objects, and every error of a render.
+//! Renders a chart with values to Kubernetes objects, and has every error of a render (`RenderError`).
 
 use super::context::Context;
 use super::document::{self, DocumentError};

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What is wrong with values, for their author: where, what was found, and what is allowed.
+//! Lists the values that a chart's schema does not allow (`Problem`): the path, the kind of the value found, and what is allowed.
+//! A message never repeats the value, which may be a secret.
 
 mod wording;
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The files of a chart folder with all its releases, before one release is packaged.
+//! The type `Source`: the files of a chart folder with all its releases, before one release is packaged.
 
 use super::model::Files;
 

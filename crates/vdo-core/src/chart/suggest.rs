@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The nearest known name for a mistyped one in a template.
+//! Suggests the nearest known name for an unknown variable in a template, for the error of a failed render.
 
 use serde_json::{Map, Value};
 use vdo_api::types::nearest;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! How much one tag of a template may hold. minijinja folds constants again at each operator of a chain, and walks chains and `elif` by
-//! recursion, so their length is limited before it reads them.
+//! Limits the words in one tag of a template and the number of its `elif` tags, before minijinja parses the template.
+//! minijinja folds constants again at each operator of a chain, and walks chains and `elif` by recursion.
 
 /// Words and signs of one tag. The largest of our charts has 86.
 const TAG_LIMIT: usize = 1000;

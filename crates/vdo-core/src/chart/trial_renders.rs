@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What of a chart's objects a user may set: the chart is rendered with values that are found again in its objects.
+//! Renders a chart many times with choices and placeholder values, to find which fields of its objects a user can set (`probe`).
+//! The admission policy is learnt from these renders.
 
 use super::model::Chart;
 use super::render::{Known, everything, render_unknown};

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Values: the chart's defaults, the user's on top, checked against the chart's schema.
+//! Merges the user's values over a chart's defaults as Helm does, and validates the result against `values.schema.json`.
 
 use super::model::Chart;
 use super::schema_errors::{self, Problem};

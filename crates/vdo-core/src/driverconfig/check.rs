@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What must hold for a set of connections whichever driver is configured.
+//! Checks the vCenter connections before either driver's file is written: names, servers, credentials, datacenters, CA bundles, duplicates.
 
 use super::{ConfigError, Connection, Trust};
 use std::collections::BTreeMap;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! `vsphere.conf`, the file of the cloud provider (CPI), and the Secret beside it.
+//! Writes `vsphere.conf`, the YAML file of the cloud provider (CPI), and the data of its Secret with the credentials.
 
 use super::check::{connections, is_subnet, unlistable};
 pub use super::node_addresses::{IpFamily, NodeAddresses, NodeNetwork};

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! `csi-vsphere.conf`, the file of the CSI driver.
+//! Writes `csi-vsphere.conf`, the file of the CSI driver, with the trust of each vCenter; lists options that a driver version ignores.
+//! `csi/settings.rs` writes the lines of single settings.
 
 mod settings;
 pub mod since;

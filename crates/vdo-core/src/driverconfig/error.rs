@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Why the configuration file of a driver cannot be written from the connections and options, with the remedy.
+//! The error `ConfigError`: why connections and options cannot be written into a driver's configuration file, with the remedy.
 
 use std::borrow::Cow;
 use vdo_api::types::{DriverVersion, Remedy};

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Reads gcfg, the INI dialect of both drivers (`gopkg.in/gcfg.v1`), as they read it, with the line of each value.
+//! Reads gcfg, the INI dialect of both drivers (`gopkg.in/gcfg.v1`), as the drivers read it, with the line of each value.
 //!
 //! Names of sections and keys have any case, those of subsections do not. Outside of quotes `;` and `#` begin a comment, and a backslash at
-//! the end of a line joins the next one; inside of quotes there are the escapes `\\`, `\"`, `\n` and `\t`. A key may stand alone.
+//! the end of a line joins the next one; inside of quotes there are the escapes `\\`, `\"`, `\n` and `\t`. A key may have no value.
 
 use std::borrow::Cow;
 use vdo_api::types::Remedy;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Which of a machine's addresses the cloud provider gives to its node (pure).
+//! Computes which addresses of a virtual machine the cloud provider (CPI) gives to its node, from subnets, networks and IP families (pure).
 
 use super::check::subnet;
 use std::net::IpAddr;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Writes the little YAML the CPI needs: nested maps with quoted texts.
+//! Writes quoted texts and lists of texts in the YAML of the cloud provider's file (`vsphere.conf`).
 //!
 //! The reader is YAML 1.1 (`yaml.v2`), where `no`, `0x1F`, `1:30` and `2001-01-01` are not texts unless quoted; so every
 //! text is quoted, and everything outside letters, digits and printable ASCII is escaped.

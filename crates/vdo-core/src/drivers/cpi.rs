@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The vSphere cloud provider.
+//! The cloud provider (CPI) in the driver table: how its pods are recognised, its chart values, and its ConfigMap and Secret.
 
 use super::setup::secret;
 use super::{Driver, Material, OnNodes, Request, Setter, Setup, SetupError, Uses};

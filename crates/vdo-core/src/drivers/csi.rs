@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The vSphere CSI driver.
+//! The CSI driver in the driver table: required features, chart values, topology keys, cluster id, and its Secrets.
+//! `options` converts `spec.storageProvider` to the options of `csi-vsphere.conf`.
 
 use super::setup::secret;
 use super::{Driver, OnNodes, Request, Setter, Setup, SetupError, Uses, VolumeSettings};

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The StorageClass of claims and the VolumeSnapshotClass of snapshots that name none: whether there is one of the operator, and whether it is the default (pure).
+//! Decides whether the operator creates the default StorageClass and VolumeSnapshotClass, and whether they are marked as default (pure).
 
 use super::CSI_DRIVER;
 use crate::manifest::Object;

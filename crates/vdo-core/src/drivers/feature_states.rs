@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The feature states of the storage driver that the VDOConfig sets, as far as the installed version reads them (pure).
+//! The feature states of the CSI driver that `spec.storageProvider` sets, without those that the installed version does not read (pure).
 
 use super::STORAGE;
 use serde_json::Value;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What a specification says of each driver.
+//! Reads from the specification which drivers are requested, and with which version and connections.
+//! If it requests neither CPI nor CSI, each of them that it does not remove is requested.
 
 use super::KNOWN;
 use std::collections::BTreeMap;

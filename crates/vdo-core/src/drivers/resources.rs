@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The field of the specification with the resource requests and limits of a workload (pure).
+//! Maps a driver's workload to the field of the VDOConfig that sets its resource requests and limits (pure).
 
 /// The field of the specification with the requests and limits of a container of this workload; the one that does the driver's work, where it has
 /// several.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! From the specification and the connections: the values of a driver's chart, and the objects with its configuration.
+//! Makes a chart's values from the specification, and the ConfigMaps and Secrets with the driver's configuration and passwords.
 
 use super::{Material, SetupError, known};
 use crate::chart::{self, Chart};

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The tag categories that an object of a driver makes it read (pure).
+//! Reads the vSphere tag categories of zones and regions from the CPI's ConfigMap or the CSI driver's DaemonSet (pure).
 
 use super::csi::plugin_categories;
 use crate::driverconfig::cpi;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Values that ConfigMaps and Secrets bring (pure).
+//! Merges the values of `valuesFrom` (ConfigMaps and Secrets) into the specification, and lists the sources that cannot be read (pure).
 
 use crate::drivers::{CLOUD_PROVIDER, STORAGE, field};
 use serde_json::{Map, Value};

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The settings of the storage driver that volumes depend on, and what a change of them takes away from volumes that are there (pure).
+//! Finds existing volumes that a change of the CSI driver's cluster id, vCenters or topology would affect (pure).
 
 use super::CSI_DRIVER;
 use crate::manifest::Object;

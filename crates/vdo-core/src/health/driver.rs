@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Whether a driver works, from all its objects, pods, endpoints and nodes; `kstatus.rs` judges single objects.
+//! Decides whether a driver is healthy from all its objects, pods, endpoints and nodes; `kstatus.rs` judges single objects.
 
 use super::scheduling::{Standing, refusal, standing};
 use super::workload_by_node::{Apart, judge};

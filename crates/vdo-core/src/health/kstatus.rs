@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The verdict on one live object by its kind, by the rules of kstatus; workloads are judged in `rollout.rs`.
+//! Judges one live object of any kind by the rules of kstatus, such as Services and CRDs; `rollout.rs` judges workloads.
 
 use super::rollout::{self, condition};
 use super::{Pods, Verdict};

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The line of a container log that says why the container failed, with secrets masked.
+//! Finds the line of a container log that shows why the container failed, and masks secrets in it.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;

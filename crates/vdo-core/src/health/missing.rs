@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Workloads that were there and are not any more: their pods are still expected.
+//! Counts the expected pods of a driver's deleted workloads, and adds the missing workloads to the driver's health.
 
 use super::scheduling::{Standing, standing};
 use super::{DriverHealth, Pods};

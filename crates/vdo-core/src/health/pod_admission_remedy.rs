@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What a person does about pods that the server refuses, by its message.
+//! The remedy for a pod that the API server refuses (PodSecurity, ResourceQuota, LimitRange, policy), chosen by the server's message.
 
 use crate::drivers;
 use vdo_api::types::ObjectId;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The pod that is furthest from ready, and what is wrong with its containers or its scheduling.
+//! Finds the pod that is furthest from ready, and describes its failure: container state, exit code or scheduling.
 
 use crate::manifest::Object;
 use serde_json::Value;

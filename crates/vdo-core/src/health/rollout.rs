@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The verdict on a workload, pod or Job by the numbers in its own status; `workload_by_node.rs` judges a workload node by node.
+//! Judges a workload, pod or Job by the replica numbers in its own status; `workload_by_node.rs` judges a workload node by node.
 
 use super::admission_remedy;
 use crate::manifest::Object;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! On which nodes the pods of a workload may run, by node selector, affinity and taints, and why not on others.
+//! Computes on which nodes a workload's pods may run, by node selector, affinity and taints, and why not on the others.
 
 use crate::manifest::{Object, UNINITIALIZED};
 use serde_json::{Map, Value};

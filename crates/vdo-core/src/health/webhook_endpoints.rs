@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Which webhook configuration names a Service without a ready endpoint.
+//! Finds webhook configurations whose Service has no ready endpoint in its EndpointSlices.
 
 use crate::manifest::Object;
 use serde_json::Value;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-//! A workload judged node by node: a node that is not alive, or that is none of the driver's, is counted apart, and neither its pod nor
-//! what its absence keeps from moving is a fault of the workload.
+//! Judges a DaemonSet or Deployment node by node, without nodes that are not alive or that the driver does not use.
+//!
+//! Such a node is counted apart; a missing pod there, or a rollout that waits for that node, is not a fault of the workload.
 
 use super::rollout::{self, condition, is_seen, max_unavailable};
 use super::scheduling::{Standing, is_apart, standing};

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The fields of the custom resources by their definitions: typed values, unknown fields, and fields for completion.
+//! Looks up fields of the VDOConfig in its CRD schema: types the values of `--set`, finds unknown fields, lists fields for completion.
 
 use super::manifests::{Settings, objects};
 use crate::manifest::Object;

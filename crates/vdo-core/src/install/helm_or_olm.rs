@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Who else keeps the operator's objects as they are (pure): a program that would undo what is written beside it.
+//! Recognises that Helm or OLM installed the operator, and has their commands to upgrade and to remove it (pure).
+//! Helm and OLM would undo changes that another program writes to the operator's objects.
 
 use super::manifests::HELM_RELEASE;
 use crate::manifest::Object;

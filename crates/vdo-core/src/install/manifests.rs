@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The objects of deploy/ that install the operator, adapted to namespace, image, registry, proxy, host network and OpenShift.
+//! Reads the embedded manifests of `deploy/`, and adapts them to namespace, image, registry, proxy, host network and OpenShift.
 
 use super::matrix::Mounts;
 use super::toleration::{TOLERATIONS, Toleration};

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What the operator gets to judge and to reach the source of its matrix: public keys and credentials, mounted as folders.
+//! The Secrets of the operator's matrix source: its address, public keys and credentials, and their mounts in the operator's Deployment.
 
 use super::VDOCTL;
 use crate::manifest::{ManifestError, Object};

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Taints that the operator tolerates, as `kubectl taint` writes them.
+//! Parses the operator's tolerations, written as in `kubectl taint` (`KEY[=VALUE][:EFFECT]`), and reads those of its Deployment.
 
 use super::manifests::OPERATOR;
 use crate::manifest::Object;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The version of an installed operator, and whether this build is the same, an upgrade or a downgrade.
+//! Reads the version of an installed operator from its Deployment, and decides whether this build is the same, an upgrade or a downgrade.
 
 use crate::manifest::Object;
 use semver::Version;

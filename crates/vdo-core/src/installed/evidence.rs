@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! How sure it is that a pod runs a driver.
+//! The kinds of evidence that a pod runs a driver (image, argument, socket folder, mention), and how strong each kind is.
 
 use std::fmt;
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! References of images, as far as they say which program of which version is in them.
+//! Parses an image reference into path and tag, to recognise the program and the version of a driver in it.
 
 use vdo_api::types::DriverVersion;
 

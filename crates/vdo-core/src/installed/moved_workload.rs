@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The mark of a workload of another tool that is moved: its pods make room for those of the operator, and the way back is written down on it.
+//! The mark that `vdoctl adopt --move` sets on another tool's workload: the phase of the move, and the original fields for the way back.
 //!
-//! `vdoctl adopt --move` sets the mark in the same write as what it stands for, and the operator only reads it.
+//! `vdoctl adopt --move` sets the mark in the same write as the change that the mark records; the operator only reads it.
 
 use super::Installed;
 use crate::manifest::Object;

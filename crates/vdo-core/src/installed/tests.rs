@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+//! Tests the recognition of drivers by their pods, and of their versions.
+
 use super::*;
 use serde_json::json;
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Which pods restart after a changed ConfigMap or Secret: the checksum of the configuration that each workload reads.
+//! Computes the checksum of the ConfigMaps and Secrets that a workload mounts; a new checksum restarts its pods.
 
 use super::Object;
 use super::labels::reseal;

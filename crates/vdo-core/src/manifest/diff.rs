@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The fields in which a live object differs from the desired one, or that an apply changes; `patch.rs` makes merge patches.
+//! Lists the fields in which a live object differs from the desired one, or that an apply changes; `patch.rs` makes merge patches.
 
 use super::Object;
 use serde_json::Value;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The handover of fields from installers on adoption, and back on release; `plan/managed_fields.rs` reads who wrote a field.
+//! Rewrites `managedFields`: the operator gets the fields of Helm and kubectl on adoption, and another manager gets them on release.
+//! `plan/managed_fields.rs` reads which manager wrote a field.
 
 use serde_json::{Map, Value, json};
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The labels and annotations of owned objects: apply set, and the digest of the whole object; `config_checksum.rs` has the checksum that
-//! restarts pods.
+//! Stamps objects with the operator's labels and annotations: the apply set, and the digest of the whole object.
+//! `config_checksum.rs` computes the checksum that restarts pods.
 
 use super::Object;
 use super::config_checksum::{contents, set_checksum};

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! A Kubernetes object with access to its metadata, pod template and digest, and without Secret content in any log.
+//! The type `Object`: a Kubernetes object with accessors for metadata, pod template and digest; Secret content is masked in logs.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The JSON merge patch (RFC 7386) that makes one object out of another; user patches are in `patches`.
+//! Computes the JSON merge patch (RFC 7386) between two objects; the module `patches` applies the patches of `spec.patches`.
 
 use serde_json::{Map, Value};
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! JSON pointers (RFC 6901): their steps, and how a step is written.
+//! Splits and escapes the steps of JSON pointers (RFC 6901).
 
 /// The steps of a pointer.
 pub fn steps(pointer: &str) -> impl Iterator<Item = String> {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What the server is asked in place of what it cannot be asked: a pod of a workload, and an object that is recreated.
+//! Makes the objects for a dry run: a pod of a workload, and a recreated object in a form that the API server accepts over the live one.
 
 use super::Object;
 use serde_json::{Value, json};

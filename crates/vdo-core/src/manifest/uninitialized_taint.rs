@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Workloads whose pods may run before a cloud provider has initialised the nodes.
+//! Adds the toleration of the taint `uninitialized` to new workloads that do not need the cloud provider, so that their pods start early.
 
 use super::Object;
 use super::labels::seal;

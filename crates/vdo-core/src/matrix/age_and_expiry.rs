@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! When an index is too old, expired or ahead of the clock, and what it may then no longer change (pure).
+//! Decides whether an index is old, expired or dated in the future, and restricts the update policy of an expired index (pure).
 
 use super::index::Index;
 use super::resolve::UpdatePolicy;

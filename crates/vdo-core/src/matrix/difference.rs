@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Two indexes side by side: what differs in them, and what an operator would do differently.
+//! `vdoctl matrix diff`: compares the versions and rules of two indexes, and the versions that an operator selects with each of them.
 
 use super::index::{Entry, Index, State};
 use super::resolve::{DriverRequest, Query, UpdatePolicy};

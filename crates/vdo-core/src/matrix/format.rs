@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The index as it is written, before anything in it is believed.
+//! The fields of the index file as serde types (`RawIndex`, `RawEntry`, …), before they are checked; `index.rs` has the checked types.
 
 use super::index::{BuildFloor, Confidence, Image, Requirement, Source, UpgradesFrom, Verdict};
 use super::privileges::PrivilegeRules;

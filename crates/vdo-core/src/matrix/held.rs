@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! An upgrade that waits for now, such as for a maintenance window, and the version that stays meanwhile.
+//! The type `Held`: a version change that waits, for example for a maintenance window, and the version that stays installed until then.
 
 use super::rejection::{Rejected, Rejection};
 use super::resolve::DriverRequest;

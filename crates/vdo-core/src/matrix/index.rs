@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The checked compatibility matrix as data: drivers, versions, their ranges, features and images; `format.rs` is the file.
+//! The checked compatibility matrix as data (`Index`): drivers, versions, ranges, features and images; `format.rs` has the file's fields.
 
 use super::privileges::PrivilegeRules;
 use super::release_dates::Released;

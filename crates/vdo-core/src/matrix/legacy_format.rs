@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The compatibility file of the original operator: `{"CSI": {"2.7.0": {…}}, "CPI": {…}}`, read into an [`Index`].
+//! Reads the compatibility file of the original operator, `{"CSI": {"2.7.0": {…}}, "CPI": {…}}`, into an [`Index`].
 //!
-//! Such a file names plain manifests and no digests, so nothing in it can be installed by itself. [`Index::with_charts_of`] lends
-//! its versions the charts of an index that has them; what stays without a chart is listed, and never chosen.
+//! Such a file names plain manifests and no digests, so nothing in it can be installed by itself. [`Index::with_charts_of`] gives
+//! its versions the charts of an index that has them; a version without a chart is listed, but never selected.
 
 use super::index::{Confidence, Driver, Entry, Facts, Index, Requirement, Source, State, Support};
 use super::parse::{IndexError, range, typed};

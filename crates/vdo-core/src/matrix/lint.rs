@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Every mistake in an index at once, with its place. [`Index::parse`](super::Index::parse) stops at the first one that matters;
-//! this is for the author of an index.
+//! `vdoctl matrix lint`: finds every mistake in an index at once, each with its line, for the author of an index.
+//! [`Index::parse`](super::Index::parse) stops at the first one that matters.
 
 mod legacy;
 mod reachable;

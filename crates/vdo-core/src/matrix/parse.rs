@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! From bytes to an [`Index`]: everything is checked here, so nothing has to be checked later.
+//! Parses the bytes of an index into a checked [`Index`], and has every error of that (`IndexError`); `stream.rs` reads the text.
+//! Everything is checked here, so other code needs no checks of an index.
 
 use super::format::{RawEntry, RawIndex, RawState, RawSupport};
 use super::index::{Driver, Entry, Facts, Feature, Index, Source, State, Support};

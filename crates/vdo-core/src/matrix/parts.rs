@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-//! An index with its signature and charts in parts that each fit into a ConfigMap (pure).
+//! Splits an index with its signature and charts into parts for ConfigMaps (`vdoctl matrix load`), and joins these parts (pure).
 //!
-//! A list of contents names every file and the parts that it is put together from. Parts are named after their content, so a list that is
-//! replaced leaves no moment at which half of two matrices is there.
+//! A list of contents names every file and its parts. Parts are named after their content, so while a list is replaced, readers never see a
+//! mixture of two matrices.
 
 use flate2::Compression;
 use flate2::read::GzDecoder;

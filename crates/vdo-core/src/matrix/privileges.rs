@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What the drivers may do in a vCenter, as an index states it by feature and by version of a driver (pure). What its words mean is in
-//! `vsphere`; here they are text, so that an index with a newer word is read by an older program.
+//! The vCenter privileges that an index lists for features and versions of drivers, without privileges that no driver needs (pure).
+//!
+//! The module `vsphere` has the meaning of the names; they are text in this file, so that an older program reads an index with a newer name.
 
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Why a version was rejected and why no version fits, with texts and remedies; `constraints.rs` decides about one version.
+//! The types `Rejection` and `NoFit`: why a version was rejected and why no version fits, with their texts.
+//! `constraints.rs` decides about one version, and `suggestion.rs` finds the remedy.
 
 use super::unsupported_kubernetes::NotYet;
 use std::borrow::Cow;

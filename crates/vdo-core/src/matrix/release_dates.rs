@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! When versions were released, as far as that is known, and up to which Kubernetes an index knows them (pure).
+//! The release dates of driver versions and Kubernetes minors, and the newest Kubernetes minor that an index knows (pure).
 
 use super::index::Index;
 use jiff::civil::Date;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The joint choice of one version for each driver, by pins, update policy, installed versions and what the drivers need.
+//! Selects one version of each driver jointly, by pins, update policy, installed versions and the requirements between drivers.
 
 use super::held::Held;
 use super::index::{Driver, Entry, Index, Requirement, State};

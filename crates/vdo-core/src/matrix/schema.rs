@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The fields that an index may have, by its published schema; and those that this build does not know.
+//! Looks up the fields of an index in its published schema (`docs/schema/matrix-v1.json`), and finds fields that this build does not know.
 
 use serde_json::{Map, Value};
 use std::sync::LazyLock;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Versions of two drivers that must not run side by side, even for the time of an upgrade.
+//! Finds drivers that must not change while another driver is still at its installed version, because the two versions do not run together.
 
 use super::index::{Index, Requirement};
 use super::resolve::{Query, Resolution};

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! An index that is used, with the charts that are in use, as the cluster keeps it (pure).
+//! Packs the index and charts in use, and the newest index version of each signing key, as the operator stores them in the cluster (pure).
 
 use super::parse::INDEX_LIMIT;
 use base64::Engine as _;

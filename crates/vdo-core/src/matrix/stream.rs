@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-//! An index, read as it comes, from JSON and YAML alike: one version stands in memory in the form in which it is written, fields that
-//! this build does not know are counted and not built, and versions of which the same is known share it.
+//! Reads the JSON or YAML text of an index version by version, with limits on its size; counts unknown fields.
+//!
+//! Only one version at a time is in memory in the form of the file, and versions with equal facts share these facts.
 
 use super::index::{Entry, Facts};
 use super::parse::{IndexError, entry, place, typed};

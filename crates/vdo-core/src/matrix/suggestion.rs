@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The smallest change that would make a choice possible.
+//! Finds the remedy when no version fits: the smallest change of specification, vCenter, other driver or cluster that makes one fit.
 
 use super::index::{Driver, Entry, State};
 use super::rejection::{Cause, Rejected, Rejection};

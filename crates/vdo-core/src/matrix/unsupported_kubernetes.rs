@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! A minor of Kubernetes that no version of a driver names yet: what there is, what would have to come, and what it risks not to wait (pure).
+//! The remedy for a Kubernetes minor that is newer than every version of a driver: the newest supported minor, and whether to wait (pure).
 
 use super::index::{Driver, Index, State};
 use jiff::civil::Date;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Upgrade edges: a version may say from which one on it can be reached; then the way leads through versions in between.
+//! Computes the steps of an upgrade through intermediate versions, from the `upgradesFrom` of each version.
 
 use super::index::Entry;
 use super::version_fits::Exclusion;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Whether one version fits the platform and what is asked of it.
+//! Decides whether one driver version fits: its Kubernetes and vCenter ranges, features, preconditions, state and upgrade path.
+//! `rejection.rs` has the texts, and `resolve.rs` selects among the versions that fit.
 
 use super::index::{Driver, Entry, State};
 use super::rejection::{Rejected, Rejection};

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What an upgrade of the platform would do: the same choice, asked with other facts, stage after stage.
+//! `vdoctl matrix resolve --what-if-…`: computes the driver changes for each stage of an upgrade of Kubernetes or vCenter.
+//! Also decides whether the drivers fit the next Kubernetes minor (`upgradeable`).
 
 use super::index::Index;
 use super::rejection::{NoFit, Rejection};

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What a mirror holds: the file `mirror.yaml` beside its index.
+//! Reads and writes `mirror.yaml`: the versions, images and digests of a mirror; removes other versions from the index.
 
 use crate::matrix::Index;
 use jiff::Timestamp;

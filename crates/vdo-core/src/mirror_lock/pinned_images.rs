@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Images of objects: by the digest that the mirror has for them, and from the mirror alone.
+//! Sets the digest of the mirror's lock on every image of rendered objects, and finds images outside of the mirror's registry.
 
 use super::Lock;
 use super::registry_paths::placed;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Where things lie in the registry of a mirror.
+//! Computes the path of each image and of the matrix in the registry of a mirror, and refuses two images with the same path.
 
 use super::{Image, Lock};
 use crate::chart::ImageSource;

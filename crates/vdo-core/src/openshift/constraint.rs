@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The SecurityContextConstraints that the pods of a workload need, from their specification alone.
+//! Selects the SecurityContextConstraints that a workload's pods need, from their specification alone, and makes the RoleBindings for them.
 //!
-//! OpenShift admits a pod that one of the constraints allows which its account may use. Each constraint has a ClusterRole
+//! OpenShift admits a pod if a constraint allows it and the pod's account may use this constraint. Each constraint has a ClusterRole
 //! `system:openshift:scc:NAME`, and a RoleBinding to that role in the namespace of the pods is enough.
 
 use crate::rbac::GROUP;

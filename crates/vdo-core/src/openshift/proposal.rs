@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What OpenShift knows of its vSphere, as a proposal for an installation (pure). A person confirms it.
+//! Reads vCenters, cluster id, topology and networks from OpenShift's Infrastructure object, as a proposal for `vdoctl deploy` (pure).
+//! A person confirms the proposal.
 
 mod cloud_config;
 #[cfg(test)]

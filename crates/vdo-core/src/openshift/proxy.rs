@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The proxy of the whole cluster, as OpenShift has it.
+//! Reads OpenShift's cluster-wide Proxy object as proxy environment variables for the operator.
 
 use crate::manifest::Object;
 

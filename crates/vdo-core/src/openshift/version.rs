@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Versions of OpenShift, and the version of Kubernetes in each.
+//! Parses a version of OpenShift, and computes its version of Kubernetes.
 
 use std::str::FromStr;
 use vdo_api::types::KubernetesVersion;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Operations of a JSON patch, one after the other.
+//! Applies the operations of a JSON patch (RFC 6902) to an object, and records the fields that they write.
 
 use super::patched_fields::{Path, Written, forbidden, note, note_removed};
 use crate::manifest::pointer::steps;

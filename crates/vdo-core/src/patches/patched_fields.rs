@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Which fields a patch writes. Items of lists are known by their keys, so that two patches may each add one.
+//! The fields that a patch writes: merge keys of lists, two patches that write the same field, and fields that no patch may write.
+//! Items of lists are identified by their merge keys, so that two patches may each add one.
 
 use crate::admission::below;
 use serde_json::Value;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! A part of an object that is merged into it, as `kubectl patch --type=strategic` does.
+//! Merges a partial object into an object, as `kubectl patch --type=strategic` does, and records the fields that it writes.
 
 use super::patched_fields::{Path, Written, note};
 use serde_json::{Map, Value};

@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+//! Tests strategic merge patches, JSON patches, refused patches, and the record of the patched fields.
+
 use super::*;
 use serde_json::json;
 

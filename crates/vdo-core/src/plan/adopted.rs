@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What becomes of objects that other tools made and that were adopted, when they are not desired any more: they stay.
-//!
+//! Marks adopted objects with the tool that made them, and decides which of them stay when they are no longer desired.
 //! The mark is an annotation on the object itself, so that it outlives the inventory.
 
 use super::{Entry, Ownership, ownership};

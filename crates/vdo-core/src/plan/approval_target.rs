@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What a person approves.
+//! Computes the hash of a plan that a person approves, and the digest of the state that the plan leads to.
 
 use super::{Change, Desired, Plan, Step};
 use crate::manifest::Object;

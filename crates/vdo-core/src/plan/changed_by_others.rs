@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Who changed an object of ours: the drift of each field, with the field manager that wrote it and the time.
+//! The drift of an object as data: each field that another manager changed, with the manager, the time and both values.
 
 use super::managed_fields::writer;
 use crate::manifest::{Difference, Object};

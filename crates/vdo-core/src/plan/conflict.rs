@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Who keeps a field that another manager has changed.
+//! Decides by the rules in `spec.conflicts` whether the operator or another manager keeps a field that both write.
 
 use crate::manifest::{Difference, Object};
 use serde_json::Value;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What each step depends on: the one place that says "B waits for A".
+//! Computes for each step of a plan the earlier steps that must be done before it starts.
 
 use super::waves::WORKLOADS;
 use super::{Change, Plan, Skip, Step};

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! A driver, or an operator of drivers, that another manager runs in the same cluster.
+//! Decides which workloads and CSIDrivers of other tools block an installation of the drivers, and has the commands that remove them.
 
 use super::{Adoption, Desired, Ownership, ownership};
 use crate::drivers;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The inventory: every object that may exist because of the operator, as stored in a Secret, with its size limit.
+//! The inventory in the Secret `vdo-state`: every object that may exist because of the operator; its format and its size limit.
 
 use super::stored_history::{first_revisions, history, history_text, part};
 use super::{Desired, PackedObjects, Revision};

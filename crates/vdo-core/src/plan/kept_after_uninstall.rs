@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What in a cluster holds data of the storage driver, or leads to it, and outlives the driver.
+//! Lists the volumes, claims, snapshots and classes that stay in the cluster after the storage driver is uninstalled.
 
 use super::Volumes;
 use crate::drivers::CSI_DRIVER;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What was applied of a driver last: it is repaired to that while nothing else is known of it.
+//! Reads from the inventory the objects of a driver as they were applied last, with which the operator repairs a driver that must wait.
 
 use super::{Desired, Entry, Inventory, applied};
 use crate::manifest::Object;

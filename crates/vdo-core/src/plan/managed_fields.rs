@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Who wrote which field, by the record of field managers that every object carries.
+//! Reads from an object's `managedFields` which field manager wrote a field, and when; `manifest/field_handover.rs` changes them.
 
 use crate::manifest::{Difference, Object};
 use k8s_openapi::jiff::Timestamp;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! A plan in the words in which it is shown: one item for each object, with what is done and why.
+//! Lists the objects of a plan for `vdoctl plan` and `vdoctl diff`: the action, its reason and the changed fields, with masked Secrets.
 
 use super::{Change, Desired, Plan, Step};
 use crate::manifest::{Difference, by_container};

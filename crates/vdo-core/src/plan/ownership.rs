@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Whose is an object that is in the cluster? Decided from the object alone.
+//! Decides whether a live object is owned by this operator, can be adopted, or belongs to another controller, from the object alone.
 
 use crate::install::VDOCTL;
 use crate::manifest::{Object, is_owned};

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The objects of a driver as they were applied, compressed.
+//! Compresses the applied objects of a driver for the history, without the content of Secrets.
 
 use crate::manifest::Object;
 use flate2::Compression;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The whole plan from desired objects, live objects and inventory; `prune.rs` makes the deletions, `step_gates.rs` the waits.
+//! Computes the complete plan from desired objects, live objects and inventory; `prune.rs` makes the deletions, `step_gates.rs` the waits.
 
 use super::conflict::{Settlement, settle};
 use super::dependencies::{brings, dependencies};

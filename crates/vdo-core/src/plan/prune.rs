@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Which objects of the inventory are deleted, kept or released, in which order, and what must be looked up first.
+//! Decides which objects of the inventory are deleted, kept or released, in which order, and what must be looked up first.
 
 use super::adopted::{left_running, stays};
 use super::termination::{blocker, waited};

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Which objects may be recreated where a field differs that cannot be changed, and what becomes of their pods.
+//! Decides which objects may be deleted and recreated when an immutable field differs, and whether their pods stay.
 
 use crate::manifest::Object;
 use serde_json::Value;

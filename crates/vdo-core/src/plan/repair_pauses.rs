@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! When repairs are paused because another field manager keeps changing a field back, and how long the pauses are.
+//! Decides when repairs are paused because another field manager keeps changing a field back, and how long the pauses are.
 
 use super::{Change, Drift, Step};
 use crate::manifest::Difference;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The states that were applied of a driver, one after the other, as they are kept in the inventory.
+//! The type `Revision`: a version of a driver that was applied, with objects, cause and outcome; adds revisions and trims old ones.
 
 use super::PackedObjects;
 use jiff::Timestamp;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! When a change of a driver is given up, and what is brought back instead.
+//! Decides when a change of a driver has failed, and which revision is restored.
 
 use super::{Failed, Outcome, Revision, Rollback};
 use jiff::{SignedDuration, Timestamp};

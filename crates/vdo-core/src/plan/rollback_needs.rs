@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What a revision needs that is not kept with it: kinds that the API server serves, and images that nodes have or can pull.
+//! Lists the kinds and images that a revision needs for a rollback, and the images that nodes have or cannot pull.
 
 use super::dependencies::brings;
 use crate::manifest::Object;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What of a plan may be carried out now.
+//! Selects the steps of a plan that may be carried out now, repairs drivers that wait, and updates inventory and history.
 
 use super::planner::{Row, rows, step, wanted};
 use super::revision::{push, trim};

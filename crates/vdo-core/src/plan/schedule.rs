@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Which step of a plan may start next while the plan is carried out, and which steps a failure stops.
+//! Decides during the apply which step may start next, and which steps are not started after a failure.
 
 use super::{Step, dependencies};
 use std::cmp::Reverse;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Whether a step may start, and what it waits for. A gate never adds a step or changes one.
+//! The gates of a plan: close steps or whole drivers until something holds, such as an approval, and report what they wait for.
+//! A gate never adds a step or changes one.
 
 use super::repair_pauses::contended;
 use super::{Contention, Plan, PlannedStep, RepairHistory, Step, Wait};

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The history of the drivers as it is stored beside the list of objects.
+//! Reads and writes the history of the drivers (their revisions) in the inventory's Secret.
 
 use super::inventory::Damage;
 use super::{Outcome, PackedObjects, Revision};

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Objects that are being deleted: since when, and what keeps them.
+//! Explains what blocks an object that is being deleted (finalizers, pods, namespace content), and computes since when it is terminating.
 
 use crate::manifest::Object;
 use k8s_openapi::jiff::Timestamp;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Which volumes and snapshots a storage driver has, from the objects that speak of them.
+//! Counts the CSI driver's volumes and snapshots, which block its uninstallation, from PersistentVolumes, attachments and snapshots.
+//! `vdo.vmware.com/remove-despite-volumes` on the VDOConfig skips this check.
 
 use crate::drivers::CSI_DRIVER;
 use crate::manifest::Object;

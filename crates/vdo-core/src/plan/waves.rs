@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The wave of an object by its kind and the role of its driver; what a step waits for is in `dependencies.rs`.
+//! Computes the wave of an object in a plan by its kind and the role of its driver; `dependencies.rs` computes what a step waits for.
 
 use vdo_api::types::DriverRole;
 

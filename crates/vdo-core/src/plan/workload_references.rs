@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What of ours workloads of others use: it stays when nothing of ours wants it any more (pure).
+//! Finds the ConfigMaps, Secrets and ServiceAccounts that workloads of other tools use, so that they are not deleted (pure).
 
 use crate::manifest::{Object, consumed_by, is_owned};
 use vdo_api::types::{ById, ObjectId};

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The namespaces, roles and bindings that the administrator brings, and what a live one lacks of what a chart asks for.
+//! Finds what a live Namespace, role or binding lacks of the one that a chart needs, and unites those of several charts.
 
 use super::rules::Rules;
 use super::{GROUP, VERSION};

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! RBAC rules as sets of verbs on resources and paths: merged, compared and written in a fixed order.
+//! The type `Rules`: RBAC rules as sets of verbs on resources and paths, merged, compared and written in a fixed order.
 
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};

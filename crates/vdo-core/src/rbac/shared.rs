@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Roles and bindings that VDO's drivers share with workloads of others by their names: how they are written so that no account loses a right, and
-//! how they are handed back.
+//! Merges the drivers' rights into roles and bindings that other workloads share by name, and takes them out on removal.
+//! No other account loses a right.
 
 use super::missing_rules::subjects;
 use super::rules::Rules;

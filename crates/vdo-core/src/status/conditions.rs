@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The conditions of the connections and of each driver; `ready.rs` has Ready, `preconditions.rs` the preconditions.
+//! Computes the conditions of the connections and of each driver; `ready.rs` has Ready, `preconditions.rs` the preconditions.
 
 use super::{DriverReport, Report};
 use crate::drivers::{self, short};

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! When a status was last confirmed, for those who read it: nothing else in it shows that the operator has stopped.
+//! Decides when `status.lastConfirmed` of a VDOConfig is renewed, by which readers see that the operator has not stopped.
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use k8s_openapi::jiff::{SignedDuration, Timestamp};

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Which events the change of a status emits.
+//! Decides which Kubernetes events a change of status emits: transitions of conditions, selected versions, running versions.
 
 use crate::drivers::short;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;

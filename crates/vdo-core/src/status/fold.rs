@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The next status of a VDOConfig from the last one and the report of a reconcile, with Reconciling, Stalled and drift.
+//! Computes the next status of a VDOConfig from the last one and a report, with drift, Upgradeable, OptionsSupported and UpgradeAvailable.
 
 use super::Report;
 use super::conditions::{connections, drivers};

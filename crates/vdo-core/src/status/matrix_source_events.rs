@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The events of a matrix that comes from elsewhere than before, or is believed from others.
+//! The events that a change of the matrix's source or of its trusted keys emits (MatrixSourceChanged).
 
 use super::Note;
 use vdo_api::api::{Reason, VDOConfigStatus};

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What must hold before the drivers can work.
+//! Computes the conditions of the preconditions, such as NodesInitialized and NetworkReady, from the report and the nodes.
 
 use super::{Precondition, Report};
 use vdo_api::api::{ConditionType, Conditions, Reason};

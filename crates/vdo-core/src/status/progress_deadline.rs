@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Whether work that is under way moves on, or has stopped.
+//! Decides since when objects, pods and nodes have made no progress, and whether `spec.progressDeadline` has passed.
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use k8s_openapi::jiff::SignedDuration;

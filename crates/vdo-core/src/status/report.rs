@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Everything that a reconcile reports for the status: failures, drivers, preconditions, waits and drift.
+//! The type `Report`: the failures, drivers, preconditions, waits and drift that a reconcile reports for the status.
 
 use crate::health::DriverHealth;
 use crate::plan::{Contention, Drift, Skip, Wait};

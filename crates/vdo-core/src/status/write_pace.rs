@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! How often a status is written while it only shows how far a work has come.
+//! Decides how long the write of a status is delayed if the status shows only more progress than the last one.
 
 use std::time::Duration;
 use vdo_api::api::{ConditionType, Conditions, Health, Reason, VDOConfigStatus};

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! VolumeAttachments, and pods that wait for one.
+//! Finds the causes for VolumeAttachments that fail or hang, and for pods that wait for a volume to be attached or mounted.
 
 use super::index::{Index, is_ours};
 use super::objects::{Attachment, Event, Meta};

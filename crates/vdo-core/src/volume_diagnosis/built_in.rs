@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Volumes of the driver that was built into Kubernetes: whether the CSI driver serves them.
+//! Finds out whether the CSI driver serves a volume of the in-tree driver `kubernetes.io/vsphere-volume` (CSI migration).
 
 use super::index::{BUILT_IN, Index};
 use super::objects::{CsiNode, MIGRATED_PLUGINS, Volume};

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The causes: each with what it means and what to do. docs/volumes.md shows this table.
+//! The table of causes: each with its meaning, its remedy and its command. docs/volumes.md shows this table.
 
 use strum::{Display, EnumIter};
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Claims that wait for a volume, that cannot grow, or that have lost it; the classes that they meet.
+//! Finds the causes for PersistentVolumeClaims that are pending, cannot grow, have lost their volume, or cannot be deleted.
 
 use super::index::{BUILT_IN, Index, serves};
 use super::objects::{Claim, Class, Label, Meta, Pod, Term};

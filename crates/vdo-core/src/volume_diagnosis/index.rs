@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What was read, by name: thousands of claims are compared with thousands of volumes.
+//! Indexes the read objects by name, so that thousands of claims are compared with thousands of volumes in a short time.
 
 use super::Observed;
 use super::objects::{Claim, Class, CsiNode, Event, Named, Pod, Volume};

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What the fields of an object mean, where that is more than a field.
+//! Accessors of the types in `objects.rs` for values that are more than one field: the class of a claim, the topology keys of a node.
 
 use super::objects::{BETA_CLASS, Claim, Class, CsiNode, Event, Label, Pod, Registered, SELECTED_NODE, Term, Volume};
 use crate::drivers::{CSI_DRIVER, DEFAULT_ANNOTATIONS};

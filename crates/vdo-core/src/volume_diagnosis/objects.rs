@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What is read of the objects that volumes are made of, in the shape in which the API server sends them. Everything else is dropped.
+//! The fields that are read of claims, volumes, classes, attachments, snapshots, pods, events and quotas, as serde types.
+//! All other fields are dropped.
 
 use crate::drivers::{DEFAULT_ANNOTATIONS, DEFAULT_SNAPSHOT_ANNOTATION};
 use jiff::Timestamp;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! PersistentVolumes, and the volumes that the vCenters know.
+//! Finds the causes for PersistentVolumes that fail, are left over or are missing in the vCenter.
+//! Also finds vCenter volumes of this cluster that have no PersistentVolume.
 
 use super::built_in;
 use super::index::{Index, is_ours};

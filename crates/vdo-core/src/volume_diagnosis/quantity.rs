@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Amounts as Kubernetes writes them: `10Gi`, `500M`, `1.5Ti`, `1e9`.
+//! Parses and adds Kubernetes quantities: `10Gi`, `500M`, `1.5Ti`, `1e9`.
 
 /// An amount, in billionths: the smallest unit of Kubernetes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! ResourceQuotas of storage that are used up, or have no room for a claim, and StatefulSets whose claims they refuse.
+//! Finds ResourceQuotas of storage that have no room for a claim, and StatefulSets whose claims they refuse.
 
 use super::attachments::in_quotes;
 use super::index::Index;

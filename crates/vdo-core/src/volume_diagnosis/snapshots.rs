@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! VolumeSnapshots of claims of the driver.
+//! Finds the causes for VolumeSnapshots that are not taken or cannot be deleted.
 
 use super::index::Index;
 use super::objects::{Meta, Snapshot};

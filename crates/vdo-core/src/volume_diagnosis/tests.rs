@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! A row for each cause: what is in the cluster, and what is said of it.
+//! Table tests of the findings: objects in the cluster, and the cause that is reported for them.
 
 mod both_sides;
 mod features;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What the driver, its sidecars and Kubernetes write when something fails, by the words of their code.
+//! Maps error messages of the CSI driver, its sidecars and Kubernetes to causes, by the words that their code writes.
 //!
 //! A driver's error is one text in an event or a status. The words are those of vsphere-csi-driver 3.7.0, external-provisioner 5.3.0,
 //! govmomi 0.53 (names of faults, which the driver prints with `spew`) and Kubernetes 1.34; a row names its file.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The zones that a volume asks for, and for each of them the nodes, their hosts and the datastores that all of these reach.
+//! Describes the zones that a volume requests, and for each zone the nodes, their hosts and the datastores that all of these hosts reach.
 
 use super::Observed;
 use super::objects::{Label, Term};

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What was read of the vCenters, and what the operator noted of them: the other side of a comparison.
+//! The data of the vCenters for the diagnosis: registered volumes, machines of nodes, and datastores with their hosts.
 
 use std::collections::{BTreeMap, BTreeSet};
 use vdo_api::api::VsphereCloudConfig;

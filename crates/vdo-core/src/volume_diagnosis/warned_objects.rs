@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What warnings are about, for those who read nothing else.
+//! Selects the claims, pods and volumes that the newest warning events name, so that the operator watches only these.
 
 use super::attachments::in_quotes;
 use super::index::{BUILT_IN, Index, is_ours, serves};

@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+//! Tests when maintenance windows open and close, also when clocks change.
+
 use super::*;
 
 fn window(schedule: &str, duration: &str, zone: &str) -> MaintenanceWindow {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! How far two manifests are apart: a number that falls with every part that becomes equal.
+//! Computes how much two objects differ, as a number of scalars; `learn.rs` changes a release until this number is lowest.
 
 use serde_json::Value;
 

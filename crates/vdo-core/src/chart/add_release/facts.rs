@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-//! A version in the facts of the matrix: a patch release joins the line of its minor, whose ranges hold for it too; the first of a minor
-//! gets a line of its own, in which everything that is not stated is marked as taken over.
+//! Adds a driver version to the text of `matrix-index/facts.yaml`: its Kubernetes minors, its sources, and the index's next publication.
+//!
+//! A patch release joins the entry of its minor, whose ranges hold for it too; the first version of a minor
+//! gets an entry of its own, in which everything that is not stated is marked as copied from the older minor.
 
 use super::{line, scalar};
 use jiff::civil::Date;

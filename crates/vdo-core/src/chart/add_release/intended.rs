@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Differences that a person intends, as entries of `deviations.yaml`.
+//! Adds the differences that an author intends, with the reason, to the text of `deviations.yaml`.
 
 use super::super::compare::{Deviation, Difference};
 use super::scalar;

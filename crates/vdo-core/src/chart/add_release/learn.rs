@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Which release makes a chart render given manifests. A release is data and a render is a function of it, so a switch is learnt by
-//! rendering it with a marker and reading what the manifests have where the marker comes out.
+//! Finds the images and switches of a release with which a chart renders the given manifests.
+//!
+//! A release is data and a render is a function of it, so a switch is learnt by rendering it with a marker and reading the value that the
+//! manifests have at the place of the marker.
 
 use super::super::model::Chart;
 use super::super::release::ImageSource;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! An entry in the text of a release file. The text around it stays as it is, comments and order included.
+//! Inserts a version's entry into the text of a release file (`releases/3.7.yaml`), and keeps comments and order of the rest.
 
 use super::super::releases;
 use super::super::source::Source;

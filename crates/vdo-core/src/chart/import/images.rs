@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The images of manifests, each under a name that stays the same from version to version.
+//! Collects the images of imported manifests, and gives each a name that stays the same from version to version.
 
 use super::super::release::ImageSource;
 use super::template::Templates;

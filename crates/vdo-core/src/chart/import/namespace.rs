@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The namespace of manifests. The one in which most objects live becomes a value; others stay.
+//! Makes a chart value of the namespace in which most imported objects live; other namespaces stay.
 
 use super::super::lint::is_namespaced;
 use super::template::Templates;

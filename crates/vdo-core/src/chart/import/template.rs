@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Objects as templates: YAML in which some scalars are expressions.
+//! Writes imported objects as templates: YAML in which some scalars are expressions, in files below the size limit of a template.
 
 use serde_json::{Map, Value};
 use std::collections::BTreeMap;

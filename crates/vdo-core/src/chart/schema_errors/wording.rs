@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What a schema allows and what was found instead, in words.
+//! Words a schema's constraint and a refused value for an error message: `a whole number from 0 to 9 or "auto"`.
 //!
 //! A subschema may carry a `title`: what it allows, in a few words, for people to whom a pattern says little.
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Settings of the file that are for one section: their check, and how they are written.
+//! Checks and writes settings of `csi-vsphere.conf`: `[Global]`, placement per vCenter, `[NetPermissions]`, `[Labels]` and `[Snapshot]`.
 
 use super::super::check::{subnet, unlistable};
 use super::super::gcfg::File;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The first version of the driver that reads a setting: for the code that writes the file, and for the code that reads the file of another tool.
+//! The first CSI driver version that reads each setting of `csi-vsphere.conf`, for writing the file and for reading another tool's file.
 
 /// The distribution of a cluster.
 pub const CLUSTER_DISTRIBUTION: &str = "2.2.0";

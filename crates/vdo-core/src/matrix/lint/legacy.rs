@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Mistakes in a file of the original operator: all of them, where reading it stops at the first.
+//! Finds all mistakes in a compatibility file of the original operator; `legacy_format.rs` stops at the first one.
 
 use super::reachable::{Candidate, Need};
 use super::{IndexPath, Report};

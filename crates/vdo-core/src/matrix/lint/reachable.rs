@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Versions that can never be chosen, whatever the platform: what they need is not there, or never goes together with them.
+//! Finds versions that can never be selected on any platform, because the versions that they require do not exist or do not fit together.
 
 use super::{IndexPath, Report};
 use vdo_api::types::{DriverName, DriverVersion, VersionRange};

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What the schema says of an index: unknown fields, missing ones, wrong kinds of values.
+//! Checks an index against its JSON schema: unknown fields, missing fields and wrong types.
 
 use super::{IndexPath, Report};
 use crate::manifest::pointer::steps;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Mistakes in the entries of one driver.
+//! Checks the version entries of one driver: ranges, evidence, `upgradesFrom`, state and requirements.
 
 use super::reachable::{Candidate, Need, disjoint};
 use super::{IndexPath, Report, entries, promise};

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Checks of the whole index: its dates, its builds of vCenter, and drivers that need each other.
+//! Checks the index as a whole: its dates, its builds of vCenter, and drivers that need each other in a circle.
 
 use super::{IndexPath, Report, drivers, versions};
 use serde_json::Value;

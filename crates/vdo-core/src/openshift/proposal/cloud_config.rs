@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The configuration of OpenShift's cloud provider, in both of its grammars, as far as it says where vCenters are.
+//! Reads the addresses and datacenters of vCenters from the configuration of OpenShift's cloud provider, in YAML or INI format.
 
 use super::{CLOUD_CONFIG, Proposed, Vcenter};
 use crate::driverconfig::gcfg_reader;

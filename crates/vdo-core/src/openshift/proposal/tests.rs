@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+//! Tests the proposal that is read from OpenShift's Infrastructure object and cloud provider configuration.
+
 use super::*;
 use serde_json::{Value, json};
 

@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+//! Tests the stored form of the inventory: round trips, damaged parts, older and newer forms, and the size limit.
+
 use super::*;
 use crate::plan::Outcome;
 

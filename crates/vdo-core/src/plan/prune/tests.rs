@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+//! Tests which objects are deleted, kept or released when drivers are uninstalled, and in which order.
+
 use super::*;
 use crate::drivers::CSI;
 use crate::manifest::{Owner, stamp};

@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+//! Tests which steps a closed gate, an approval or a repair pause closes.
+
 use super::*;
 use crate::drivers::{CPI, CSI};
 use crate::manifest::Object;

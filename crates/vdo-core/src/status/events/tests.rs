@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+//! Tests which events a change of conditions, versions and requested drivers emits.
+
 use super::*;
 use crate::drivers::{CLOUD_PROVIDER, STORAGE};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Where cluster and vCenter disagree, a message has both; where a zone has no datastore, it has the zones.
+//! Tests the messages about differences between cluster and vCenter, and about zones without a suitable node or datastore.
 
 use super::*;
 

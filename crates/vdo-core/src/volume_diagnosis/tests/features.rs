@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Features that are switched off, and volumes of the built-in driver: which volume needs what.
+//! Tests the findings about disabled features of the CSI driver, and about volumes of the in-tree driver.
 
 use super::*;
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Quotas: a row for what is left and who asks for more.
+//! Tests the findings about ResourceQuotas: the amount that is left, and the claims that need more.
 
 use super::*;
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! A full text for each row.
+//! Tests the table of error messages with one complete message for each row.
 
 use super::*;
 
