@@ -16,7 +16,7 @@ GO_MIN := 1.26
 
 # Steps share one target folder and two cores.
 .NOTPARALLEL:
-.PHONY: help operator-image soak demo demo-stop check test test-all test-minors test-builds conformance real-vcenter mutants advisories bench generate manifests bundle catalog olm build image release publish matrix docs lint clean rust go deploy undeploy deploy-k8s-cluster
+.PHONY: help files operator-image soak demo demo-stop check test test-all test-minors test-builds conformance real-vcenter mutants advisories bench generate manifests bundle catalog olm build image release publish matrix docs lint clean rust go deploy undeploy deploy-k8s-cluster
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / {printf "  %-18s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -46,6 +46,10 @@ deploy-k8s-cluster: rust ## Build the image, carry it over SSH to the nodes (VDO
 	@[ '$(origin K8S_MASTER_SSH_PWD)' != 'command line' ] || { \
 		echo "Put K8S_MASTER_SSH_PWD into the environment: arguments of make can be read by every user of this machine" >&2; exit 2; }
 	@$(LOAD) nodes
+
+files: ## List the source files, each with its purpose
+	@git ls-files 'src/*.rs' 'crates/*/src/*.rs' ':!*tests.rs' | while read -r file; do \
+		printf '%s: %s\n' "$$file" "$$(sed -n 's|^//! ||p; T; q' "$$file")"; done
 
 check: rust lint ## Check quickly: format, lints, dependencies, unit tests and the tests of the pure core
 	@tests/run.sh check

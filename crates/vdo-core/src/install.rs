@@ -5,7 +5,7 @@
 mod crd_schema;
 mod helm_or_olm;
 mod manifests;
-mod matrix;
+mod matrix_source_secrets;
 mod toleration;
 mod version;
 
@@ -14,6 +14,8 @@ pub use helm_or_olm::Manager;
 pub use manifests::{
     EmbeddedError, FILES, HELM_RELEASE, HostNetwork, OPENSHIFT, OPERATOR, REMOVAL_GUARD, Settings, VDOCTL, objects, released_image,
 };
-pub use matrix::{MATRIX, MATRIX_CREDENTIALS, MATRIX_FILES, MATRIX_KEYS, Mounts, companion, companion_secret, matrix_source};
+pub use matrix_source_secrets::{
+    MATRIX, MATRIX_CREDENTIALS, MATRIX_FILES, MATRIX_KEYS, Mounts, companion, companion_secret, matrix_source,
+};
 pub use toleration::Toleration;
 pub use version::{Change, change, operator_version};

@@ -6,12 +6,12 @@
 //! a backup tool or a monitor.
 
 mod evidence;
-mod image;
 mod moved_workload;
+mod recognise_image;
 
 pub use evidence::Evidence;
-pub use image::{Image, version};
 pub use moved_workload::{GO_ON, MOVED, Moving, NODE_PORT, Phase, has_node_port};
+pub use recognise_image::{Image, version};
 
 use crate::drivers::{Driver, KNOWN};
 use crate::manifest::{Object, consumed_by};

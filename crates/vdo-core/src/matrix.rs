@@ -10,8 +10,8 @@
 
 mod age_and_expiry;
 mod difference;
+mod driver_pairs;
 mod format;
-mod held;
 mod index;
 mod legacy_format;
 pub mod lint;
@@ -22,18 +22,18 @@ mod rejection;
 mod release_dates;
 mod resolve;
 mod schema;
-mod skew;
 mod stored;
 mod stream;
 mod suggestion;
 mod unsupported_kubernetes;
 mod upgrade_path;
 mod version_fits;
+mod waiting_upgrade;
 mod what_if;
 
 pub use age_and_expiry::is_old;
 pub use difference::{Choice, Difference, Situation, difference, known_minors, known_vcenters, minors};
-pub use held::Held;
+pub use driver_pairs::apart;
 pub use index::{
     BuildFloor, Confidence, Driver, Entry, Facts, Feature, Image, Index, RequiredWhen, Requirement, Source, State, Support, UpgradesFrom,
     Verdict,
@@ -44,9 +44,9 @@ pub use privileges::{PrivilegeRule, PrivilegeRules};
 pub use rejection::{Cause, NoFit, Rejected, Rejection};
 pub use release_dates::{KUBERNETES, Released, knowledge, known_up_to};
 pub use resolve::{Candidates, DriverRequest, Pick, Query, Resolution, UpdatePolicy, candidates, resolve};
-pub use skew::apart;
 pub use stored::{EMBEDDED, StoredMatrix};
 pub use unsupported_kubernetes::NotYet;
 pub use upgrade_path::Step;
 pub use version_fits::{MULTI_VCENTER, misfits};
+pub use waiting_upgrade::Held;
 pub use what_if::{Change, Outlook, Stage, Upgradeable, When, next_minor, outlook, upgradeable};

@@ -10,7 +10,7 @@ mod cause;
 mod claims;
 mod finalizers;
 mod index;
-mod meanings;
+mod object_accessors;
 mod objects;
 mod persistent_volumes;
 mod quantity;

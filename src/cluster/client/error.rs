@@ -102,7 +102,8 @@ impl Remedy for ClientError {
             Self::NoContext { name, known } => Some(format!("{}The contexts are: {}.", guess(name, known), known.join(", ")).into()),
             Self::Missing { .. } => Some("Name a kubeconfig with --kubeconfig or KUBECONFIG.".into()),
             Self::Client(_) => Some(
-                "In the kubeconfig, correct the certificates, the field `tls-server-name` of the cluster, and the field `as` of the user.".into(),
+                "In the kubeconfig, correct the certificates, the field `tls-server-name` of the cluster, and the field `as` of the user."
+                    .into(),
             ),
             Self::Credentials(error) => error.remedy(),
             Self::Server { .. } => Some(

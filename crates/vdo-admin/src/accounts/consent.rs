@@ -3,7 +3,7 @@
 
 /// That a person has asked for changes in a vCenter. The port that writes there cannot be opened without it.
 ///
-/// Only the command line gives it: the rooms of the operator may not use this one, which tests/pure/layering.rs holds them to.
+/// Only the command line gives it: the operator does not depend on this crate.
 #[derive(Debug)]
 pub struct Consent(());
 

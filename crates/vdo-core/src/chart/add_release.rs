@@ -7,24 +7,24 @@
 //!
 //! What cannot be learnt is a change of the templates; it is reported as a difference between the manifests and the render.
 
+mod deviations;
 mod distance;
 mod facts;
-mod intended;
 mod learn;
 mod write;
 
+pub use deviations::with_deviations;
 pub use facts::{Stated, with_line, with_publication, with_version};
-pub use intended::with_deviations;
 pub(super) use write::{block, scalar, with_entry};
 
 use super::compare::{self, Deviation, Difference};
 use super::document::DocumentError;
-use super::model::{Chart, Files};
+use super::opened_chart::{Chart, Files};
 use super::package::{PackageError, package};
 use super::release::ImageSource;
 use super::render::{RenderError, as_upstream, render};
 use super::source::Source;
-use super::{ArchiveError, Context, archive, releases};
+use super::{ArchiveError, Context, archive, release_files};
 use serde_json::{Value, json};
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -122,7 +122,7 @@ pub fn add_release(
     manifests: &[Manifest],
     from: Option<&DriverVersion>,
 ) -> Result<Added, AddError> {
-    let file = releases::path(version);
+    let file = release_files::path(version);
     let versions = source.versions();
     if versions.contains(version) {
         return Err(AddError::Listed {
@@ -181,7 +181,7 @@ fn made(
     chart: &Chart,
     (release, values, objects): (Value, &Value, &[Value]),
 ) -> Result<Added, AddError> {
-    let file = releases::path(version);
+    let file = release_files::path(version);
     let text = write::with_entry(source, (from, version), &release)?;
     let mut changed = source.clone();
     changed.files.insert(file.clone(), text.clone().into_bytes());
@@ -277,7 +277,7 @@ pub fn name(object: &Value) -> String {
     ObjectId::new(group, text("/kind"), text("/metadata/namespace"), text("/metadata/name")).to_string()
 }
 
-/// What differs between two releases, except where they come from.
+/// What differs between two release_files, except where they come from.
 fn changes(before: &Value, after: &Value) -> Vec<(String, Value, Value)> {
     fn walk(path: &str, before: &Value, after: &Value, found: &mut Vec<(String, Value, Value)>) {
         match (before, after) {

@@ -2,7 +2,7 @@
 //! Opens and unpacks a chart package (`.tgz`) in memory, with limits on size, files and paths; `package.rs` makes packages.
 //! The bytes are hostile until proven otherwise.
 
-use super::model::{Chart, ChartError, Files};
+use super::opened_chart::{Chart, ChartError, Files};
 use flate2::bufread::GzDecoder;
 use std::borrow::Cow;
 use std::collections::BTreeMap;

@@ -2,7 +2,7 @@
 //! The OCI artifact of a chart package, as `helm push` makes it: tag, configuration and annotations, and the metadata for Artifact Hub.
 
 use super::archive::{ArchiveError, unpack};
-use super::model::ChartError;
+use super::opened_chart::ChartError;
 use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
 use vdo_api::types::DriverRole;

@@ -2,8 +2,8 @@
 //! Sets up minijinja for charts: the permitted functions, filters and tests, and the limits on steps, memory and output of templates.
 //! No function knows a clock, chance, the environment, a file or the network.
 
-use super::model::Chart;
-use super::{image, json};
+use super::opened_chart::Chart;
+use super::{image_reference, interpolation_output};
 use minijinja::syntax::SyntaxConfig;
 use minijinja::value::Value as TemplateValue;
 use minijinja::{AutoEscape, Environment, Error, ErrorKind, UndefinedBehavior, filters, functions, tests};
@@ -56,7 +56,7 @@ impl Templates {
         );
         environment.set_undefined_behavior(UndefinedBehavior::Strict);
         environment.set_auto_escape_callback(|_| AutoEscape::Json); // what a macro has written is not written as JSON again
-        environment.set_formatter(|out, _, value| json::write(out, value));
+        environment.set_formatter(|out, _, value| interpolation_output::write(out, value));
         environment.set_fuel(Some(FUEL));
         environment.set_recursion_limit(DEPTH);
         environment.set_debug(false); // its reports print the variables
@@ -136,7 +136,7 @@ pub(super) fn environment(chart: &Chart, values: &Value) -> Environment<'static>
     let images = chart.release.images.clone();
     let settings = values.get("images").cloned();
     environment.add_function("image", move |name: String| {
-        image::reference(&images, settings.as_ref(), &name).map_err(|message| Error::new(ErrorKind::InvalidOperation, message))
+        image_reference::reference(&images, settings.as_ref(), &name).map_err(|message| Error::new(ErrorKind::InvalidOperation, message))
     });
     environment
 }

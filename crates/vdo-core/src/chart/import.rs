@@ -12,11 +12,11 @@ use super::add_release::{AddError, Manifest, block, scalar, with_entry};
 use super::compare;
 use super::document::{self, object_id};
 use super::metadata::{ENGINE, ENGINE_VERSION};
-use super::model::Files;
+use super::opened_chart::Files;
 use super::package::{PackageError, package};
 use super::render::{RenderError, render};
 use super::source::Source;
-use super::{ArchiveError, Context, archive, releases};
+use super::{ArchiveError, Context, archive, release_files};
 use crate::manifest::pointer::escaped;
 use images::Images;
 use namespace::Namespace;
@@ -136,7 +136,7 @@ pub fn import(wanted: &Wanted, manifests: &[Manifest]) -> Result<Imported, Impor
     add("values.yaml".into(), values(&namespace));
     add("values.schema.json".into(), schema(&namespace, &images));
     add("release.schema.json".into(), RELEASE_SCHEMA.to_owned());
-    add(releases::path(&wanted.version), release(wanted, &images));
+    add(release_files::path(&wanted.version), release(wanted, &images));
     add("Chart.yaml".into(), metadata(wanted, &given(&objects)));
     let deviations = deviations(&source, &wanted.version, &objects)?;
     if !deviations.is_empty() {
@@ -198,14 +198,14 @@ pub fn joined(chart: &Source, imported: &Source, version: &DriverVersion) -> Res
         .ok_or(AddError::Nothing)?;
     let text = with_entry(chart, (from, version), &new)?;
     Ok(Joined::With {
-        file: releases::path(version),
+        file: release_files::path(version),
         text,
     })
 }
 
 fn listed_already(version: &DriverVersion) -> AddError {
     AddError::Listed {
-        file: releases::path(version),
+        file: release_files::path(version),
         version: version.clone(),
     }
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! `vdoctl chart lint`: finds mistakes in a chart: unused switches, values without schema, wrong kinds, references to absent objects.
 
-use super::model::Chart;
+use super::opened_chart::Chart;
 use super::render::render;
 use super::schema_errors::resolved;
 use super::{Context, document, suggest};

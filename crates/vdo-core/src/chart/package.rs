@@ -2,8 +2,8 @@
 //! `vdoctl chart package`: packages one release of a chart source as a `.tgz` whose bytes depend on the source alone.
 //! `archive.rs` opens packages.
 
-use super::model::Files;
-use super::releases::{self, invalid};
+use super::opened_chart::Files;
+use super::release_files::{self, invalid};
 use super::source::Source;
 use serde_json::Value;
 use std::borrow::Cow;
@@ -67,10 +67,10 @@ impl Remedy for PackageError {
 /// # Errors
 /// When there is no such release, it is not accepted, or `Chart.yaml` cannot be read.
 pub fn package(source: &Source, version: &DriverVersion) -> Result<Vec<u8>, PackageError> {
-    let release_path = releases::path(version);
+    let release_path = release_files::path(version);
     let release = source.release(version)?;
     let metadata_bytes = source.files.get("Chart.yaml").map_or(&[][..], Vec::as_slice);
-    let metadata = releases::map(&source.files, "Chart.yaml")?;
+    let metadata = release_files::map(&source.files, "Chart.yaml")?;
     let name = metadata.get("name").and_then(Value::as_str).filter(|name| is_plain(name));
     let name = name.ok_or_else(|| invalid("Chart.yaml", "has no usable name"))?.to_owned();
     let date = release.get("date").and_then(Value::as_str);

@@ -4,7 +4,7 @@
 use super::context::Context;
 use super::document::{self, DocumentError};
 use super::engine::{self, FUEL, Limited, OUTPUT_LIMIT};
-use super::model::Chart;
+use super::opened_chart::Chart;
 use super::suggest;
 use super::values::{self, ValuesError};
 use minijinja::ErrorKind;

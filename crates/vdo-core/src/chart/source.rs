@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The type `Source`: the files of a chart folder with all its releases, before one release is packaged.
 
-use super::model::Files;
+use super::opened_chart::Files;
 
 /// The folder of a chart with all its releases, as it lies under `charts/`.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]

@@ -2,7 +2,7 @@
 //! Renders a chart many times with choices and placeholder values, to find which fields of its objects a user can set (`probe`).
 //! The admission policy is learnt from these renders.
 
-use super::model::Chart;
+use super::opened_chart::Chart;
 use super::render::{Known, everything, render_unknown};
 use super::schema_errors::resolved;
 use super::values::{effective, merge};

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Merges the user's values over a chart's defaults as Helm does, and validates the result against `values.schema.json`.
 
-use super::model::Chart;
+use super::opened_chart::Chart;
 use super::schema_errors::{self, Problem};
 use serde_json::{Map, Value};
 use std::borrow::Cow;

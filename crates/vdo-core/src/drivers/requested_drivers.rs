@@ -64,8 +64,8 @@ pub fn is_requested(spec: &VDOConfigSpec, driver: &str) -> bool {
     requests(spec).iter().any(is_it)
 }
 
-/// What a specification says of each driver: the known ones first, then the further ones in their order. When none of the known drivers
-/// is requested, all of them are; further ones never change that.
+/// What a specification says of each driver: the known ones first, then the further ones in their order. If no known driver
+/// is requested, all known drivers are requested but those with `managementState: Removed`; further drivers never change that.
 #[must_use]
 pub fn requests(spec: &VDOConfigSpec) -> Vec<Request> {
     let named: Vec<Option<Request>> = KNOWN.into_iter().map(|driver| (driver.request)(spec)).collect();

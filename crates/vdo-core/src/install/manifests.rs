@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Reads the embedded manifests of `deploy/`, and adapts them to namespace, image, registry, proxy, host network and OpenShift.
 
-use super::matrix::Mounts;
+use super::matrix_source_secrets::Mounts;
 use super::toleration::{TOLERATIONS, Toleration};
 use crate::manifest::{ManifestError, Object};
 use crate::openshift::proxy::Proxy;

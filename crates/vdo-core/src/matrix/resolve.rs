@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Selects one version of each driver jointly, by pins, update policy, installed versions and the requirements between drivers.
 
-use super::held::Held;
 use super::index::{Driver, Entry, Index, Requirement, State};
 use super::rejection::{Cause, NoFit, Rejected, Rejection};
 use super::suggestion::{platform, suggestion};
 use super::unsupported_kubernetes::NotYet;
 use super::upgrade_path::{Step, steps};
 use super::version_fits::{Constraints, Exclusion, Verdicts, judge, misfit};
+use super::waiting_upgrade::Held;
 use std::collections::BTreeMap;
 use vdo_api::types::{ChartRef, DriverName, DriverRole, DriverVersion, KubernetesVersion, VcenterVersion};
 

@@ -4,7 +4,7 @@
 //! A release is data and a render is a function of it, so a switch is learnt by rendering it with a marker and reading the value that the
 //! manifests have at the place of the marker.
 
-use super::super::model::Chart;
+use super::super::opened_chart::Chart;
 use super::super::release::ImageSource;
 use super::super::render::render;
 use super::super::schema_errors::resolved;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Inserts a version's entry into the text of a release file (`releases/3.7.yaml`), and keeps comments and order of the rest.
 
-use super::super::releases;
+use super::super::release_files;
 use super::super::source::Source;
 use super::{AddError, line, text};
 use serde_json::{Map, Value, json};
@@ -19,7 +19,7 @@ pub(in super::super) fn with_entry(
     (from, version): (&DriverVersion, &DriverVersion),
     release: &Value,
 ) -> Result<String, AddError> {
-    let file = releases::path(version);
+    let file = release_files::path(version);
     let refused = |problem: &str| AddError::Text {
         file: file.clone(),
         problem: problem.to_owned(),
@@ -27,8 +27,8 @@ pub(in super::super) fn with_entry(
     let before = match text(&source.files, &file) {
         Some(text) => text.to_owned(),
         None => {
-            let older = text(&source.files, &releases::path(from)).unwrap_or_default();
-            let end = line(older, &["versions"]).ok_or_else(|| refused(&format!("{} lists no versions", releases::path(from))))?;
+            let older = text(&source.files, &release_files::path(from)).unwrap_or_default();
+            let end = line(older, &["versions"]).ok_or_else(|| refused(&format!("{} lists no versions", release_files::path(from))))?;
             let renamed = |line: &str| match line.starts_with('#') {
                 true => line.replace(&from.minor(), &version.minor()),
                 false => line.to_owned(),
@@ -44,7 +44,7 @@ pub(in super::super) fn with_entry(
         .and_then(|text| yaml::load_value(text).ok())
         .unwrap_or_default();
     let mut without = common.clone();
-    releases::fill(&mut without, &schema, &schema);
+    release_files::fill(&mut without, &schema, &schema);
     // in the order of the other entries
     let first = ["date", "upstream", "images"];
     let mut own = release.as_object().cloned().unwrap_or_default();

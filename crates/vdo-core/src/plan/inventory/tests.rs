@@ -117,7 +117,7 @@ fn inventory_without_history_has_a_first_revision_of_each_driver() {
 }
 
 #[test]
-fn inventory_larger_than_configmap_is_refused() {
+fn inventory_larger_than_a_secret_is_refused() {
     let entry = |driver: &str| Entry {
         api_version: "v1".into(),
         driver: driver.into(),

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Computes the image reference of a render from mirrors, overrides and digests, and finds images whose registry was shut down.
 
-use super::model::Chart;
+use super::opened_chart::Chart;
 use super::release::ImageSource;
 use serde_json::Value;
 use std::collections::BTreeMap;

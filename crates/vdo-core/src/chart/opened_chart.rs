@@ -5,8 +5,8 @@ use super::compiled::CompiledSchema;
 use super::engine::{TEMPLATE_LIMIT, Templates};
 use super::metadata::Metadata;
 use super::release::Release;
-use super::releases;
-use super::{interpolation, schema_errors, tags};
+use super::release_files;
+use super::{interpolation, schema_errors, template_tag_limits};
 use serde_json::Value;
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -156,7 +156,7 @@ impl Chart {
                     text: source.lines().nth(finding.line - 1).unwrap_or_default().trim().to_owned(),
                 });
             }
-            tags::check(source).map_err(|(line, message)| language(path, source, line, message))?;
+            template_tag_limits::check(source).map_err(|(line, message)| language(path, source, line, message))?;
             templates.insert(path.clone(), source.to_owned());
         }
         let compiled_templates = Templates::compile(&templates).map_err(|error| {
@@ -179,7 +179,7 @@ impl Chart {
             None => None,
         };
         if let Some(schema) = &release_schema {
-            let problems = match releases::problems(schema, &release_data) {
+            let problems = match release_files::problems(schema, &release_data) {
                 Ok(problems) if problems.is_empty() => None,
                 Ok(problems) => Some(schema_errors::list(&problems)),
                 Err(problem) => Some(format!("release.schema.json {problem}")),

@@ -5,7 +5,7 @@
 //! states. It is put together when a release is packaged; a package holds it whole.
 
 use super::compiled;
-use super::model::Files;
+use super::opened_chart::Files;
 use super::package::PackageError;
 use super::schema_errors::{self, Problem};
 use super::source::Source;
