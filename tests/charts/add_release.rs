@@ -19,7 +19,7 @@ fn version(text: &str) -> DriverVersion {
 /// The source without some versions, whose lines are cut out of the release files.
 fn without(mut source: Source, versions: &[&str]) -> Source {
     for gone in versions {
-        let path = chart::releases::path(&version(gone));
+        let path = chart::release_files::path(&version(gone));
         let text = String::from_utf8(source.files[&path].clone()).unwrap();
         let (mut kept, mut inside) = (String::new(), false);
         for line in text.split_inclusive('\n') {
@@ -81,8 +81,8 @@ fn add_release_of_removed_version_renders_the_same() {
         let whole = source(driver);
         let mut cut = without(whole.clone(), removed);
         let new = removed.last().unwrap();
-        let path = chart::releases::path(&version(new));
-        if !cut.versions().iter().any(|known| chart::releases::path(known) == path) {
+        let path = chart::release_files::path(&version(new));
+        if !cut.versions().iter().any(|known| chart::release_files::path(known) == path) {
             cut.files.remove(&path);
         }
         let objects = everything(&whole, new);

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Decides when a VDOConfig is reconciled again: requeue interval, or backoff after a failure (pure).
+//! Computes after which time a VDOConfig is reconciled again: the interval, the backoff after a failure, or the pause after a refusal by the
+//! API server (policy, webhook, quota).
 
 use k8s_openapi::jiff::{SignedDuration, Timestamp};
 use std::time::Duration;
