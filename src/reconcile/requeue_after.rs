@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Computes after which time a VDOConfig is reconciled again: the interval, the backoff after a failure, or the pause after a refusal by the
-//! API server (policy, webhook, quota).
+//! Computes when a VDOConfig is reconciled again: interval, backoff after a failure, pause after a refusal by the API server.
 
 use k8s_openapi::jiff::{SignedDuration, Timestamp};
 use std::time::Duration;
