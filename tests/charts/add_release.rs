@@ -11,6 +11,7 @@ use vdo_core::chart::add_release::{
 use vdo_core::chart::{self, Source};
 
 use crate::fixture::{self, release, source, upstream};
+use crate::sample::some_or_all;
 
 fn version(text: &str) -> DriverVersion {
     text.parse().unwrap()
@@ -61,7 +62,7 @@ fn with(mut source: Source, added: &Added) -> Source {
 
 #[test]
 fn add_release_of_removed_version_renders_the_same() {
-    for (driver, removed) in [
+    let all = [
         // a patch release
         ("vsphere-csi", &["3.7.3"][..]),
         ("vsphere-csi", &["3.7.2"]),
@@ -77,7 +78,8 @@ fn add_release_of_removed_version_renders_the_same() {
         ("antrea", &["2.7.0"]),
         // kinds of group snapshots, which the release before does not have
         ("snapshot-controller", &["8.6.0"]),
-    ] {
+    ];
+    for (driver, removed) in some_or_all("removed versions", &all, 4) {
         let whole = source(driver);
         let mut cut = without(whole.clone(), removed);
         let new = removed.last().unwrap();

@@ -76,14 +76,11 @@ fn content_with_values_of_users_is_accepted() {
         {"matchExpressions": [{"key": "zone", "operator": "In", "values": ["a", "b"]}]}]}}});
     let proxy = json!({"http": "http://user:word@proxy.example.com:3128", "https": "proxy.example.com:3128", "no": "10.0.0.0/8,.svc"});
     let images = json!({"registry": "registry.example.com:5000/vsphere", "useDigests": true});
-    for (driver, values) in [
+    let sets = [
         (
             "vsphere-cpi",
-            json!({"images": images, "imagePullSecrets": ["a", "b"], "logLevel": 9, "env": {"GODEBUG": "x=1"}, "proxy": proxy}),
-        ),
-        (
-            "vsphere-cpi",
-            json!({"nodeSelector": {"a": "b"}, "controlPlaneLabels": ["a/b"], "tolerations": tolerations, "resources": resources}),
+            json!({"images": images, "imagePullSecrets": ["a", "b"], "logLevel": 9, "env": {"GODEBUG": "x=1"}, "proxy": proxy,
+                "nodeSelector": {"a": "b"}, "controlPlaneLabels": ["a/b"], "tolerations": tolerations, "resources": resources}),
         ),
         (
             "vsphere-cpi",
@@ -91,45 +88,28 @@ fn content_with_values_of_users_is_accepted() {
         ),
         (
             "vsphere-csi",
-            json!({"images": images, "imagePullSecrets": ["a"], "logLevel": "DEVELOPMENT", "proxy": proxy}),
+            json!({"images": images, "imagePullSecrets": ["a"], "logLevel": "DEVELOPMENT", "proxy": proxy,
+                "kubeletPath": "/var/snap/microk8s/common/var/lib/kubelet", "windows": {"kubeletPath": "C:\\k8s\\var\\kubelet"},
+                "controller": {"nodeSelector": {"a": "b"}, "controlPlaneLabels": ["a/b"], "tolerations": tolerations},
+                "webhook": {"failurePolicy": "Ignore", "replicas": 3, "resources": resources}}),
         ),
         (
             "vsphere-csi",
-            json!({"kubeletPath": "/var/snap/microk8s/common/var/lib/kubelet", "windows": {"kubeletPath": "C:\\k8s\\var\\kubelet"}}),
-        ),
-        (
-            "vsphere-csi",
-            json!({"featureStates": {"list-volumes": false}, "extraFeatureStates": {"my-feature": true}, "snapshots": {"enabled": false}}),
-        ),
-        (
-            "vsphere-csi",
-            json!({"topology": {"enabled": true, "strict": false}, "controller": {"replicas": 7, "spread": "none"}}),
-        ),
-        (
-            "vsphere-csi",
-            json!({"controller": {"nodeSelector": {"a": "b"}, "controlPlaneLabels": ["a/b"], "tolerations": tolerations}}),
+            json!({"featureStates": {"list-volumes": false}, "extraFeatureStates": {"my-feature": true}, "snapshots": {"enabled": false},
+                "topology": {"enabled": true, "strict": false}, "controller": {"replicas": 7, "spread": "none"}}),
         ),
         (
             "vsphere-csi",
             json!({"controller": {"affinity": affinity, "env": {"driver": {"A": "1"}, "syncer": {"LOGGER_LEVEL": "x"}}, "sidecarLogLevel": 0,
-                "defaultFsType": "xfs", "fullSyncMinutes": 61, "resources": {"driver": resources, "attacher": resources}}}),
-        ),
-        (
-            "vsphere-csi",
-            json!({"node": {"nodeSelector": {"a": "b"}, "tolerations": tolerations, "env": {"A": "1"}, "resources": {"driver": resources}}}),
-        ),
-        (
-            "vsphere-csi",
-            json!({"webhook": {"failurePolicy": "Ignore", "replicas": 3, "resources": resources}}),
-        ),
-        (
-            "vsphere-csi",
-            json!({"storageClasses": [{"name": "fast", "storagePolicy": "Gold", "default": true, "fsType": "xfs", "reclaimPolicy": "Retain"},
-                {"name": "shared", "fileShare": true, "bindingMode": "Immediate"},
-                {"name": "there", "datastoreUrl": "ds:///vmfs/volumes/5f/", "allowExpansion": false}],
+                    "defaultFsType": "xfs", "fullSyncMinutes": 61, "resources": {"driver": resources, "attacher": resources}},
+                "node": {"nodeSelector": {"a": "b"}, "tolerations": tolerations, "env": {"A": "1"}, "resources": {"driver": resources}},
+                "storageClasses": [{"name": "fast", "storagePolicy": "Gold", "default": true, "fsType": "xfs", "reclaimPolicy": "Retain"},
+                    {"name": "shared", "fileShare": true, "bindingMode": "Immediate"},
+                    {"name": "there", "datastoreUrl": "ds:///vmfs/volumes/5f/", "allowExpansion": false}],
                 "volumeSnapshotClasses": [{"name": "daily", "default": true}, {"name": "kept", "deletionPolicy": "Retain"}]}),
         ),
-    ] {
+    ];
+    for (driver, values) in sets {
         let source = embedded::sources().remove(driver).unwrap();
         for version in source.versions() {
             let opened = chart::open(&chart::package(&source, &version).unwrap()).unwrap();

@@ -24,6 +24,8 @@ mod render;
 mod resources;
 mod rights;
 mod rollout;
+#[path = "../common/sample.rs"]
+mod sample;
 mod source;
 mod specification;
 mod template_limits;

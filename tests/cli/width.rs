@@ -3,6 +3,7 @@
 
 use crate::matrix::EDGES;
 use crate::pty::{COMMANDS, screen_of, too_wide};
+use crate::sample::some_or_all;
 use std::process::Command;
 use strum::IntoEnumIterator as _;
 use vdo_api::api::{ConditionType, Reason};
@@ -99,7 +100,7 @@ fn to_paste(piped: &str) -> Vec<&str> {
 #[test]
 fn commands_to_paste_are_on_one_line_of_the_terminal() {
     let mut found = 0;
-    for line in OFFLINE {
+    for line in some_or_all("screens with commands", OFFLINE, 18) {
         let words: Vec<&str> = line.split(' ').collect();
         let output = vdoctl(words.iter()).output().expect("it runs");
         let piped = [output.stdout, output.stderr].concat();
@@ -109,7 +110,7 @@ fn commands_to_paste_are_on_one_line_of_the_terminal() {
             assert!(shown.contains(command), "vdoctl {line} breaks {command:?}:\n{shown}");
         }
     }
-    assert!(found > 10, "only {found} commands were found");
+    assert!(found > 2, "only {found} commands were found");
 }
 
 fn verbs(command: &clap::Command, path: &[String], all: &mut Vec<Vec<String>>) {
@@ -188,7 +189,7 @@ fn command_in_help_and_explain_is_on_one_line() {
     }
     assert!(seen > 100, "{seen} examples");
     seen = 0;
-    for reason in Reason::ALL {
+    for reason in some_or_all("explanations with commands", Reason::ALL, 40) {
         let arguments = ["explain", reason.as_str()];
         let piped = vdoctl(arguments.iter()).output().expect("it runs");
         let piped = String::from_utf8(piped.stdout).expect("text");
@@ -198,12 +199,12 @@ fn command_in_help_and_explain_is_on_one_line() {
             seen += 1;
         }
     }
-    assert!(seen > 30, "{seen} commands");
+    assert!(seen > 3, "{seen} commands");
 }
 
 #[test]
 fn screen_of_every_offline_verb_fits_the_terminal() {
-    let all: Vec<String> = OFFLINE
+    let all: Vec<String> = some_or_all("screens", OFFLINE, 18)
         .iter()
         .flat_map(|line| wide(&line.split(' ').collect::<Vec<_>>()))
         .chain(wide(&[

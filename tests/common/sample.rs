@@ -41,6 +41,11 @@ pub fn some<T: Clone>(what: &str, from: &[T], count: usize) -> Vec<T> {
         .collect()
 }
 
+/// The same, but all of `from` where all is wanted.
+pub fn some_or_all<T: Clone>(what: &str, from: &[T], count: usize) -> Vec<T> {
+    some(what, from, if all_wanted() { from.len() } else { count })
+}
+
 /// `count` of the numbers below `all`, in their order.
 fn chosen(seed: u64, what: &str, all: usize, count: usize) -> Vec<usize> {
     let mut state = what

@@ -2,6 +2,7 @@
 //! Values reach their own places and no others.
 
 use super::{chain, side_by_side};
+use crate::sample::some_or_all;
 use serde_json::{Value, json};
 use std::sync::atomic::{AtomicU64, Ordering};
 use vdo_core::chart::{self, Chart, Context};
@@ -165,12 +166,8 @@ fn chart_value_hostile_text_stays_in_its_place() {
                 .iter()
                 .map(|tail| format!("{}{tail}", plain.as_ref().map_or("", |plain| plain.0)))
                 .collect();
-            let texts = HOSTILE
-                .iter()
-                .copied()
-                .chain(tails.iter().map(String::as_str))
-                .chain([large.as_str()]);
-            for text in texts {
+            let texts: Vec<&str> = HOSTILE.iter().copied().chain(tails.iter().map(String::as_str)).collect();
+            for text in some_or_all(&place, &texts, 9).into_iter().chain([large.as_str()]) {
                 match (rendered(&chart, &values_with(&path, text)), &plain) {
                     (Ok(after), Some((plain, before))) => {
                         same_but_for(before, &after, plain, text, &place);
@@ -190,7 +187,7 @@ fn chart_value_hostile_text_stays_in_its_place() {
     }
     let (taken, refused, large_ones) = (taken.into_inner(), refused.into_inner(), large_ones.into_inner());
     println!("{taken} texts in their places, {refused} refused by name, {large_ones} mebibytes");
-    assert!(taken > 300 && refused > 500 && large_ones >= 4, "{taken} {refused} {large_ones}");
+    assert!(taken > 100 && refused > 150 && large_ones >= 4, "{taken} {refused} {large_ones}");
 }
 
 /// The maps whose keys are the user's.
@@ -230,7 +227,7 @@ fn chart_value_hostile_key_stays_a_key() {
                 assert_eq!(place, "featureStates", "it takes no key of the user's");
                 continue;
             };
-            for key in HOSTILE {
+            for key in some_or_all(&place, &HOSTILE, 8) {
                 match rendered(&chart, &with(key)) {
                     Ok(after) => {
                         same_but_for(&before, &after, "plainmark", key, &place);
@@ -241,5 +238,5 @@ fn chart_value_hostile_key_stays_a_key() {
             }
         }
     }
-    assert!(taken >= 100, "only {taken}");
+    assert!(taken >= 30, "only {taken}");
 }
