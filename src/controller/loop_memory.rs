@@ -49,6 +49,9 @@ pub(super) struct Connection {
     pub failures: u32,
     /// The status that was written last, and the resource version it led to.
     pub status: Option<(u64, VsphereCloudConfigStatus)>,
+    /// Whether a write of the status has failed since: the write may have arrived although its answer did not, and the watch may show the
+    /// status before that.
+    pub unconfirmed: bool,
     /// The login that it uses.
     pub login: Option<Key>,
     /// The nodes that it was asked about.

@@ -4,7 +4,7 @@
 use super::loop_memory::{Connection, newest};
 use super::vcenter_schedule::Asking;
 use super::{Context, events, liveness_deadlines, now, sessions};
-use crate::cluster::ClusterError;
+use crate::cluster::{ClusterError, Select, Watch};
 use crate::reconcile::connection::{self, Inputs};
 use crate::reconcile::{ReconcileError, acting, configs, neighbours, nodes};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
@@ -33,6 +33,9 @@ use vdo_vsphere::vsphere::{
 /// A pause between two looks from which on the time of each is written down.
 const WORTH_WRITING: Duration = Duration::from_secs(60);
 
+/// The pause before the status is read again where that failed.
+const UNREAD: Duration = Duration::from_secs(5);
+
 pub(super) async fn reconcile(object: Arc<VsphereCloudConfig>, context: Arc<Context>) -> Result<Action, Infallible> {
     if !context.fence.is_open() {
         // Another operator leads. When it is our turn, everything is looked at.
@@ -45,7 +48,18 @@ pub(super) async fn reconcile(object: Arc<VsphereCloudConfig>, context: Arc<Cont
     }
     let uid = object.uid().unwrap_or_default();
     let mut memory = context.memory.connection(&uid);
-    let mut object = (*object).clone();
+    let mut object = match memory.unconfirmed {
+        false => (*object).clone(),
+        true => match live(&context, &object).await {
+            Ok(Some(live)) => live,
+            Ok(None) => return Ok(Action::await_change()),
+            Err(error) => {
+                tracing::warn!(connection = %object.name_any(), error = %vdo_api::api::chain(&error), "the status cannot be read");
+                return Ok(Action::requeue(UNREAD));
+            }
+        },
+    };
+    memory.unconfirmed = false;
     let shown = object.resource_version();
     object.status = Some(newest(object.status.as_ref(), shown.as_deref(), memory.status.as_ref()));
 
@@ -93,6 +107,17 @@ pub(super) async fn reconcile(object: Arc<VsphereCloudConfig>, context: Arc<Cont
     context.memory.keep_connection(&uid, memory);
     context.sweep();
     Ok(Action::requeue(next.max(Duration::from_secs(1))))
+}
+
+/// The connection as it is now, whatever the watch shows.
+async fn live(context: &Context, object: &VsphereCloudConfig) -> Result<Option<VsphereCloudConfig>, ClusterError> {
+    let namespace = object.namespace().unwrap_or_default();
+    let watch = Watch::new(API_VERSION, "VsphereCloudConfig", &namespace, Select::Name(object.name_any()));
+    let found = context.ports.reader.now(&watch).await?;
+    Ok(found
+        .into_iter()
+        .next()
+        .and_then(|found| serde_json::from_value(found.into_value()).ok()))
 }
 
 /// A status speaks of whole seconds.
@@ -329,11 +354,13 @@ async fn write(
     if let Some(version) = only {
         change["metadata"] = json!({"resourceVersion": version.to_string()});
     }
-    let live = context
+    let written = context
         .ports
         .writer
         .merge(API_VERSION, &connection::id(object), &change, true)
-        .await?;
+        .await;
+    memory.unconfirmed = written.is_err();
+    let live = written?;
     let version = live.and_then(|o| o.resource_version().parse().ok()).unwrap_or(0);
     memory.status = Some((version, status.clone()));
     Ok(())

@@ -10,6 +10,7 @@ mod api_server;
 mod common;
 mod crash;
 mod lab;
+mod lost_answers;
 mod migration;
 mod oracle;
 mod points;

@@ -277,7 +277,7 @@ pub fn name(object: &Value) -> String {
     ObjectId::new(group, text("/kind"), text("/metadata/namespace"), text("/metadata/name")).to_string()
 }
 
-/// What differs between two release_files, except where they come from.
+/// What differs between two releases, except where they come from.
 fn changes(before: &Value, after: &Value) -> Vec<(String, Value, Value)> {
     fn walk(path: &str, before: &Value, after: &Value, found: &mut Vec<(String, Value, Value)>) {
         match (before, after) {
