@@ -4,9 +4,9 @@
 use super::loop_memory::{Connection, newest};
 use super::vcenter_schedule::Asking;
 use super::{Context, events, liveness_deadlines, now, sessions};
-use crate::cluster::{ClusterError, Select, Watch};
+use crate::cluster::{ClusterError, Reader};
 use crate::reconcile::connection::{self, Inputs};
-use crate::reconcile::{ReconcileError, acting, configs, neighbours, nodes};
+use crate::reconcile::{ReconcileError, acting, configs, connection_objects, neighbours, nodes};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use k8s_openapi::jiff::{SignedDuration, Timestamp};
 use kube::runtime::controller::Action;
@@ -110,14 +110,10 @@ pub(super) async fn reconcile(object: Arc<VsphereCloudConfig>, context: Arc<Cont
 }
 
 /// The connection as it is now, whatever the watch shows.
-async fn live(context: &Context, object: &VsphereCloudConfig) -> Result<Option<VsphereCloudConfig>, ClusterError> {
-    let namespace = object.namespace().unwrap_or_default();
-    let watch = Watch::new(API_VERSION, "VsphereCloudConfig", &namespace, Select::Name(object.name_any()));
-    let found = context.ports.reader.now(&watch).await?;
-    Ok(found
-        .into_iter()
-        .next()
-        .and_then(|found| serde_json::from_value(found.into_value()).ok()))
+async fn live(context: &Context, object: &VsphereCloudConfig) -> Result<Option<VsphereCloudConfig>, ReconcileError> {
+    let reader = Reader::Once(context.ports.client.clone());
+    let all = connection_objects(&reader, &object.namespace().unwrap_or_default()).await?;
+    Ok(all.into_iter().find(|one| one.name_any() == object.name_any()))
 }
 
 /// A status speaks of whole seconds.
@@ -359,7 +355,8 @@ async fn write(
         .writer
         .merge(API_VERSION, &connection::id(object), &change, true)
         .await;
-    memory.unconfirmed = written.is_err();
+    // A later write confirms nothing: its change was computed from the same old status.
+    memory.unconfirmed |= written.is_err();
     let live = written?;
     let version = live.and_then(|o| o.resource_version().parse().ok()).unwrap_or(0);
     memory.status = Some((version, status.clone()));
