@@ -5,6 +5,7 @@ use crate::vdoctl;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 use std::process::Output;
+use vdo_testbed::write_program;
 
 const PASSWORD: &str = "a \"password\" with 'quotes'";
 const ENCODED: &str = "YSAicGFzc3dvcmQiIHdpdGggJ3F1b3Rlcyc=";
@@ -99,7 +100,7 @@ fn gitops_secret_is_encrypted_or_nothing_is_written() {
         "#!/bin/sh\n[ $1 = encrypt ] && cat /dev/stdin && printf 'sops: {}\\n'\n",
         "#!/bin/sh\n[ $1 = encrypt ] && sed 's/^  password: .*/  password: x/; s/^  name: .*/  name: other/' /dev/stdin && printf 'sops: {}\\n'\n",
     ] {
-        written(&sops, script, 0o700);
+        write_program(&sops, script).expect("a program");
         let (code, said) = ended(&deploy(base.path(), &["--password-file", &file]));
         assert!(
             code == Some(4) && said.contains("sops did not encrypt") && said.contains("nothing was written"),
@@ -108,11 +109,11 @@ fn gitops_secret_is_encrypted_or_nothing_is_written() {
         assert!(!said.contains(PASSWORD) && !said.contains(ENCODED), "{said}");
         assert!(!folder.join(SECRET).exists(), "{script}");
     }
-    written(
+    write_program(
         &sops,
         "#!/bin/sh\n[ $1 = encrypt ] && sed 's/^  \\(password\\|username\\): .*/  \\1: ENC/' /dev/stdin && printf 'sops: {}\\n'\n",
-        0o700,
-    );
+    )
+    .expect("a program");
     let (code, said) = ended(&deploy(base.path(), &["--password-file", &file]));
     assert!(code == Some(0), "{said}");
     let text = std::fs::read_to_string(folder.join(SECRET)).expect("a Secret");

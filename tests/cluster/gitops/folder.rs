@@ -11,10 +11,9 @@ use crate::follow::Page;
 use crate::page::open;
 use anyhow::{Context, Result, ensure};
 use serde_json::{Value, json};
-use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 use std::process::Command;
-use vdo_testbed::{Binaries, Part, argocd_health, kstatus};
+use vdo_testbed::{Binaries, Part, argocd_health, kstatus, write_program};
 
 /// Stands in for sops, with its arguments: the values of a Secret are hidden and the whole text is kept beside them.
 const SOPS: &str = r#"#!/bin/bash
@@ -41,8 +40,7 @@ fn built(page: &Page, folder: &str) -> Result<Vec<Value>> {
 fn opened(bed: &Bed) -> Result<Page> {
     let page = open(bed, "gitops.md")?;
     let sops = page.folder().join("bin/sops");
-    page.file("bin/sops", SOPS)?;
-    std::fs::set_permissions(&sops, std::fs::Permissions::from_mode(0o700))?;
+    write_program(&sops, SOPS)?;
     page.file("password", bed.vcenter.password())?;
     let given = "--vcenter vcenter.example.com --user k8s@vsphere.local";
     let ours = format!("--vcenter {} --user '{}'", bed.vcenter.address(), bed.vcenter.user());

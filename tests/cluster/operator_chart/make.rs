@@ -7,11 +7,11 @@ use crate::common::image::layout;
 use crate::fixture::BARE;
 use anyhow::{Context, Result, ensure};
 use serde_json::{Value, json};
-use std::os::unix::fs::{PermissionsExt as _, symlink};
+use std::os::unix::fs::symlink;
 use std::path::Path;
 use std::process::{Command, Output};
 use tempfile::TempDir;
-use vdo_testbed::{Binaries, LOGIN, Part, RegistryAuth, RegistryKind, RegistryServer};
+use vdo_testbed::{Binaries, LOGIN, Part, RegistryAuth, RegistryKind, RegistryServer, write_program};
 
 /// A password that a shell, make and printf would each spoil in another way.
 const PASSWORD: &str = r#"Zq7!hunter"w\or d#;%$$HOME'`x`"#;
@@ -55,9 +55,7 @@ impl Desk {
         let kubectl = Binaries::ensure(&[Part::Kubectl])?.path(Part::Kubectl);
         symlink(kubectl, folder.path().join("bin/kubectl"))?;
         for (name, text) in [("ssh", SSH), ("docker", DOCKER)] {
-            let program = folder.path().join("bin").join(name);
-            std::fs::write(&program, text)?;
-            std::fs::set_permissions(&program, std::fs::Permissions::from_mode(0o755))?;
+            write_program(&folder.path().join("bin").join(name), text)?;
         }
         Ok(Self {
             folder,

@@ -12,6 +12,7 @@ use anyhow::{Context, Result, bail, ensure};
 use sha2::{Digest, Sha256};
 
 use crate::csi::source::{self, Changed};
+use crate::executable::write_program;
 use crate::process::tail;
 use crate::upstream_programs::{
     Files, GITOPS_DEFINITIONS, KUBERNETES_VERSION, KWOK_STAGES, Minor, OLM_DEFINITIONS, OLM_V1_DEFINITIONS, OPENSHIFT_DEFINITIONS, Part,
@@ -270,7 +271,7 @@ impl Binaries {
             fs::copy(other.stamp(part), self.stamp(part))?;
             let file = self.folder.join(part.file_name());
             if fs::hard_link(other.path(part), &file).is_err() {
-                fs::copy(other.path(part), &file)?;
+                write_program(&file, fs::read(other.path(part))?)?;
             }
             return Ok(true);
         }

@@ -30,6 +30,8 @@ mod csi;
 pub mod demo;
 mod enter;
 mod etcd;
+#[path = "../../common/executable.rs"]
+mod executable;
 pub mod former;
 mod gateway;
 mod helm;
@@ -67,6 +69,7 @@ pub use clock::Clock;
 pub use cluster::{Cluster, ClusterOptions};
 pub use csi::{CSI_IMAGES, CsiVersion, start_snapshots};
 pub use enter::{enter, try_out, with_token};
+pub use executable::write_program;
 pub use gateway::Gateway;
 pub use helm::Helm;
 pub use images::{TestImages, crane};

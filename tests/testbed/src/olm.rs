@@ -12,6 +12,7 @@ use serde_json::{Value, json};
 
 use crate::binaries::Binaries;
 use crate::cluster::Cluster;
+use crate::executable::write_program;
 use crate::ports::Port;
 use crate::process::{Launch, Process};
 use crate::upstream_programs::Part;
@@ -241,7 +242,7 @@ pub fn scorecard(bundle: &Path, test: &str) -> Result<Value> {
     let root = Workdir::temporary("scorecard")?;
     copy(bundle, &root.join("bundle"))?;
     std::fs::create_dir(root.join("tmp"))?;
-    std::fs::copy(&program, root.join("scorecard-test"))?;
+    write_program(&root.join("scorecard-test"), std::fs::read(&program)?)?;
     let mut command = Command::new("unshare");
     command
         .arg("--map-root-user")

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Test helper: runs `vdo-load` with a PATH of stub programs that record their calls.
 
+use crate::executable::write_program;
 use crate::root;
 use std::fs;
-use std::os::unix::fs::{PermissionsExt, symlink};
+use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 use tempfile::TempDir;
@@ -39,8 +40,7 @@ impl Desk {
         let file = self.at("bin").join(name);
         let record = self.at("record").display().to_string();
         let text = format!("#!/bin/sh\nrecord='{record}'\nprintf '%s\\n' \"{name} $*\" >>\"$record/calls\"\n{lines}\n");
-        fs::write(&file, text).expect("a program");
-        fs::set_permissions(&file, fs::Permissions::from_mode(0o755)).expect("a mode");
+        write_program(&file, &text).expect("a program");
         self
     }
 

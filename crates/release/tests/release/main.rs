@@ -5,6 +5,8 @@
 mod bundle;
 mod desk;
 mod documents;
+#[path = "../../../../tests/common/executable.rs"]
+mod executable;
 #[path = "../../../../tests/common/follow.rs"]
 mod follow;
 mod image;

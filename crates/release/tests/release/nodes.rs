@@ -4,11 +4,12 @@
 //! The stub runs the product's scripts on this machine, in folders in the places of /run and /var/lib.
 
 use crate::desk::{Desk, said};
+use crate::executable::write_program;
 use crate::image::build;
 use crate::text;
 use ring::digest::{SHA256, digest};
 use std::fs;
-use std::os::unix::fs::{PermissionsExt, symlink};
+use std::os::unix::fs::symlink;
 use std::os::unix::net::UnixListener;
 use std::path::Path;
 
@@ -32,8 +33,7 @@ const CTR: &str = r#"case "$*" in
 esac"#;
 
 fn executable(file: &Path, lines: &str) {
-    fs::write(file, format!("#!/bin/sh\n{lines}\n")).expect("a program");
-    fs::set_permissions(file, fs::Permissions::from_mode(0o755)).expect("a mode");
+    write_program(file, format!("#!/bin/sh\n{lines}\n")).expect("a program");
 }
 
 struct Nodes {

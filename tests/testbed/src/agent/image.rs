@@ -5,11 +5,14 @@ use std::collections::BTreeSet;
 use std::io::Read;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
+use std::process::Command;
 
 use anyhow::{Context, Result, bail, ensure};
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use sha2::{Digest, Sha256};
+
+use crate::executable::write_program;
 
 /// An unpacked image.
 #[derive(Clone, Debug)]
@@ -101,7 +104,7 @@ impl Image {
                 super::volumes::folder(&fresh.join(folder))?;
             }
             if std::fs::hard_link(program, fresh.join(&inside)).is_err() {
-                std::fs::copy(program, fresh.join(&inside)).with_context(|| format!("program {}", program.display()))?;
+                write_program(&fresh.join(&inside), std::fs::read(program)?).with_context(|| format!("program {}", program.display()))?;
             }
             std::fs::rename(&fresh, &root)?;
         }
@@ -138,7 +141,13 @@ impl Image {
             for (layer, diff_id) in manifest.layers.iter().zip(&config.rootfs.diff_ids) {
                 unpack_layer(layout, layer, diff_id, &fresh).with_context(|| format!("layer {}", layer.digest))?;
             }
-            std::fs::rename(&fresh, &root)?;
+            // Copied by a child, as programs are that run at once: tests/common/executable.rs says why.
+            let copied = folder.join(format!("{name}.copied"));
+            let _ = std::fs::remove_dir_all(&copied);
+            let status = Command::new("cp").args(["-a", "--"]).args([&fresh, &copied]).status()?;
+            ensure!(status.success(), "cp cannot write {}", copied.display());
+            std::fs::remove_dir_all(&fresh)?;
+            std::fs::rename(&copied, &root)?;
         }
         Ok(Self {
             root,
