@@ -51,7 +51,12 @@ pub(super) async fn reconcile(object: Arc<VsphereCloudConfig>, context: Arc<Cont
     let mut object = match memory.unconfirmed {
         false => (*object).clone(),
         true => match live(&context, &object).await {
-            Ok(Some(live)) => live,
+            Ok(Some(live)) => {
+                // Remembered, because the watch may still show the older status when the next result comes.
+                let read = version(&live.resource_version().unwrap_or_default());
+                memory.status = Some((read, live.status.clone().unwrap_or_default()));
+                live
+            }
             Ok(None) => return Ok(Action::await_change()),
             Err(error) => {
                 tracing::warn!(connection = %object.name_any(), error = %vdo_api::api::chain(&error), "the status cannot be read");
@@ -114,6 +119,11 @@ async fn live(context: &Context, object: &VsphereCloudConfig) -> Result<Option<V
     let reader = Reader::Once(context.ports.client.clone());
     let all = connection_objects(&reader, &object.namespace().unwrap_or_default()).await?;
     Ok(all.into_iter().find(|one| one.name_any() == object.name_any()))
+}
+
+/// A resource version as a number, of which the higher one is newer.
+fn version(text: &str) -> u64 {
+    text.parse().unwrap_or(0)
 }
 
 /// A status speaks of whole seconds.
@@ -358,7 +368,6 @@ async fn write(
     // A later write confirms nothing: its change was computed from the same old status.
     memory.unconfirmed |= written.is_err();
     let live = written?;
-    let version = live.and_then(|o| o.resource_version().parse().ok()).unwrap_or(0);
-    memory.status = Some((version, status.clone()));
+    memory.status = Some((live.map_or(0, |live| version(live.resource_version())), status.clone()));
     Ok(())
 }
