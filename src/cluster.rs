@@ -24,7 +24,7 @@ mod write;
 
 pub use access_review::{Permissions, may, rights};
 pub use bounded_custom_resources::Bounded;
-pub use cache::{Cache, InSync};
+pub use cache::{Cache, InSync, version_number};
 pub use classes_and_crds_in_use::holder;
 pub use client::{ClientError, Connection, CredentialsError, KubeOptions, KubeconfigNames, ProxyError, ProxyOrigin};
 pub use error::{ApiMessage, ClusterError, FieldConflict};

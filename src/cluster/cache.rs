@@ -11,6 +11,7 @@ mod own_writes;
 mod transform;
 
 pub use in_sync::InSync;
+pub use own_writes::version_number;
 
 use super::bounded_deserialize::for_kind;
 use super::read::PAGE;

@@ -3,10 +3,11 @@
 //!
 //! All of this may be lost without harm: it saves requests.
 
+use crate::cluster::version_number;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
-use vdo_api::api::{VDOConfigStatus, VsphereCloudConfigStatus};
+use vdo_api::api::{VDOConfigStatus, VsphereCloudConfig, VsphereCloudConfigStatus};
 use vdo_api::retry::REAPPLY;
 use vdo_core::plan::RepairHistory;
 use vdo_vsphere::vsphere::Coverage;
@@ -47,7 +48,7 @@ pub(super) struct Connection {
     pub well: bool,
     /// Failures in a row.
     pub failures: u32,
-    /// The status that was written last, and the resource version it led to.
+    /// The status that was written last, or read after a write that failed, and its resource version.
     pub status: Option<(u64, VsphereCloudConfigStatus)>,
     /// Whether a write of the status has failed since: the write may have arrived although its answer did not, and the watch may show the
     /// status before that.
@@ -90,6 +91,15 @@ impl Config {
             }
         }
         due
+    }
+}
+
+impl Connection {
+    /// Remembers what was read after a write that failed. The watch may still show the older status when the next result comes.
+    pub(super) fn confirm(&mut self, read: &VsphereCloudConfig) {
+        let version = read.metadata.resource_version.as_deref().map_or(0, version_number);
+        self.status = Some((version, read.status.clone().unwrap_or_default()));
+        self.unconfirmed = false;
     }
 }
 
@@ -139,7 +149,7 @@ pub(super) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 
 /// The newer of what the watch shows and what was written last.
 pub(super) fn newest<T: Clone + Default>(shown: Option<&T>, shown_version: Option<&str>, written: Option<&(u64, T)>) -> T {
-    let version = shown_version.and_then(|v| v.parse().ok()).unwrap_or(0);
+    let version = shown_version.map_or(0, version_number);
     match written {
         Some((own, status)) if *own > version => status.clone(),
         _ => shown.cloned().unwrap_or_default(),
@@ -150,6 +160,30 @@ pub(super) fn newest<T: Clone + Default>(shown: Option<&T>, shown_version: Optio
 mod tests {
     use super::*;
     use std::time::Duration;
+    use vdo_api::api::VsphereCloudConfigSpec;
+
+    /// The write of `read` arrived and its answer did not: from then on a result is compared with that, although the watch is behind.
+    #[test]
+    fn status_read_after_a_lost_answer_is_newer_than_that_of_the_watch() {
+        let status = |nodes| VsphereCloudConfigStatus {
+            observed_generation: Some(nodes),
+            ..VsphereCloudConfigStatus::default()
+        };
+        let mut memory = Connection {
+            status: Some((5, status(4))),
+            unconfirmed: true,
+            ..Connection::default()
+        };
+        let mut read = VsphereCloudConfig::new("vc1", VsphereCloudConfigSpec::default());
+        read.metadata.resource_version = Some("7".to_owned());
+        read.status = Some(status(5));
+        memory.confirm(&read);
+        assert!(!memory.unconfirmed);
+        let watched = |version, shown| newest(Some(&status(shown)), Some(version), memory.status.as_ref());
+        assert_eq!(watched("5", 4), status(5), "the watch is behind");
+        assert_eq!(watched("7", 5), status(5), "the watch has caught up");
+        assert_eq!(watched("9", 4), status(4), "the watch is ahead");
+    }
 
     /// An hour of reconciles every second applies a driver that stays unhealthy six times, and a healthy one never.
     #[test]

@@ -4,7 +4,7 @@
 use super::loop_memory::{Config, newest};
 use super::olm_condition::Verdict;
 use super::{Context, drift_events, events, now, without_lease};
-use crate::cluster::{ClusterError, Writer};
+use crate::cluster::{ClusterError, Writer, version_number};
 use crate::reconcile::{self, Mode, Pacing, ReconcileInput, configs};
 use crate::runtime::metrics::{ConditionValue, ReconcileResult};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
@@ -126,7 +126,7 @@ async fn publish(context: &Context, object: &VDOConfig, old: &VDOConfigStatus, s
             let notes = config_notes(old, &status).into_iter().chain(source_changes(old, &status));
             events::record_all(context, &object.object_ref(&()), notes).await;
             memory.written = Some(Instant::now());
-            memory.status = Some((live.resource_version().parse().unwrap_or(0), status));
+            memory.status = Some((version_number(live.resource_version()), status));
             Duration::MAX
         }
         // Held back: it is written with the next change, or when it is no longer too soon.

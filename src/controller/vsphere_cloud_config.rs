@@ -4,7 +4,7 @@
 use super::loop_memory::{Connection, newest};
 use super::vcenter_schedule::Asking;
 use super::{Context, events, liveness_deadlines, now, sessions};
-use crate::cluster::{ClusterError, Reader};
+use crate::cluster::{ClusterError, Reader, version_number};
 use crate::reconcile::connection::{self, Inputs};
 use crate::reconcile::{ReconcileError, acting, configs, connection_objects, neighbours, nodes};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
@@ -52,9 +52,7 @@ pub(super) async fn reconcile(object: Arc<VsphereCloudConfig>, context: Arc<Cont
         false => (*object).clone(),
         true => match live(&context, &object).await {
             Ok(Some(live)) => {
-                // Remembered, because the watch may still show the older status when the next result comes.
-                let read = version(&live.resource_version().unwrap_or_default());
-                memory.status = Some((read, live.status.clone().unwrap_or_default()));
+                memory.confirm(&live);
                 live
             }
             Ok(None) => return Ok(Action::await_change()),
@@ -64,7 +62,6 @@ pub(super) async fn reconcile(object: Arc<VsphereCloudConfig>, context: Arc<Cont
             }
         },
     };
-    memory.unconfirmed = false;
     let shown = object.resource_version();
     object.status = Some(newest(object.status.as_ref(), shown.as_deref(), memory.status.as_ref()));
 
@@ -119,11 +116,6 @@ async fn live(context: &Context, object: &VsphereCloudConfig) -> Result<Option<V
     let reader = Reader::Once(context.ports.client.clone());
     let all = connection_objects(&reader, &object.namespace().unwrap_or_default()).await?;
     Ok(all.into_iter().find(|one| one.name_any() == object.name_any()))
-}
-
-/// A resource version as a number, of which the higher one is newer.
-fn version(text: &str) -> u64 {
-    text.parse().unwrap_or(0)
 }
 
 /// A status speaks of whole seconds.
@@ -368,6 +360,6 @@ async fn write(
     // A later write confirms nothing: its change was computed from the same old status.
     memory.unconfirmed |= written.is_err();
     let live = written?;
-    memory.status = Some((live.map_or(0, |live| version(live.resource_version())), status.clone()));
+    memory.status = Some((live.map_or(0, |live| version_number(live.resource_version())), status.clone()));
     Ok(())
 }

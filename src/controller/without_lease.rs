@@ -7,6 +7,7 @@
 use super::loop_memory::newest;
 use super::vdoconfig::write_status;
 use super::{Context, now};
+use crate::cluster::version_number;
 use crate::reconcile::{add_missing, report_windows};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use kube::ResourceExt;
@@ -36,7 +37,7 @@ pub(super) async fn report(object: &VDOConfig, failure: Failure, context: &Conte
     let status = fold(&old, &report, &Time(now()));
     match write_status(object, &old, &status, None, &context.unfenced).await {
         Ok(Some(live)) => {
-            memory.status = Some((live.resource_version().parse().unwrap_or(0), status));
+            memory.status = Some((version_number(live.resource_version()), status));
             context.memory.keep_config(&uid, memory);
         }
         Ok(None) => {}

@@ -40,9 +40,14 @@ pub(super) fn buried(gone: &mut Gone, id: ObjectId, found: &Object) {
     gone.insert(id, (version(found), Instant::now()));
 }
 
-/// Resource versions of one server are numbers that grow.
 pub(super) fn version(object: &Object) -> u64 {
-    object.resource_version().parse().unwrap_or(0)
+    version_number(object.resource_version())
+}
+
+/// Resource versions of one server are numbers that grow. 0 where there is none.
+#[must_use]
+pub fn version_number(resource_version: &str) -> u64 {
+    resource_version.parse().unwrap_or(0)
 }
 
 #[cfg(test)]
