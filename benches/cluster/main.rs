@@ -77,7 +77,8 @@ async fn main() -> Result<()> {
         render::measure([&binaries.path(Part::Helm), &four.path(Part::Helm4)], &mut report)?;
     }
     let cores = std::thread::available_parallelism().map_or(0, usize::from);
-    let build = if cfg!(debug_assertions) { "debug" } else { "optimised" };
+    let is_release = std::env::current_exe()?.iter().any(|part| part == "release");
+    let build = if is_release { "optimised" } else { "debug" };
     println!(
         "\nvdo {}, {build} build; {cores} cores; Kubernetes {KUBERNETES_VERSION}; {} nodes\n",
         env!("CARGO_PKG_VERSION"),
