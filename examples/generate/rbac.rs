@@ -3,7 +3,7 @@
 
 use std::error::Error;
 use std::path::Path;
-use vdo::reconcile::{Account, Versions, rights};
+use vdo::reconcile::{Account, Rights, Versions, rights};
 use vdo_api::api::OPERATOR_NAMESPACE;
 use vdo_api::yaml;
 use vdo_source::fetch::{ChartRepository, MatrixSource, Records};
@@ -14,34 +14,36 @@ type Failure = Box<dyn Error>;
 
 /// Writes the files.
 pub fn rbac() -> Result<(), Failure> {
-    for (file, text) in files()? {
+    for (file, text) in files(&usual()?)? {
         std::fs::write(Path::new(env!("CARGO_MANIFEST_DIR")).join(file), text)?;
         println!("wrote {file}");
     }
     Ok(())
 }
 
-/// Every file with its content.
-pub fn files() -> Result<Vec<(&'static str, String)>, Failure> {
+/// The rights for the embedded matrix, as `vdoctl rights` prints them without arguments. To learn them takes long.
+pub fn usual() -> Result<Rights, Failure> {
     let library = ChartRepository::new(MatrixSource::Embedded);
-    let rights = tokio::runtime::Builder::new_current_thread()
-        .enable_time()
-        .build()?
-        .block_on(async {
-            let index = library.index(&Records::default()).await?.index;
-            rights(&library, &index, Account::usual(OPERATOR_NAMESPACE), Versions::Usual(&[])).await
-        })?;
-    let (namespaces, drivers): (Vec<_>, Vec<_>) = rights.drivers.into_iter().partition(|object| object["kind"] == "Namespace");
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build()?;
+    runtime.block_on(async {
+        let index = library.index(&Records::default()).await?.index;
+        Ok(rights(&library, &index, Account::usual(OPERATOR_NAMESPACE), Versions::Usual(&[])).await?)
+    })
+}
+
+/// Every file with its content.
+pub fn files(rights: &Rights) -> Result<Vec<(&'static str, String)>, Failure> {
+    let (namespaces, drivers): (Vec<_>, Vec<_>) = rights.drivers.iter().cloned().partition(|object| object["kind"] == "Namespace");
     brought(&namespaces)?;
     let files = [
-        ("deploy/drivers-rbac.yaml", drivers),
-        ("deploy/rbac.yaml", rights.operator),
-        ("deploy/openshift-rbac.yaml", rights.openshift),
-        ("deploy/admission-policy.yaml", rights.policy),
+        ("deploy/drivers-rbac.yaml", &drivers),
+        ("deploy/rbac.yaml", &rights.operator),
+        ("deploy/openshift-rbac.yaml", &rights.openshift),
+        ("deploy/admission-policy.yaml", &rights.policy),
     ];
     Ok(files
         .into_iter()
-        .map(|(file, documents)| (file, format!("{HEADER}{}", yaml::dump_all(&documents))))
+        .map(|(file, documents)| (file, format!("{HEADER}{}", yaml::dump_all(documents))))
         .collect())
 }
 

@@ -3,9 +3,10 @@
 #![allow(clippy::unwrap_used, reason = "a failing test should stop where it fails")]
 
 use crate::contents::{attacks, attacks_on_antrea, of_version};
+use crate::generate::rbac;
 use serde_json::{Value, json};
 use std::sync::LazyLock;
-use vdo::reconcile::{Account, Rights, Versions, rights};
+use vdo::reconcile::{Account, Rights, Versions, rights_without_policy};
 use vdo_api::api::OPERATOR_NAMESPACE;
 use vdo_core::admission::Allowed;
 use vdo_core::chart::{self, Context};
@@ -14,16 +15,7 @@ use vdo_core::manifest::Object;
 use vdo_source::fetch::{ChartRepository, MatrixSource, Records, embedded};
 
 /// Learnt once from all embedded charts.
-static RIGHTS: LazyLock<Rights> = LazyLock::new(|| {
-    let library = ChartRepository::new(MatrixSource::Embedded);
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
-    runtime.block_on(async {
-        let index = library.index(&Records::default()).await.unwrap().index;
-        rights(&library, &index, Account::usual(OPERATOR_NAMESPACE), Versions::All)
-            .await
-            .unwrap()
-    })
-});
+pub static RIGHTS: LazyLock<Rights> = LazyLock::new(|| rbac::usual().unwrap());
 
 fn refusal(allowed: &Allowed, object: &Value) -> Option<String> {
     allowed
@@ -130,8 +122,16 @@ fn content_with_values_of_users_is_accepted() {
 /// A right to write without a judgement of the content would be a right to any content, so the policy refuses it; here it is noticed.
 #[test]
 fn content_is_known_for_every_right_to_write() {
+    let library = ChartRepository::new(MatrixSource::Embedded);
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
+    // Of every driver, with those that come only where they are named.
+    let all = runtime.block_on(async {
+        let index = library.index(&Records::default()).await.unwrap().index;
+        let account = Account::usual(OPERATOR_NAMESPACE);
+        rights_without_policy(&library, &index, account, Versions::All).await.unwrap()
+    });
     let mut unknown = Vec::new();
-    for role in RIGHTS.operator.iter().filter(|object| object.get("rules").is_some()) {
+    for role in all.operator.iter().filter(|object| object.get("rules").is_some()) {
         let namespace = role["metadata"]["namespace"].as_str().unwrap_or_default();
         for rule in role["rules"].as_array().unwrap() {
             let list = |key: &str| -> Vec<String> {

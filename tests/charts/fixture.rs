@@ -47,5 +47,7 @@ pub fn find<'a>(objects: &'a [Value], kind: &str, name: &str) -> &'a Value {
 /// Where the drivers' own manifests are, when this machine has them.
 #[allow(clippy::disallowed_methods, reason = "the environment names them for the tests that need them")]
 pub fn upstream() -> Option<PathBuf> {
-    std::env::var_os("VDO_UPSTREAM_DIR").map(PathBuf::from)
+    std::env::var_os("VDO_UPSTREAM_DIR")
+        .filter(|folder| !folder.is_empty())
+        .map(PathBuf::from)
 }

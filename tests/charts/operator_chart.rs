@@ -32,12 +32,19 @@ fn helm(args: &[&str]) -> Output {
 
 /// Renders the chart for this namespace with further arguments; the error is what Helm says.
 fn render(namespace: &str, more: &[&str]) -> Result<Vec<Value>, String> {
+    rendered(namespace, more).map(|text| documents(&text))
+}
+
+/// The same, as Helm writes the objects.
+fn rendered(namespace: &str, more: &[&str]) -> Result<String, String> {
     let usual = ["template", "vdo", ".", "--kube-version", "1.34.0", "--namespace", namespace];
     let output = helm(&[&usual, more].concat());
-    if !output.status.success() {
-        return Err(String::from_utf8(output.stderr).unwrap());
+    let text = |bytes| String::from_utf8(bytes).unwrap();
+    if output.status.success() {
+        Ok(text(output.stdout))
+    } else {
+        Err(text(output.stderr))
     }
-    Ok(documents(&String::from_utf8(output.stdout).unwrap()))
 }
 
 fn documents(text: &str) -> Vec<Value> {
@@ -244,7 +251,7 @@ fn operator_chart_every_value_has_an_effect() {
     let mut unproven: BTreeSet<String> = leaves("", &defaults).into_keys().collect();
     for file in combinations() {
         let values = load(&file);
-        let whole = render(NAMESPACE, &["--values", &file]).unwrap();
+        let whole = rendered(NAMESPACE, &["--values", &file]).unwrap();
         for (leaf, value) in changed("", &defaults, &values) {
             if !unproven.contains(&leaf) {
                 continue;
@@ -260,7 +267,7 @@ fn operator_chart_every_value_has_an_effect() {
                 .unwrap()
                 .shift_remove(key);
             fs::write(&without, rest.to_string()).unwrap();
-            let before = render(NAMESPACE, &["--values", without.to_str().unwrap()]).unwrap();
+            let before = rendered(NAMESPACE, &["--values", without.to_str().unwrap()]).unwrap();
             assert!(before != whole, "{file}: {leaf}: {value} has no effect");
             unproven.remove(&leaf);
         }

@@ -279,7 +279,11 @@ fn files() -> Vec<PathBuf> {
     let mut folders: Vec<PathBuf> = ["charts", "deploy", "matrix-index", "tests/fixtures", "tests/cluster/data"]
         .map(|folder| root.join(folder))
         .into();
-    folders.extend(std::env::var_os("VDO_UPSTREAM_DIR").map(PathBuf::from));
+    folders.extend(
+        std::env::var_os("VDO_UPSTREAM_DIR")
+            .filter(|folder| !folder.is_empty())
+            .map(PathBuf::from),
+    );
     let mut files = Vec::new();
     while let Some(folder) = folders.pop() {
         for entry in std::fs::read_dir(folder).unwrap() {
