@@ -86,21 +86,39 @@ ignored() { # name
         sed -nE 's/^.*"name": "([^"]*)", "ignore": true, "ignore_message": "([^"]*)".*$/\1 \2/p'
 }
 
-# A long test takes more than ten seconds beside the others. A run takes as many of them as VDO_LONG says, drawn by the seed.
+# A long test takes more than ten seconds beside the others. Of those of `cluster` a run takes as many as VDO_LONG says, drawn by the seed, and
+# of those of `olm` a quarter as many.
 long=${VDO_LONG:-4}
-[[ $long != all ]] || long='$' # the last line, in the addresses below
-long_tests() { ignored cluster | sed -n 's/ long$//p' | shuf --random-source=<(yes "$VDO_SEED"); }
-drawn() { long_tests | sed -n "1,${long}p"; }
-not_drawn() { long_tests | sed "1,${long}d"; }
-
-# In cluster every test has a thread, in which most wait for a control plane, so that none is idle while there is a test for it.
-cluster() {
-    local skip=()
-    mapfile -t skip < <(ignored cluster | sed 's/ .*//' | grep -vxFf <(drawn) | sed 's/^/--skip=/')
-    ignored cluster | sed -nE 's/^(\S+) (needs .*)$/test \1 ... ignored, \2/p' >"$logs/ignored.log"
-    whole cluster --test-threads=1000 --include-ignored --exact "${skip[@]}"
-    echo "long tests of cluster: $(drawn | wc -l) of $(long_tests | wc -l), VDO_SEED=$VDO_SEED (make test-all runs all)" >>"$logs/ignored.log"
+long_tests() { ignored "$1" | sed -n 's/ long$//p' | shuf --random-source=<(yes "$VDO_SEED"); } # name
+count() { # name
+    if [[ $long == all ]]; then long_tests "$1" | wc -l; elif [[ $1 == olm ]]; then echo $(((long + 3) / 4)); else echo "$long"; fi
 }
+drawn() { long_tests "$1" | awk -v count="$(count "$1")" 'NR <= count'; }     # name
+not_drawn() { long_tests "$1" | awk -v count="$(count "$1")" 'NR > count'; } # name
+
+# Runs a binary with the long tests that are drawn.
+with_long() { # name, more arguments
+    local name=$1 skip=()
+    shift
+    mapfile -t skip < <(ignored "$name" | sed 's/ .*//' | grep -vxFf <(drawn "$name") | sed 's/^/--skip=/')
+    ignored "$name" | sed -nE 's/^(\S+) (needs .*)$/test \1 ... ignored, \2/p' >"$logs/ignored-$name.log"
+    whole "$name" "$@" --include-ignored --exact "${skip[@]}"
+    echo "long tests of $name: $(drawn "$name" | wc -l) of $(long_tests "$name" | wc -l), VDO_SEED=$VDO_SEED (make test-all runs all)" >>"$logs/ignored-$name.log"
+}
+
+# Runs the long tests that another run with the same seed has not drawn.
+left_out() { # name, more arguments
+    local name=$1 names=()
+    shift
+    mapfile -t names < <(not_drawn "$name")
+    # Without a name the harness would run every test.
+    ((${#names[@]} == 0)) || whole "$name" "$@" --include-ignored --exact "${names[@]}"
+}
+
+# In `cluster` every test has a thread, in which most wait for a control plane, so that none is idle while there is a test for it. Each test of
+# `olm` has a control plane of its own.
+in_cluster=(cluster --test-threads=1000)
+with_olm=(olm --test-threads=3)
 
 installed() { # programs
     local program
@@ -138,15 +156,11 @@ extra() {
     step_done
 }
 
-# Each test has a control plane with an OLM of its own, and waits for about half of its time.
-olm() { whole olm --test-threads=3; }
-
 case ${1:-} in
-olm) olm ;;
+olm) with_long "${with_olm[@]}" ;;
 long)
-    mapfile -t names < <(not_drawn)
-    # Without a name the harness would run every test.
-    ((${#names[@]} == 0)) || whole cluster --test-threads=1000 --include-ignored --exact "${names[@]}"
+    left_out "${in_cluster[@]}"
+    [[ -n ${VDO_WITHOUT_OLM:-} ]] || left_out "${with_olm[@]}"
     ;;
 skipped)
     # These say themselves which program they miss.
@@ -155,21 +169,22 @@ skipped)
     extra
     ;;
 check)
-    whole unit
+    beside unit
     whole pure
+    ended unit
     ;;
 *)
-    whole unit
-    whole pure
-    # `vcenter` and `faults` wait more than they work, so they run beside others; what they say is shown when these are done.
+    # These wait for much of their time, so they run beside others; what they say is shown when the others are done. Two tests wait for the
+    # operator's next look at the nodes, and have a control plane of their own.
+    program[faults-nodes]=${program[faults]:-}
+    beside faults-nodes --test-threads=1 crash_while_node lost_answers
+    beside faults --test-threads=1 --skip=crash_while_node --skip=lost_answers
     beside vcenter
-    beside faults --test-threads=1
-    for name in unit-testbed unit-release release charts cli; do whole "$name"; done
-    ended vcenter
-    ended faults
-    cluster
+    for name in unit pure unit-testbed unit-release release charts cli; do whole "$name"; done
+    for name in vcenter faults-nodes faults; do ended "$name"; done
+    with_long "${in_cluster[@]}"
     # VDO_WITHOUT_OLM: its programs take ten minutes to build, and `tests/run.sh olm` is for later.
-    [[ -n ${VDO_WITHOUT_OLM:-} ]] || olm
+    [[ -n ${VDO_WITHOUT_OLM:-} ]] || with_long "${with_olm[@]}"
     extra
     ;;
 esac

@@ -305,6 +305,7 @@ fn driver_no_longer_named_stays_and_is_removed_by_its_management_state() -> Resu
 
 /// Nothing of a paused driver is written, and the other one is repaired.
 #[test]
+#[ignore = "long"]
 fn driver_that_is_paused_is_left_alone_and_the_other_is_repaired() -> Result<()> {
     INSTALLED.run(async |bed| {
         until_at_rest(bed).await?;

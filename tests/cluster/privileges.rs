@@ -16,6 +16,7 @@ async fn csi_controller(bed: &Bed) -> Result<Value> {
 }
 
 #[test]
+#[ignore = "long"]
 fn new_driver_without_privilege_is_not_installed_before_it_is_granted() -> Result<()> {
     OPERATOR.flags(FLAGS).run(async |bed| {
         let user = bed.vcenter.user();

@@ -155,6 +155,7 @@ fn recreate_workloads_and_csi_driver_leaves_volumes_untouched() -> Result<()> {
 /// A DaemonSet whose selector cannot be changed into the right one, which its pods match: it is recreated around them, and they are replaced
 /// one by one, because their template is another one.
 #[test]
+#[ignore = "long"]
 fn recreate_of_daemon_set_takes_over_its_pods_and_replaces_them_one_by_one() -> Result<()> {
     INSTALLED.run(async |bed| {
         let (kind, namespace, name) = ("DaemonSet", "vmware-system-csi", "vsphere-csi-node");

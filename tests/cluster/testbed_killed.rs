@@ -27,6 +27,7 @@ async fn holder() -> Result<()> {
 }
 
 #[test]
+#[ignore = "long"]
 fn process_killed_leaves_nothing_of_its_cluster() -> Result<()> {
     alone(async || {
         let mut holder = Command::new(std::env::current_exe()?)

@@ -71,6 +71,7 @@ async fn asked_about(bed: &Bed, words: &str) -> Result<String> {
 }
 
 #[test]
+#[ignore = "long"]
 fn volume_guard_holds_another_vcenter_until_approved_or_without_volumes() -> Result<()> {
     INSTALLED.run(async |bed| {
         let host = bed.vcenter.host().to_string();
@@ -174,6 +175,7 @@ fn deploy_is_refused(bed: &Bed, spec: Value, words: [&str; 2]) -> Result<()> {
 }
 
 #[test]
+#[ignore = "long"]
 fn volume_guard_holds_removed_categories_to_which_volumes_are_bound() -> Result<()> {
     INSTALLED.run(async |bed| {
         let tags = [("guard-region", "region-1"), ("guard-zone", "zone-a")];

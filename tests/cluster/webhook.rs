@@ -78,6 +78,7 @@ fn webhook_certificate_at_rest_resync_sends_no_request() -> Result<()> {
 }
 
 #[test]
+#[ignore = "long"]
 fn webhook_certificate_rotation_has_no_trust_gap() -> Result<()> {
     INSTALLED.run(async |bed| {
         let first = enable(bed).await?;
@@ -114,6 +115,7 @@ fn webhook_certificate_rotation_has_no_trust_gap() -> Result<()> {
 
 /// The state of the operator is a hundred days old, what is served works: it stays trusted until nothing serves with it.
 #[test]
+#[ignore = "long"]
 fn webhook_certificate_expired_in_state_only_is_replaced_without_gap() -> Result<()> {
     INSTALLED.run(async |bed| {
         let served_before = enable(bed).await?;
@@ -188,6 +190,7 @@ fn webhook_ca_bundle_edited_is_repaired() -> Result<()> {
 }
 
 #[test]
+#[ignore = "long"]
 fn uninstall_with_webhook_deletes_its_state() -> Result<()> {
     INSTALLED.run(async |bed| {
         enable(bed).await?;

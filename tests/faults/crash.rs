@@ -5,15 +5,15 @@ use crate::common::sample;
 use crate::lab::{Lab, Scenario};
 use crate::oracle::State;
 use crate::points::{MODES, Point, all, wanted};
-use crate::shared::{LANES, run_in_all};
+use crate::shared::{lanes, run_in_all};
 use anyhow::{Context, Result, ensure};
 use std::collections::BTreeSet;
 use std::time::Duration;
 
 /// How many points of a scenario each lane takes when not all are wanted.
-const SAMPLE: usize = 1;
+const SAMPLE: usize = 2;
 /// How many of an installation, which writes most.
-const OF_INSTALLATION: usize = 6;
+const OF_INSTALLATION: usize = 8;
 
 /// A scenario, how it ends undisturbed, and what came of its points.
 struct Case {
@@ -32,7 +32,7 @@ impl Case {
         lab.restart().await?;
         let run = lab.run(scenario, None).await?;
         ensure!(run.writes > 0, "{scenario:?} writes nothing");
-        let mut points: Vec<Point> = all(run.writes).into_iter().skip(lane).step_by(LANES).collect();
+        let mut points: Vec<Point> = all(run.writes).into_iter().skip(lane).step_by(lanes()).collect();
         if !wanted(&format!("{scenario:?}")) {
             // The first write there always is, where how many follow it is a matter of time.
             let what = format!("{scenario:?} {lane}");

@@ -1,22 +1,29 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Two clusters for the tests of this binary, each with the operator behind a proxy. A kill runs in both, half of its points in each.
+//! The clusters for the tests of this binary, each with the operator behind a proxy. When whole scenarios are wanted, kills run in two, half
+//! of the points in each.
 //!
 //! A test begins with or without the drivers installed, whatever the one before left. After a test that failed its cluster is not used again.
 
+use crate::common::sample::setting;
 use crate::lab::{Lab, Run, Scenario};
 use anyhow::{Context, Result};
 use std::sync::LazyLock;
 use tokio::runtime::Runtime;
 use tokio::sync::Mutex;
 
-/// Clusters side by side. A run waits most of its time.
-pub const LANES: usize = 2;
+/// The most clusters that are used side by side.
+const LANES: usize = 2;
 
 static RUNTIME: LazyLock<Runtime> = LazyLock::new(|| {
     crate::common::prepare();
     Runtime::new().expect("a runtime")
 });
 static LABS: [Mutex<Option<Shared>>; LANES] = [const { Mutex::const_new(None) }; LANES];
+
+/// Clusters side by side: a run waits for about half of its time. For a few points, a second cluster would cost more than it saves.
+pub fn lanes() -> usize {
+    if setting("VDO_FAULTS").is_some() { LANES } else { 1 }
+}
 
 /// A cluster, and what an undisturbed installation leads to there.
 pub struct Shared {
@@ -55,10 +62,10 @@ pub fn run(installed: bool, leaves: bool, test: impl AsyncFnOnce(&mut Lab, &Run)
     RUNTIME.block_on(lane(0, installed, leaves, test))
 }
 
-/// Runs the same in all clusters at once, each with its number.
+/// Runs the same in each cluster at once, each with its number.
 pub fn run_in_all<T>(installed: bool, leaves: bool, test: impl AsyncFn(&mut Lab, usize) -> Result<T>) -> Result<Vec<T>> {
     let test = &test;
-    let lanes = (0..LANES).map(|number| lane(number, installed, leaves, async move |lab, _| test(lab, number).await));
+    let lanes = (0..lanes()).map(|number| lane(number, installed, leaves, async move |lab, _| test(lab, number).await));
     RUNTIME.block_on(futures::future::try_join_all(lanes))
 }
 

@@ -91,6 +91,7 @@ fn catalog_is_valid_and_says_of_the_bundle_what_opm_reads_in_it() -> Result<()> 
 /// The catalog as it is published names the bundle's image. OLM makes a Job that unpacks it; here the real opm does so, with the Job's account
 /// and the files of our image.
 #[test]
+#[ignore = "long"]
 fn catalog_as_published_installs_from_the_bundles_image() -> Result<()> {
     run(async |world| {
         let folder = tempfile::tempdir()?;

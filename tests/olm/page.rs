@@ -8,6 +8,7 @@ use anyhow::{Result, ensure};
 use vdo_testbed::{Binaries, CATALOG, OLM_NAMESPACE, Part, Probe, until};
 
 #[test]
+#[ignore = "long"]
 fn olm_page_installs_and_removes_as_written() -> Result<()> {
     run(async |world| {
         let folder = world.release("0.1.0", |_| ()).await?;

@@ -68,6 +68,7 @@ fn olm_catalog_with_two_heads_or_a_cycle_is_refused_by_opm() -> Result<()> {
 }
 
 #[test]
+#[ignore = "long"]
 fn olm_subscription_needs_exactly_one_operator_group() -> Result<()> {
     run(async |world| {
         let folder = world.release("0.1.0", |_| ()).await?;
@@ -91,6 +92,7 @@ fn olm_subscription_needs_exactly_one_operator_group() -> Result<()> {
 }
 
 #[test]
+#[ignore = "long"]
 fn olm_upgrade_that_drops_a_stored_version_is_refused() -> Result<()> {
     run(async |world| {
         let first = world.install("0.1.0", &[NS]).await?;

@@ -108,6 +108,7 @@ async fn pin(world: &OlmBed, version: Option<&str>) -> Result<()> {
 }
 
 #[test]
+#[ignore = "long"]
 fn olm_upgrade_waits_while_the_operator_is_not_upgradeable() -> Result<()> {
     run(async |world| {
         let first = world.install("0.1.0", &[NS]).await?;
@@ -167,6 +168,7 @@ async fn until_waiting(world: &OlmBed, version: &str) -> Result<()> {
 }
 
 #[test]
+#[ignore = "long"]
 fn olm_manual_approval_keeps_both_versions_waiting_until_it_is_given() -> Result<()> {
     run(async |world| {
         let first = world.release("0.1.0", |_| ()).await?;

@@ -3,6 +3,7 @@
 
 use super::{ADMIN, Deploy, command, err, out};
 use crate::common::{Bed, NS, PATIENCE};
+use crate::fixture::BARE;
 use crate::foreign_driver::{csi_workload, workload};
 use anyhow::{Result, ensure};
 use serde_json::{Value, json};
@@ -41,7 +42,18 @@ async fn reader(bed: &Bed) -> Result<()> {
     bed.apply(&binding).await
 }
 
-pub(super) async fn in_an_empty_cluster(bed: &Bed, deploy: &Deploy) -> Result<()> {
+#[test]
+#[ignore = "long"]
+fn deploy_into_empty_cluster_that_cannot_succeed_writes_nothing() -> Result<()> {
+    BARE.run(async |bed| in_an_empty_cluster(bed, &Deploy::to(bed)?).await)
+}
+
+#[test]
+fn deploy_beside_a_driver_or_operator_of_others_is_refused() -> Result<()> {
+    BARE.run(async |bed| beside_others(bed, &Deploy::to(bed)?).await)
+}
+
+async fn in_an_empty_cluster(bed: &Bed, deploy: &Deploy) -> Result<()> {
     reader(bed).await?;
     let mark = bed.cluster.audit().mark().await?;
     let run = |args: Vec<String>, more: &[&str]| command(bed, &args, more).output();
@@ -63,7 +75,7 @@ pub(super) async fn in_an_empty_cluster(bed: &Bed, deploy: &Deploy) -> Result<()
         0o600,
     )?;
     let elsewhere = elsewhere.display().to_string();
-    bed.vcenter.register_volume("copied", "pvc-foreign").await?;
+    let volume = bed.vcenter.register_volume("copied", "pvc-foreign").await?;
     let copied = |annotations: Value| -> Result<String> {
         let mut config = bed.config(json!({"storageProvider": {"clusterId": "copied"}}));
         config["metadata"]["annotations"] = annotations;
@@ -178,7 +190,7 @@ pub(super) async fn in_an_empty_cluster(bed: &Bed, deploy: &Deploy) -> Result<()
     ])?;
     let writes = bed.cluster.audit().since(mark).await?.of(ADMIN).writes();
     ensure!(writes.is_empty(), "something was written: {writes:?}");
-    Ok(())
+    bed.vcenter.delete_volume(&volume).await
 }
 
 pub(super) async fn in_an_installed_cluster(bed: &mut Bed, deploy: &Deploy) -> Result<()> {
@@ -271,7 +283,7 @@ pub(super) async fn in_an_installed_cluster(bed: &mut Bed, deploy: &Deploy) -> R
 }
 
 /// A driver and an operator of others, and a namespace on its way out.
-pub(super) async fn beside_others(bed: &Bed, deploy: &Deploy) -> Result<()> {
+async fn beside_others(bed: &Bed, deploy: &Deploy) -> Result<()> {
     let case = |what, output: Result<Output>, says: &[&str]| -> Result<Case> {
         Ok(Case {
             what,

@@ -238,6 +238,7 @@ fn dry_run_of_pods_lets_the_installation_go_on_when_the_rule_goes() -> Result<()
 
 /// Before an upgrade, too; a quota that is full of the pods to be replaced holds nothing.
 #[test]
+#[ignore = "long"]
 fn dry_run_of_pods_holds_a_change_of_what_runs() -> Result<()> {
     INSTALLED.run(async |bed| {
         let live = async || bed.get("apps/v1", "DaemonSet", HOME, CPI).await;
@@ -276,6 +277,7 @@ fn dry_run_of_pods_holds_a_change_of_what_runs() -> Result<()> {
 
 /// A right that an older installation lacks keeps nothing back.
 #[test]
+#[ignore = "long"]
 fn dry_run_of_pods_without_the_right_installs() -> Result<()> {
     OPERATOR.run(async |bed| {
         connect(bed).await?;

@@ -117,6 +117,7 @@ fn rollback_of_a_change_to_kind_that_is_not_served_is_reported_and_not_made() ->
 
 /// The annotation can be set without the command. What runs stays, and is repaired.
 #[test]
+#[ignore = "long"]
 fn rollback_by_annotation_to_kind_that_is_not_served_touches_nothing() -> Result<()> {
     INSTALLED.run(async |bed| {
         until_at_rest(bed).await?;
