@@ -136,16 +136,20 @@ windows() {
 # What needs more than the README asks for, where the machine or the environment has it.
 extra() {
     step "with further programs"
-    ! installed nginx squid htpasswd || also cluster --ignored matrix_behind
-    ! installed squid htpasswd || also cluster --ignored behind_a_real_squid
-    ! installed microsocks || also cluster --ignored behind_a_real_microsocks
-    ! installed chromium || also cluster --ignored in_chromium
-    ! installed zsh || also cli --ignored of_zsh
-    ! installed fish || also cli --ignored of_fish
-    ! installed skopeo || also cli --ignored of_skopeo
+    # Those of one binary run together, because they wait for much of their time.
+    local in_cluster=() in_cli=()
+    ! installed nginx squid htpasswd || in_cluster+=(matrix_behind)
+    ! installed squid htpasswd || in_cluster+=(behind_a_real_squid)
+    ! installed microsocks || in_cluster+=(behind_a_real_microsocks)
+    ! installed chromium || in_cluster+=(in_chromium)
+    ! installed zsh || in_cli+=(of_zsh)
+    ! installed fish || in_cli+=(of_fish)
+    ! installed skopeo || in_cli+=(of_skopeo)
+    ! installed sops || in_cli+=(of_sops)
+    ((${#in_cluster[@]} == 0)) || also cluster --ignored "${in_cluster[@]}"
+    ((${#in_cli[@]} == 0)) || also cli --ignored "${in_cli[@]}"
     ! installed wine || windows
     ! installed cosign || also charts --ignored of_cosign
-    ! installed sops || also cli --ignored of_sops
     [[ -z ${VDO_UPSTREAM_DIR:-} ]] || also charts --ignored of_upstream
     [[ -z ${VDO_UPSTREAM_DIR:-} ]] || also cluster --ignored adoption_of_upstream
     [[ -z ${VDO_UPSTREAM_DIR:-} ]] || also cluster --ignored adoption_pictures_each_installer
@@ -198,13 +202,15 @@ echo "== ten slowest tests"
     sed -nE 's/^.*took ([0-9.]+ s  cluster .*)$/\1/p' "$logs"/*.log
     for log in "$logs"/*.log; do
         name=$(basename "$log" .log)
-        [[ $name == cluster ]] || sed -nE "s/^test (.*) \.\.\. (ok|FAILED) <([0-9.]+)s>\$/\3 s  $name \1/p" "$log"
+        [[ $name == *cluster* ]] || sed -nE "s/^test (.*) \.\.\. (ok|FAILED) <([0-9.]+)s>\$/\3 s  $name \1/p" "$log"
     done
 } | sort -rn | sed -n 1,10p # not head: it ends before sort has written all, and the pipe fails
 echo "== seed of the samples: VDO_SEED=$VDO_SEED"
 echo "== skipped"
+# What ran with a further program is not skipped.
+ran=$(sed -nE 's/^test (.*) \.\.\. (ok|FAILED).*/(\1)/p' "$logs"/also-*.log 2>/dev/null || true)
 skipped=$(sed -nE -e 's/^test (.*) \.\.\. ignored, (needs .*[^>])( <[0-9.]+s>)?$/SKIPPED: \2 (\1)/p' \
-    -e 's/^.*(SKIPPED: needs .*)$/\1/p' "$logs"/*.log | awk '!seen[$0]++')
+    -e 's/^.*(SKIPPED: needs .*)$/\1/p' "$logs"/*.log | awk '!seen[$0]++' | grep -vFf <(printf '%s' "$ran") || true)
 printf '%s\n' "${skipped:-none}"
 sed -n '/^long tests of/p' "$logs"/*.log
 sed -nE 's/^test bed: (containers of images run without .*)$/NOT CONFINED: \1/p' "$logs"/*.log | sort -u
