@@ -89,9 +89,10 @@ ignored() { # name
 # A long test takes more than ten seconds beside the others. Of those of `cluster` a run takes as many as VDO_LONG says, drawn by the seed, and
 # of those of `olm` a quarter as many.
 long=${VDO_LONG:-4}
+[[ $long != all ]] || long=9999 # more than there are
 long_tests() { ignored "$1" | sed -n 's/ long$//p' | shuf --random-source=<(yes "$VDO_SEED"); } # name
 count() { # name
-    if [[ $long == all ]]; then long_tests "$1" | wc -l; elif [[ $1 == olm ]]; then echo $(((long + 3) / 4)); else echo "$long"; fi
+    if [[ $1 == olm ]]; then echo $(((long + 3) / 4)); else echo "$long"; fi
 }
 drawn() { long_tests "$1" | awk -v count="$(count "$1")" 'NR <= count'; }     # name
 not_drawn() { long_tests "$1" | awk -v count="$(count "$1")" 'NR > count'; } # name
@@ -137,17 +138,17 @@ windows() {
 extra() {
     step "with further programs"
     # Those of one binary run together, because they wait for much of their time.
-    local in_cluster=() in_cli=()
-    ! installed nginx squid htpasswd || in_cluster+=(matrix_behind)
-    ! installed squid htpasswd || in_cluster+=(behind_a_real_squid)
-    ! installed microsocks || in_cluster+=(behind_a_real_microsocks)
-    ! installed chromium || in_cluster+=(in_chromium)
-    ! installed zsh || in_cli+=(of_zsh)
-    ! installed fish || in_cli+=(of_fish)
-    ! installed skopeo || in_cli+=(of_skopeo)
-    ! installed sops || in_cli+=(of_sops)
-    ((${#in_cluster[@]} == 0)) || also cluster --ignored "${in_cluster[@]}"
-    ((${#in_cli[@]} == 0)) || also cli --ignored "${in_cli[@]}"
+    local of_cluster=() of_cli=()
+    ! installed nginx squid htpasswd || of_cluster+=(matrix_behind)
+    ! installed squid htpasswd || of_cluster+=(behind_a_real_squid)
+    ! installed microsocks || of_cluster+=(behind_a_real_microsocks)
+    ! installed chromium || of_cluster+=(in_chromium)
+    ! installed zsh || of_cli+=(of_zsh)
+    ! installed fish || of_cli+=(of_fish)
+    ! installed skopeo || of_cli+=(of_skopeo)
+    ! installed sops || of_cli+=(of_sops)
+    ((${#of_cluster[@]} == 0)) || also cluster --ignored "${of_cluster[@]}"
+    ((${#of_cli[@]} == 0)) || also cli --ignored "${of_cli[@]}"
     ! installed wine || windows
     ! installed cosign || also charts --ignored of_cosign
     [[ -z ${VDO_UPSTREAM_DIR:-} ]] || also charts --ignored of_upstream
@@ -181,8 +182,9 @@ check)
     # These wait for much of their time, so they run beside others; what they say is shown when the others are done. Two tests wait for the
     # operator's next look at the nodes, and have a control plane of their own.
     program[faults-nodes]=${program[faults]:-}
-    beside faults-nodes --test-threads=1 crash_while_node lost_answers
-    beside faults --test-threads=1 --skip=crash_while_node --skip=lost_answers
+    waiting=(crash_while_node lost_answers)
+    beside faults-nodes --test-threads=1 "${waiting[@]}"
+    beside faults --test-threads=1 "${waiting[@]/#/--skip=}"
     beside vcenter
     for name in unit pure unit-testbed unit-release release charts cli; do whole "$name"; done
     for name in vcenter faults-nodes faults; do ended "$name"; done
@@ -208,9 +210,9 @@ echo "== ten slowest tests"
 echo "== seed of the samples: VDO_SEED=$VDO_SEED"
 echo "== skipped"
 # What ran with a further program is not skipped.
-ran=$(sed -nE 's/^test (.*) \.\.\. (ok|FAILED).*/(\1)/p' "$logs"/also-*.log 2>/dev/null || true)
+ran=$(find "$logs" -name 'also-*.log' -exec sed -nE 's/^test (.*) \.\.\. (ok|FAILED).*/(\1)/p' {} +)
 skipped=$(sed -nE -e 's/^test (.*) \.\.\. ignored, (needs .*[^>])( <[0-9.]+s>)?$/SKIPPED: \2 (\1)/p' \
-    -e 's/^.*(SKIPPED: needs .*)$/\1/p' "$logs"/*.log | awk '!seen[$0]++' | grep -vFf <(printf '%s' "$ran") || true)
+    -e 's/^.*(SKIPPED: needs .*)$/\1/p' "$logs"/*.log | awk '!seen[$0]++' | { grep -vFf <(printf '%s' "$ran") || (($? == 1)); }) # 1: no line is left
 printf '%s\n' "${skipped:-none}"
 sed -n '/^long tests of/p' "$logs"/*.log
 sed -nE 's/^test bed: (containers of images run without .*)$/NOT CONFINED: \1/p' "$logs"/*.log | sort -u

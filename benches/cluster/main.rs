@@ -77,7 +77,11 @@ async fn main() -> Result<()> {
         render::measure([&binaries.path(Part::Helm), &four.path(Part::Helm4)], &mut report)?;
     }
     let cores = std::thread::available_parallelism().map_or(0, usize::from);
-    let is_release = std::env::current_exe()?.iter().any(|part| part == "release");
+    let is_release = std::env::current_exe()?
+        .iter()
+        .rev()
+        .nth(2)
+        .is_some_and(|folder| folder == "release"); // release/deps/cluster-…
     let build = if is_release { "optimised" } else { "debug" };
     println!(
         "\nvdo {}, {build} build; {cores} cores; Kubernetes {KUBERNETES_VERSION}; {} nodes\n",

@@ -3,9 +3,10 @@
 
 use std::error::Error;
 use std::path::Path;
-use vdo::reconcile::{Account, Rights, Versions, rights};
+use vdo::reconcile::{Account, Rights, RightsError, Versions, rights};
 use vdo_api::api::OPERATOR_NAMESPACE;
 use vdo_api::yaml;
+use vdo_core::matrix::Index;
 use vdo_source::fetch::{ChartRepository, MatrixSource, Records};
 
 const HEADER: &str = "# Generated from charts/ by `make manifests`. Do not edit.\n";
@@ -23,11 +24,16 @@ pub fn rbac() -> Result<(), Failure> {
 
 /// The rights for the embedded matrix, as `vdoctl rights` prints them without arguments. To learn them takes long.
 pub fn usual() -> Result<Rights, Failure> {
+    embedded(async |library, index| rights(library, index, Account::usual(OPERATOR_NAMESPACE), Versions::Usual(&[])).await)
+}
+
+/// What is asked of the embedded matrix.
+pub fn embedded<T>(ask: impl AsyncFnOnce(&ChartRepository, &Index) -> Result<T, RightsError>) -> Result<T, Failure> {
     let library = ChartRepository::new(MatrixSource::Embedded);
     let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build()?;
     runtime.block_on(async {
         let index = library.index(&Records::default()).await?.index;
-        Ok(rights(&library, &index, Account::usual(OPERATOR_NAMESPACE), Versions::Usual(&[])).await?)
+        Ok(ask(&library, &index).await?)
     })
 }
 

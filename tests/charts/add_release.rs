@@ -10,8 +10,8 @@ use vdo_core::chart::add_release::{
 };
 use vdo_core::chart::{self, Source};
 
-use crate::fixture::{self, release, source, upstream};
-use crate::sample::some_or_all;
+use crate::fixture::{self, release, source};
+use crate::sample::{some_or_all, upstream};
 
 fn version(text: &str) -> DriverVersion {
     text.parse().unwrap()

@@ -12,7 +12,7 @@ use vdo_core::admission::Allowed;
 use vdo_core::chart::{self, Context};
 use vdo_core::installed::has_node_port;
 use vdo_core::manifest::Object;
-use vdo_source::fetch::{ChartRepository, MatrixSource, Records, embedded};
+use vdo_source::fetch::embedded;
 
 /// Learnt once from all embedded charts.
 pub static RIGHTS: LazyLock<Rights> = LazyLock::new(|| rbac::usual().unwrap());
@@ -122,14 +122,9 @@ fn content_with_values_of_users_is_accepted() {
 /// A right to write without a judgement of the content would be a right to any content, so the policy refuses it; here it is noticed.
 #[test]
 fn content_is_known_for_every_right_to_write() {
-    let library = ChartRepository::new(MatrixSource::Embedded);
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
     // Of every driver, with those that come only where they are named.
-    let all = runtime.block_on(async {
-        let index = library.index(&Records::default()).await.unwrap().index;
-        let account = Account::usual(OPERATOR_NAMESPACE);
-        rights_without_policy(&library, &index, account, Versions::All).await.unwrap()
-    });
+    let account = Account::usual(OPERATOR_NAMESPACE);
+    let all = rbac::embedded(async |library, index| rights_without_policy(library, index, account, Versions::All).await).unwrap();
     let mut unknown = Vec::new();
     for role in all.operator.iter().filter(|object| object.get("rules").is_some()) {
         let namespace = role["metadata"]["namespace"].as_str().unwrap_or_default();

@@ -5,7 +5,7 @@
 use crate::generate::matrix;
 use serde_json::Value;
 use std::borrow::Borrow;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use vdo_api::types::DriverVersion;
 use vdo_core::chart::{self, Chart, Context, Source};
 
@@ -42,12 +42,4 @@ pub fn chain(error: &dyn std::error::Error) -> String {
 pub fn find<'a>(objects: &'a [Value], kind: &str, name: &str) -> &'a Value {
     let found = objects.iter().find(|o| o["kind"] == kind && o["metadata"]["name"] == name);
     found.unwrap_or_else(|| panic!("no {kind} {name}"))
-}
-
-/// Where the drivers' own manifests are, when this machine has them.
-#[allow(clippy::disallowed_methods, reason = "the environment names them for the tests that need them")]
-pub fn upstream() -> Option<PathBuf> {
-    std::env::var_os("VDO_UPSTREAM_DIR")
-        .filter(|folder| !folder.is_empty())
-        .map(PathBuf::from)
 }

@@ -11,7 +11,8 @@ use vdo_core::chart::add_release::Manifest;
 use vdo_core::chart::import::{ImportError, Imported, Joined, Wanted, import, joined};
 use vdo_core::chart::{self, Chart, Context, Source, compare};
 
-use crate::fixture::{release, render, upstream};
+use crate::fixture::{release, render};
+use crate::sample::upstream;
 
 fn version(text: &str) -> DriverVersion {
     text.parse().unwrap()

@@ -92,18 +92,12 @@ fn package_umask_time_zone_and_locale_give_same_bytes() {
 fn package_of_a_chart_is_readable_by_helm() {
     let helm = Binaries::ensure(&[Part::Helm]).unwrap().path(Part::Helm);
     let folder = tempfile::tempdir().unwrap();
-    let all: Vec<_> = embedded::sources()
-        .into_iter()
-        .flat_map(|(driver, source)| {
-            source
-                .versions()
-                .into_iter()
-                .map(move |version| (driver.clone(), source.clone(), version))
-        })
-        .collect();
+    let sources = embedded::sources();
+    let of = |(driver, source)| Source::versions(source).into_iter().map(move |version| (driver, source, version));
+    let all: Vec<_> = sources.iter().flat_map(of).collect();
     for (driver, source, version) in some_or_all("packages for Helm", &all, 12) {
         let file = folder.path().join(format!("{driver}-{version}.tgz"));
-        fs::write(&file, chart::package(&source, &version).unwrap()).unwrap();
+        fs::write(&file, chart::package(source, &version).unwrap()).unwrap();
         let show = |what: &str| {
             let output = Command::new(&helm).args(["show", what]).arg(&file).output().unwrap();
             let text = String::from_utf8(output.stdout).unwrap();

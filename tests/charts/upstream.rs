@@ -13,7 +13,8 @@ use vdo_api::types::DriverVersion;
 use vdo_api::yaml;
 use vdo_core::chart::{self, Chart, add_release, compare};
 
-use crate::fixture::{release, render, source, upstream};
+use crate::fixture::{release, render, source};
+use crate::sample::upstream;
 
 /// What the driver ships, and the values with which the chart renders it.
 struct Shipped {

@@ -13,7 +13,7 @@ use std::time::Duration;
 /// How many points of a scenario each lane takes when not all are wanted.
 const SAMPLE: usize = 2;
 /// How many of an installation, which writes most.
-const OF_INSTALLATION: usize = 8;
+const OF_INSTALLATION: usize = 12;
 
 /// A scenario, how it ends undisturbed, and what came of its points.
 struct Case {

@@ -30,6 +30,8 @@ mod plan;
 mod reasons;
 mod remedies;
 mod rules;
+#[path = "../common/sample.rs"]
+mod sample;
 mod security;
 mod seeds;
 mod signature;

@@ -279,11 +279,7 @@ fn files() -> Vec<PathBuf> {
     let mut folders: Vec<PathBuf> = ["charts", "deploy", "matrix-index", "tests/fixtures", "tests/cluster/data"]
         .map(|folder| root.join(folder))
         .into();
-    folders.extend(
-        std::env::var_os("VDO_UPSTREAM_DIR")
-            .filter(|folder| !folder.is_empty())
-            .map(PathBuf::from),
-    );
+    folders.extend(crate::sample::upstream());
     let mut files = Vec::new();
     while let Some(folder) = folders.pop() {
         for entry in std::fs::read_dir(folder).unwrap() {

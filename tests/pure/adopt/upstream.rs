@@ -2,20 +2,15 @@
 //! The manifests of other installers, where `VDO_UPSTREAM_DIR` names them.
 
 use super::world::{World, chart, newest, secret, versions, yaml};
+use crate::sample::upstream;
 use serde_json::json;
-use std::path::PathBuf;
 use vdo_api::yaml::load_all;
 use vdo_core::installed::Installed;
 use vdo_core::manifest::Object;
 
-#[expect(clippy::disallowed_methods, reason = "the place of manifests that are not in the repository")]
-fn upstream() -> PathBuf {
-    std::env::var_os("VDO_UPSTREAM_DIR").expect("VDO_UPSTREAM_DIR").into()
-}
-
 /// An installer's manifests as a cluster, with charts of the versions that run.
 fn installed(file: &str) -> World {
-    let folder = upstream().join("installers");
+    let folder = upstream().expect("VDO_UPSTREAM_DIR").join("installers");
     let text = std::fs::read_to_string(folder.join(file)).unwrap();
     let mut world = World::default();
     for document in load_all(&text).unwrap() {
